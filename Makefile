@@ -1,0 +1,56 @@
+# Everything a developer runs. `make` alone lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+COMPONENT := src/habilis/sandbox/wasm/component.wasm
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench docs wheel clean
+.DELETE_ON_ERROR:
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Watch a sandbox at work
+	@$(BIN)/python examples/sandbox_tour.py
+
+test: lint ## Check everything: lint, types, tests, documentation
+	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+
+lint: $(READY) ## Check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+
+format: $(READY) ## Format the code, and fix what can be fixed
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) ## Measure the sandbox beside its peers
+	$(BIN)/habilis bench sandbox
+
+docs: $(READY) ## Build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+wheel: $(READY) ## Build a wheel that carries the built component, into dist/
+	$(BIN)/python -m habilis.sandbox.wasm.build $(COMPONENT)
+	$(BIN)/python -m build --wheel
+
+clean: ## Remove all that was built here, the virtual environment too
+	rm -rf $(VENV) build dist site .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The virtual environment is made anew whenever the list of dependencies changes.
+$(READY): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo 'Habilis needs Python 3.11 or newer, and "$(PYTHON)" was not found. Try: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Habilis needs Python 3.11 or newer; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	@echo 'Setting up $(VENV) (once; about a minute) ...'
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,3 @@
+"""The version of Habilis: the one place that states it. The build reads it too."""
+
+__version__ = '0.1.0'

@@ -1,0 +1,249 @@
+"""Plain data as JSON and back, exactly: tuples stay tuples, keys keep their type, bytes and dates come through.
+
+JSON's own types travel as they are; everything else is an object with the single key `$` beside `v`. The same file
+runs on the host and inside the sandbox, and the host treats what it decodes as hostile: a message can be wrong, never
+dangerous, and no class is ever looked up by name.
+"""
+
+import base64
+import binascii
+import datetime
+import decimal
+import fractions
+import json
+import math
+import uuid
+from collections.abc import Callable, Iterable
+from typing import cast
+
+Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
+
+MAX_DEPTH = 200
+MAX_NODES = 1_000_000
+_LARGE_INT = 1 << 4096  # decimal text of larger ones is refused by Python's own guard, so they travel in hexadecimal
+
+_dumps = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False).encode
+_loads = json.JSONDecoder().decode
+_ATOMS = frozenset({int, str, bool, float, type(None)})
+
+
+class NotPlain(TypeError):
+    """A value that is not plain data. `path` says where inside the value, `reason` why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f'{path or "the value"} {reason}')
+        self.path = path
+        self.reason = reason
+
+
+class CodecError(ValueError):
+    """Text that is not a message of this codec."""
+
+
+def encode(value: object) -> str:
+    """The JSON text of a plain value. Raises `NotPlain` for anything else."""
+    return _dumps(pack(value))
+
+
+def decode(text: str) -> object:
+    """The value that `encode` was given. Raises `CodecError` for any other text, however strange."""
+    return unpack(parse(text))
+
+
+def dump(message: Json) -> str:
+    """JSON text of something that is JSON already (a message with packed values inside)."""
+    return _dumps(message)
+
+
+def parse(text: str) -> Json:
+    """JSON of a text that may be hostile."""
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError) as error:
+        msg = f'not JSON: {type(error).__name__}: {str(error)[:100]}'
+        raise CodecError(msg) from None
+
+
+def pack(value: object) -> Json:
+    """The value as JSON types. Raises `NotPlain`, naming the place, for what is not plain data."""
+    return _Packer().pack(value, 0)
+
+
+class _Packer:
+    def __init__(self) -> None:
+        self.nodes = 0
+
+    def pack(self, value: object, depth: int) -> Json:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            raise NotPlain('', f'has more than {MAX_NODES:,} parts')
+        if type(value) in _ATOMS:
+            return _pack_atom(value)
+        if depth >= MAX_DEPTH:
+            raise NotPlain('', f'is nested deeper than {MAX_DEPTH} levels')
+        if isinstance(value, list):
+            return self.items(cast('list[object]', value), depth + 1)
+        if isinstance(value, dict):
+            return self.mapping(cast('dict[object, object]', value), depth + 1)
+        for types, tag in _COLLECTIONS:
+            if isinstance(value, types):
+                return {'$': tag, 'v': self.items(value, depth + 1)}
+        for base in (str, int, float):  # subclasses, such as the members of an enum
+            if isinstance(value, base):
+                return _pack_atom(_plain(value, base))
+        for scalar, tag, to_text in _SCALARS:
+            if isinstance(value, scalar):
+                return {'$': tag, 'v': to_text(value)}
+        raise NotPlain('', f'is not plain data but {_article(type(value).__name__)}')
+
+    def items(self, values: Iterable[object], depth: int) -> list[Json]:
+        packed: list[Json] = []
+        for index, item in enumerate(values):
+            try:
+                packed.append(self.pack(item, depth))
+            except NotPlain as error:
+                raise NotPlain(f'[{index}]{error.path}', error.reason) from None
+        return packed
+
+    def mapping(self, value: dict[object, object], depth: int) -> Json:
+        if '$' in value or not all(type(key) is str for key in value):
+            return {'$': 'dict', 'v': self.items(list(value.items()), depth)}
+        packed: dict[str, Json] = {}
+        for key, item in value.items():
+            try:
+                packed[cast('str', key)] = self.pack(item, depth)
+            except NotPlain as error:
+                raise NotPlain(f'[{key!r}]{error.path}', error.reason) from None
+        return packed
+
+
+def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:
+    """The value without its subclass: what its class defines as text or number is not asked."""
+    return str.__str__(value) if isinstance(value, str) else base.__pos__(value)  # type: ignore[attr-defined]
+
+
+def _pack_atom(value: object) -> Json:
+    if isinstance(value, float) and not math.isfinite(value):
+        return {'$': 'float', 'v': repr(value)}
+    if isinstance(value, int) and not -_LARGE_INT < value < _LARGE_INT:
+        return {'$': 'int', 'v': hex(value)}
+    return value  # type: ignore[return-value]
+
+
+def _article(name: str) -> str:
+    return f'an {name}' if name[:1].lower() in 'aeiou' else f'a {name}'
+
+
+def _fraction_text(value: fractions.Fraction) -> Json:
+    return [hex(value.numerator), hex(value.denominator)]
+
+
+_COLLECTIONS: tuple[tuple[type, str], ...] = ((tuple, 'tuple'), (set, 'set'), (frozenset, 'frozenset'))
+_SCALARS: tuple[tuple[type, str, Callable[..., Json]], ...] = (
+    (bytes, 'bytes', lambda value: base64.b64encode(value).decode('ascii')),
+    (bytearray, 'bytearray', lambda value: base64.b64encode(value).decode('ascii')),
+    (complex, 'complex', lambda value: [repr(value.real), repr(value.imag)]),
+    (datetime.datetime, 'datetime', lambda value: value.isoformat()),
+    (datetime.date, 'date', lambda value: value.isoformat()),
+    (datetime.time, 'time', lambda value: value.isoformat()),
+    (datetime.timedelta, 'timedelta', lambda value: [value.days, value.seconds, value.microseconds]),
+    (decimal.Decimal, 'decimal', str),
+    (fractions.Fraction, 'fraction', _fraction_text),
+    (uuid.UUID, 'uuid', str),
+)
+
+
+def unpack(message: Json) -> object:
+    """The value of a packed message. Raises `CodecError` for anything `pack` does not make."""
+    try:
+        return _unpack(message)
+    except CodecError:
+        raise
+    except (ValueError, TypeError, ArithmeticError, binascii.Error, RecursionError) as error:
+        msg = f'malformed value: {type(error).__name__}: {str(error)[:100]}'
+        raise CodecError(msg) from None
+
+
+def _unpack(message: Json) -> object:
+    if isinstance(message, list):
+        return [_unpack(item) for item in message]
+    if not isinstance(message, dict):
+        return message
+    if '$' not in message:
+        return {key: _unpack(item) for key, item in message.items()}
+    tag = message['$']
+    if not isinstance(tag, str) or tag not in _READERS or message.keys() != {'$', 'v'}:
+        msg = f'unknown tag {str(tag)[:40]!r}'
+        raise CodecError(msg)
+    return _READERS[tag](message['v'])
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        msg = 'expected text'
+        raise CodecError(msg)
+    return value
+
+
+def _texts(value: Json, count: int) -> list[str]:
+    if not isinstance(value, list) or len(value) != count:
+        msg = f'expected {count} parts'
+        raise CodecError(msg)
+    return [_text(item) for item in value]
+
+
+def _list(value: Json) -> list[Json]:
+    if not isinstance(value, list):
+        msg = 'expected a list'
+        raise CodecError(msg)
+    return value
+
+
+def _read_dict(value: Json) -> dict[object, object]:
+    result: dict[object, object] = {}
+    for pair in _list(value):
+        key, item = cast('tuple[object, object]', _unpack(pair))
+        result[key] = item
+    return result
+
+
+def _read_bytes(value: Json) -> bytes:
+    return base64.b64decode(_text(value), validate=True)
+
+
+def _read_complex(value: Json) -> complex:
+    real, imag = _texts(value, 2)
+    return complex(float(real), float(imag))
+
+
+def _read_fraction(value: Json) -> fractions.Fraction:
+    numerator, denominator = _texts(value, 2)
+    return fractions.Fraction(int(numerator, 16), int(denominator, 16))
+
+
+def _read_timedelta(value: Json) -> datetime.timedelta:
+    days, seconds, microseconds = _list(value)
+    if not (isinstance(days, int) and isinstance(seconds, int) and isinstance(microseconds, int)):
+        msg = 'expected whole numbers'
+        raise CodecError(msg)
+    return datetime.timedelta(days, seconds, microseconds)
+
+
+_READERS: dict[str, Callable[[Json], object]] = {
+    'tuple': lambda value: tuple(_unpack(item) for item in _list(value)),
+    'set': lambda value: {_unpack(item) for item in _list(value)},
+    'frozenset': lambda value: frozenset(_unpack(item) for item in _list(value)),
+    'dict': _read_dict,
+    'int': lambda value: int(_text(value), 16),
+    'float': lambda value: float(_text(value)),
+    'bytes': _read_bytes,
+    'bytearray': lambda value: bytearray(_read_bytes(value)),
+    'complex': _read_complex,
+    'datetime': lambda value: datetime.datetime.fromisoformat(_text(value)),
+    'date': lambda value: datetime.date.fromisoformat(_text(value)),
+    'time': lambda value: datetime.time.fromisoformat(_text(value)),
+    'timedelta': _read_timedelta,
+    'decimal': lambda value: decimal.Decimal(_text(value)),
+    'fraction': _read_fraction,
+    'uuid': lambda value: uuid.UUID(_text(value)),
+}

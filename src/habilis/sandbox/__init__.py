@@ -1,0 +1,23 @@
+"""Running untrusted Python: sandboxes, their results and limits."""
+
+from habilis.core.limits import Limits
+from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall
+from habilis.sandbox.policy import Policy
+from habilis.sandbox.pool import SandboxPool
+from habilis.sandbox.session import Sandbox
+from habilis.sandbox.snapshot import Snapshot
+from habilis.sandbox.sync import SyncSandbox
+
+__all__ = [
+    'Cell',
+    'CellError',
+    'Display',
+    'FileChange',
+    'Limits',
+    'Policy',
+    'Sandbox',
+    'SandboxPool',
+    'Snapshot',
+    'SyncSandbox',
+    'ToolCall',
+]

@@ -1,0 +1,126 @@
+"""From the guest's answers to the session's results. The guest may lie or babble; what is malformed is named so."""
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import cast
+
+from habilis.core.codec import Json, NotPlain, pack, unpack
+from habilis.core.errors import SandboxError
+from habilis.sandbox.cellhost import CellHost
+from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind
+from habilis.sandbox.snapshot import Checkpoint
+
+MAX_DISPLAYS = 1000
+_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
+_WORDS: dict[str, str] = {
+    'time': 'the cell took longer than its {limit:g} s',
+    'memory': 'the cell needed more memory than its limit',
+    'output': 'the cell printed more than its limit',
+    'calls': 'the cell called more tools than its limit',
+    'cancelled': 'the cell was cancelled',
+}
+
+
+class Malformed(ValueError):
+    """An answer that the kernel does not make."""
+
+
+def cell(answer: dict[str, Json], host: CellHost) -> Cell:
+    """The result of a cell that ran to an end."""
+    error = _error(answer.get('error'))
+    if host.ended and (error is None or error.kind != host.ended):
+        error = _ended(host.ended, 0)
+    text = answer.get('text')
+    if text is not None and not isinstance(text, str):
+        raise Malformed('text')
+    return Cell(
+        value=unpack(answer.get('value')),
+        text=text,
+        stdout=host.output('stdout'),
+        stderr=host.output('stderr'),
+        error=error,
+        calls=tuple(host.calls),
+        displays=_displays(answer.get('displays', [])),
+    )
+
+
+def death(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
+    """The result of a cell whose interpreter did not survive it."""
+    error = _ended(kind, limit) if kind in _WORDS else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
+    out, err = host.output('stdout'), host.output('stderr')
+    return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls))
+
+
+_TYPES: dict[str, str] = {'exit': 'SystemExit', 'stack': 'RecursionError', 'broken': 'SandboxBroken'}
+_LIMIT_TYPES: dict[str, str] = {'time': 'TimeoutError', 'memory': 'MemoryError', 'cancelled': 'Cancelled'}
+
+
+def _ended(kind: ErrorKind, limit: float) -> CellError:
+    message = _WORDS[kind].format(limit=limit)
+    return CellError(kind=kind, type=_LIMIT_TYPES.get(kind, 'LimitReached'), message=message)
+
+
+def _error(data: Json) -> CellError | None:
+    if data is None:
+        return None
+    if not isinstance(data, dict) or data.get('kind') not in _FROM_GUEST:
+        raise Malformed('error')
+    line = data.get('line')
+    return CellError(
+        kind=cast('ErrorKind', data['kind']),
+        type=str(data.get('type', ''))[:200],
+        message=str(data.get('message', ''))[:10_000],
+        traceback=str(data.get('traceback', ''))[:50_000],
+        line=line if isinstance(line, int) else None,
+    )
+
+
+def _displays(data: Json) -> tuple[Display, ...]:
+    if not isinstance(data, list):
+        raise Malformed('displays')
+    shown: list[Display] = []
+    for item in data[:MAX_DISPLAYS]:
+        if not (isinstance(item, list) and len(item) == 2 and all(isinstance(part, str) for part in item)):
+            raise Malformed('displays')
+        mime, text = cast('tuple[str, str]', tuple(item))
+        binary = mime.startswith('image/') and mime != 'image/svg+xml'
+        try:
+            shown.append(Display(mime=mime, data=base64.b64decode(text, validate=True) if binary else text))
+        except (binascii.Error, ValueError):
+            raise Malformed('displays') from None
+    return tuple(shown)
+
+
+def checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
+    """The variables the guest sent."""
+    state, python, lost = answer.get('state'), answer.get('python'), answer.get('lost', [])
+    if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
+        raise Malformed('state')
+    return Checkpoint(state=state, python=python, cells=cells, lost=tuple(str(name) for name in lost))
+
+
+def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
+    """Variables for the guest; the error names the one that is not plain data."""
+    packed: dict[str, Json] = {}
+    for name, value in variables.items():
+        if not name.isidentifier():
+            msg = f'{name!r} is not a name a variable can have'
+            raise SandboxError(msg)
+        try:
+            packed[name] = pack(value)
+        except NotPlain as error:
+            msg = f'the variable {name!r} cannot go into the sandbox: {error}'
+            raise SandboxError(msg) from None
+    return packed
+
+
+def variables(answer: dict[str, Json], wanted: tuple[str, ...]) -> dict[str, object]:
+    """Variables from the guest."""
+    values, missing = answer.get('values'), answer.get('missing')
+    if not isinstance(values, dict) or not isinstance(missing, dict):
+        raise Malformed('variables')
+    if wanted and missing:
+        msg = '; '.join(f'{name} {reason}' for name, reason in missing.items())
+        raise SandboxError(msg)
+    return {name: unpack(value) for name, value in values.items()}

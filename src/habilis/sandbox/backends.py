@@ -1,0 +1,45 @@
+"""Backends by name, from the entry point group `habilis.sandboxes` or registered at run time."""
+
+import functools
+import importlib.metadata
+
+from habilis.core.errors import BackendNotFound
+from habilis.sandbox.contract import Backend, BackendFactory
+
+GROUP = 'habilis.sandboxes'
+_registered: dict[str, BackendFactory] = {}
+
+
+def register(name: str, factory: BackendFactory) -> None:
+    """Add a backend without an entry point, in a notebook or a test. A name that is taken is refused."""
+    if name in names():
+        msg = f'a sandbox backend called {name!r} is there already'
+        raise ValueError(msg)
+    _registered[name] = factory
+
+
+def unregister(name: str) -> None:
+    """Take a backend away that `register` added."""
+    del _registered[name]
+    backend.cache_clear()
+
+
+def names() -> list[str]:
+    """All backends that can be asked for."""
+    return sorted({*_registered, *(entry.name for entry in importlib.metadata.entry_points(group=GROUP))})
+
+
+@functools.cache
+def backend(name: str) -> Backend:
+    """The backend of that name; one object per process."""
+    if name in _registered:
+        return _registered[name]()
+    for entry in importlib.metadata.entry_points(group=GROUP, name=name):
+        try:
+            factory: BackendFactory = entry.load()
+        except ImportError as error:
+            msg = f'the sandbox backend {name!r} cannot be loaded: {error}'
+            raise BackendNotFound(msg) from error
+        return factory()
+    msg = f'there is no sandbox backend called {name!r}; there is {", ".join(names()) or "none: is habilis installed?"}'
+    raise BackendNotFound(msg)

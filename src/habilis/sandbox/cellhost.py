@@ -1,0 +1,304 @@
+"""The host's side of one running request: it answers the kernel's messages and keeps the limits.
+
+Everything that arrives here was written by untrusted code. It is parsed strictly, counted, and never executed. What this
+object has counted decides about limits, whatever the guest says of itself.
+"""
+
+import asyncio
+import codecs
+import contextvars
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from queue import Empty, SimpleQueue
+from typing import cast
+
+from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, unpack
+from habilis.core.limits import Limits
+from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
+from habilis.sandbox.functions import HostFunction
+
+OnOutput = Callable[[Stream, str], object]
+AnswerInput = Callable[[str], str]
+GRACE_CALLS = 100
+"""So often a cell may ignore that a limit has ended it, before it is ended by force."""
+
+_WAKE = (0, None)
+
+
+class CellHost:
+    """Answers one guest during one request."""
+
+    def __init__(
+        self,
+        *,
+        tools: dict[str, HostFunction],
+        limits: Limits,
+        seconds: float,
+        loop: asyncio.AbstractEventLoop,
+        on_output: OnOutput | None = None,
+        answer_input: AnswerInput | None = None,
+    ) -> None:
+        self._tools = tools
+        self._limits = limits
+        self._deadline = time.monotonic() + seconds
+        self._loop = loop
+        self._on_output = on_output
+        self._answer_input = answer_input
+        self._context = contextvars.copy_context()
+        self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
+        self._tasks: dict[int, Future[object]] = {}
+        self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
+        self._decoders = {name: codecs.getincrementaldecoder('utf-8')('replace') for name in ('stdout', 'stderr')}
+        self._printed = 0
+        self._called = 0
+        self._ignored = 0
+        self._force = False
+        self.ended: ErrorKind | None = None
+        self.calls: list[ToolCall] = []
+
+    # What the session asks --------------------------------------------------------------------------------------------
+
+    def end(self, kind: ErrorKind) -> None:
+        """End the request from another thread: at its next message or tick."""
+        self.ended = self.ended or kind
+        self._force = True
+        self._inbox.put(_WAKE)
+
+    def output(self, stream: Stream) -> str:
+        """All that was printed to a stream."""
+        return ''.join(self._chunks[stream])
+
+    def close(self) -> None:
+        """Cancel tools that nobody waits for any more."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+        self._tasks.clear()
+
+    # What the guest asks (on the worker thread) -----------------------------------------------------------------------
+
+    def answer(self, message: str) -> str:
+        """Reply to one message."""
+        self.check()
+        handler = _HANDLERS.get(message[:1])
+        if handler is None:
+            return dump({'error': ['RuntimeError', 'the host does not know this message']})
+        return handler(self, message[1:])
+
+    def check(self) -> None:
+        """End the guest if it is over time or was told to end."""
+        if self._force:
+            raise Interrupted
+        if time.monotonic() > self._deadline:
+            self.ended = self.ended or 'time'
+            raise Interrupted
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Output that went around the kernel. It cannot be refused here, so too much of it ends the guest by force."""
+        if not self._take(stream, self._decoders[stream].decode(data), len(data)):
+            self._force = True
+
+    def _print_out(self, text: str) -> str:
+        return '' if self._take('stdout', text, len(text)) else self._over('output')
+
+    def _print_err(self, text: str) -> str:
+        return '' if self._take('stderr', text, len(text)) else self._over('output')
+
+    def _take(self, stream: Stream, text: str, size: int) -> bool:
+        room = self._limits.output_bytes - self._printed
+        self._printed += size
+        kept = text[:room] if room > 0 else ''
+        if kept:
+            self._chunks[stream].append(kept)
+            if self._on_output is not None:
+                self._loop.call_soon_threadsafe(self._on_output, stream, kept)
+        if size > room:
+            self.ended = self.ended or 'output'
+            return False
+        return True
+
+    def _over(self, kind: ErrorKind) -> str:
+        """The reply that ends a cell; one that goes on regardless is ended by force."""
+        self.ended = self.ended or kind
+        self._ignored += 1
+        if self._ignored > GRACE_CALLS:
+            raise Interrupted
+        return f'!{kind}'
+
+    def _call(self, body: str) -> str:
+        try:
+            name, arguments = _fields(body, str, list)
+            tool = self._tool(str(name))
+        except _Refused as refused:
+            return dump(refused.reply)
+        if self._called > self._limits.calls:
+            return self._over('calls')
+        if tool.is_async:
+            return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
+        reply = self._run(tool, cast('Json', arguments))
+        self.check()
+        return dump(reply)
+
+    def _submit(self, body: str) -> str:
+        try:
+            number, name, arguments = _fields(body, int, str, list)
+            tool = self._tool(str(name))
+        except _Refused as refused:
+            return dump(refused.reply)
+        if self._called > self._limits.calls:
+            return self._over('calls')
+        self._start(cast('int', number), tool, cast('Json', arguments))
+        return ''
+
+    def _tool(self, name: str) -> HostFunction:
+        self._called += 1
+        tool = self._tools.get(name)
+        if tool is None:
+            raise _Refused('NameError', f'there is no tool called {name[:100]!r}')
+        return tool
+
+    def _run(self, tool: HostFunction, packed: Json) -> Json:
+        """A plain function runs here, on the thread of the guest, which waits for it anyway."""
+        started = time.monotonic()
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
+        try:
+            args, kwargs = _arguments(packed)
+            reply, error = _reply(tool, self._context.run(tool.call, *args, **kwargs)), None
+        except BaseException as raised:
+            reply, error = _error_reply(raised), raised
+        self._record(tool.name, args, kwargs, started, error)
+        return reply
+
+    def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
+        """A coroutine function runs on the event loop of the session; its answer comes into the inbox."""
+        if not tool.is_async:
+            self._inbox.put((number, self._run(tool, packed)))
+            return
+        started = time.monotonic()
+        try:
+            args, kwargs = _arguments(packed)
+            coroutine = tool.call(*args, **kwargs)
+            task = self._context.run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
+        except BaseException as raised:
+            self._inbox.put((number, _error_reply(raised)))
+            return
+        self._tasks[number] = task
+
+        def finished(done: Future[object]) -> None:
+            self._tasks.pop(number, None)
+            try:
+                reply, error = _reply(tool, done.result()), None
+            except BaseException as raised:
+                reply, error = _error_reply(raised), raised
+            self._record(tool.name, args, kwargs, started, error)
+            self._inbox.put((number, reply))
+
+        task.add_done_callback(finished)
+
+    def _record(
+        self, name: str, args: list[object], kwargs: dict[str, object], started: float, error: BaseException | None
+    ) -> None:
+        self.calls.append(
+            ToolCall(
+                name=name,
+                arguments=tuple(args),
+                keywords=kwargs,
+                ok=error is None,
+                seconds=time.monotonic() - started,
+                error=None if error is None else f'{type(error).__name__}: {error}',
+            )
+        )
+
+    def _cancel(self, body: str) -> str:
+        task = self._tasks.pop(int(body), None) if body.isascii() and body.isdigit() and len(body) < 20 else None
+        if task is not None:
+            task.cancel()
+        return ''
+
+    def _wait(self, body: str) -> str:
+        """Sleep until an answer comes, the asked time is over, or the cell has to end."""
+        try:
+            asked = parse(body)
+        except CodecError:
+            asked = 0
+        left = max(0.0, self._deadline - time.monotonic())
+        wanted = left + 1 if asked is None else float(asked) if isinstance(asked, (int, float)) else 0.0
+        answers: list[Json] = []
+        try:
+            first = self._inbox.get(timeout=min(max(wanted, 0.0), left + 0.01))
+            answers.append(list(first))
+            while True:
+                answers.append(list(self._inbox.get_nowait()))
+        except Empty:
+            pass
+        self.check()
+        return dump(answers)
+
+    def _input(self, body: str) -> str:
+        if self._answer_input is None:
+            text = 'input() has no one to ask in this sandbox (pass input=… to Sandbox.create to answer it)'
+            return dump({'error': ['EOFError', text]})
+        try:
+            prompt = parse(body)
+            return dump({'ok': str(self._context.run(self._answer_input, str(prompt)))})
+        except BaseException as raised:
+            return dump(_error_reply(raised))
+
+
+class _Refused(Exception):
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.reply: Json = {'error': [kind, message]}
+
+
+def _fields(body: str, *types: type) -> list[Json]:
+    """The parts of a message, checked one by one."""
+    try:
+        parts = parse(body)
+    except CodecError as error:
+        raise _Refused('RuntimeError', f'malformed message: {error}') from None
+    right = isinstance(parts, list) and len(parts) == len(types)
+    if not right or not all(type(part) is kind for part, kind in zip(cast('list[Json]', parts), types, strict=True)):
+        raise _Refused('RuntimeError', 'malformed message')
+    return cast('list[Json]', parts)
+
+
+def _arguments(packed: Json) -> tuple[list[object], dict[str, object]]:
+    values = unpack(packed)
+    if isinstance(values, list) and len(cast('list[object]', values)) == 2:
+        args, kwargs = cast('list[object]', values)
+        if isinstance(args, list) and isinstance(kwargs, dict) and all(isinstance(key, str) for key in kwargs):  # type: ignore[misc]
+            return cast('list[object]', args), cast('dict[str, object]', kwargs)
+    msg = 'malformed arguments'
+    raise CodecError(msg)
+
+
+def _reply(tool: HostFunction, result: object) -> Json:
+    try:
+        return {'ok': pack(result)}
+    except NotPlain as error:
+        msg = f'the tool {tool.name} returned something that cannot go into the sandbox: {error}'
+        raise TypeError(msg) from None
+
+
+def _error_reply(error: BaseException) -> Json:
+    """What code inside learns of an error on the host: class and message, no traceback."""
+    if isinstance(error, (CancelledError, asyncio.CancelledError)):
+        return {'error': ['ToolError', 'the tool was cancelled']}
+    try:
+        message = str(error)
+    except Exception:
+        message = ''
+    return {'error': [type(error).__name__, message[:10_000]]}
+
+
+_HANDLERS: dict[str, Callable[[CellHost, str], str]] = {
+    'o': CellHost._print_out,  # pyright: ignore[reportPrivateUsage]
+    'e': CellHost._print_err,  # pyright: ignore[reportPrivateUsage]
+    'c': CellHost._call,  # pyright: ignore[reportPrivateUsage]
+    's': CellHost._submit,  # pyright: ignore[reportPrivateUsage]
+    'k': CellHost._cancel,  # pyright: ignore[reportPrivateUsage]
+    'w': CellHost._wait,  # pyright: ignore[reportPrivateUsage]
+    'i': CellHost._input,  # pyright: ignore[reportPrivateUsage]
+}

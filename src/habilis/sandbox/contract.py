@@ -1,0 +1,181 @@
+"""What a sandbox gives back, and what a backend must offer. Read this first.
+
+A *session* (`Sandbox`) is the same for every backend: it keeps limits, tools, workspace, checkpoints. A *backend* starts
+*guests*: interpreters that run the kernel of `sandbox/guest` somewhere, and carry text between it and the session.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from habilis.core.limits import Limits
+
+ErrorKind = Literal[
+    'exception', 'syntax', 'exit', 'policy', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
+]
+"""Why a cell failed. The first four are the code's own doing; the others end the cell from outside it."""
+
+ROLLED_BACK: frozenset[ErrorKind] = frozenset({'time', 'memory', 'cancelled', 'stack', 'broken'})
+"""After these the interpreter is replaced, and the variables are as they were before the cell."""
+
+Stream = Literal['stdout', 'stderr']
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellError:
+    """What went wrong in a cell."""
+
+    kind: ErrorKind
+    """The exception's own kinds, or the limit that was reached."""
+
+    type: str
+    """Name of the exception class."""
+
+    message: str
+    """Its message."""
+
+    traceback: str = ''
+    """The user's own frames with their source lines, as Python prints them."""
+
+    line: int | None = None
+    """Line of the cell where it happened."""
+
+    def __str__(self) -> str:
+        return f'{self.type}: {self.message}' if self.message else self.type
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """One call of a host tool from inside the cell."""
+
+    name: str
+    arguments: tuple[object, ...]
+    keywords: Mapping[str, object]
+    ok: bool
+    seconds: float
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileChange:
+    """A file of the workspace that the cell made or changed."""
+
+    path: str
+    """Relative to the workspace, with forward slashes."""
+
+    size: int
+    change: Literal['new', 'changed']
+
+
+@dataclass(frozen=True, kw_only=True)
+class Display:
+    """Something shown richly."""
+
+    mime: str
+    data: str | bytes
+    """Text, or bytes for images."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """The result of one piece of code."""
+
+    value: object = None
+    """The last expression's value, if it is plain data; None otherwise (see `text`)."""
+
+    text: str | None = None
+    """Its `repr`; None if the cell has no value."""
+
+    stdout: str = ''
+    stderr: str = ''
+    error: CellError | None = None
+    seconds: float = 0.0
+    files: tuple[FileChange, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    displays: tuple[Display, ...] = ()
+
+    lost: tuple[str, ...] = ()
+    """Variables that did not come back when the interpreter had to be replaced (see `ROLLED_BACK`)."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the code ran to its end."""
+        return self.error is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mount:
+    """A host folder inside the sandbox."""
+
+    source: Path
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuestSpec:
+    """What a backend needs to know to start a guest."""
+
+    limits: Limits = field(default_factory=Limits)
+    mounts: tuple[Mount, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    network: bool = False
+
+
+class HostSide(Protocol):
+    """The session, as a guest sees it while a request runs. Called on the thread that runs the guest."""
+
+    def answer(self, message: str) -> str:
+        """Reply to a message of the kernel. Raises `Interrupted` when the guest must end now."""
+        ...
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Take output that did not come through the kernel (a direct write to a file descriptor)."""
+        ...
+
+    def check(self) -> None:
+        """Called now and then while the guest computes. Raises `Interrupted` when it must end now."""
+        ...
+
+
+class Interrupted(BaseException):
+    """The session wants the guest to end at once."""
+
+
+class GuestDied(Exception):
+    """The interpreter is gone. `kind` says why, as far as the backend can tell."""
+
+    def __init__(self, kind: ErrorKind, message: str) -> None:
+        super().__init__(message)
+        self.kind: ErrorKind = kind
+
+
+class Guest(Protocol):
+    """One running interpreter. All calls but `interrupt` come from one thread at a time, and may block."""
+
+    def enter(self, message: str, host: HostSide) -> str:
+        """Give a request to the kernel and return its answer. Raises `GuestDied` if the interpreter does not survive."""
+        ...
+
+    def interrupt(self) -> None:
+        """Make a running `enter` raise `GuestDied` soon. May be called from any thread, at any time."""
+        ...
+
+    def close(self) -> None:
+        """Free everything. Never called while `enter` runs."""
+        ...
+
+
+class Backend(Protocol):
+    """Starts guests. Registered under the entry point group `habilis.sandboxes`; made once, without arguments."""
+
+    isolation: str
+    """One line for people: what keeps the code in."""
+
+    def start(self, spec: GuestSpec) -> Guest:
+        """A new guest, ready to `enter`. May block. Raises `SandboxError` saying what is missing."""
+        ...
+
+
+BackendFactory = Callable[[], Backend]

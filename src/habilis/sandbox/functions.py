@@ -1,0 +1,70 @@
+"""Host tools as the sandbox sees them: a name, a signature, and a call that happens on the host."""
+
+import inspect
+import keyword
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from habilis.core.codec import Json
+from habilis.core.errors import SandboxError
+
+AnyFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFunction:
+    """A function of the host that code inside may call."""
+
+    name: str
+    call: AnyFunction
+    is_async: bool
+    parameters: tuple[str, ...] = ()
+    signature: str = '(…)'
+    doc: str | None = None
+
+    def describe(self) -> dict[str, Json]:
+        """What the guest needs to know."""
+        return {
+            'name': self.name,
+            'is_async': self.is_async,
+            'parameters': list(self.parameters),
+            'signature': self.signature,
+            'doc': self.doc,
+        }
+
+
+def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
+    """Describe a function, method or callable object."""
+    if isinstance(function, HostFunction):
+        return function
+    name = getattr(function, '__name__', type(function).__name__)
+    if not name.isidentifier() or keyword.iskeyword(name):
+        msg = f'{name!r} cannot be the name of a tool: give the function a name (def …), not a lambda'
+        raise SandboxError(msg)
+    parameters, text = _signature(function)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, '__call__', None))  # noqa: B004
+    doc = inspect.getdoc(function)
+    return HostFunction(name=name, call=function, is_async=is_async, parameters=parameters, signature=text, doc=doc)
+
+
+def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[str, HostFunction]:
+    """The tools of a sandbox by name; the same name twice is refused."""
+    tools: dict[str, HostFunction] = {}
+    for function in functions:
+        tool = host_function(function)
+        if tool.name in tools:
+            msg = f'two tools are called {tool.name!r}; rename one'
+            raise SandboxError(msg)
+        tools[tool.name] = tool
+    return tools
+
+
+def _signature(function: AnyFunction) -> tuple[tuple[str, ...], str]:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return (), '(…)'
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = tuple(name for name, parameter in signature.parameters.items() if parameter.kind in positional)
+    return names, str(signature)

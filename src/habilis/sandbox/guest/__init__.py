@@ -1,0 +1,1 @@
+"""The kernel that runs inside the sandbox."""

@@ -1,0 +1,106 @@
+"""The one way out of the sandbox: short text messages to the host, each with one reply.
+
+The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
+`k` cancel it, `w` wait, `i` ask for input. A reply that starts with `!` ends the cell, the rest naming the limit.
+"""
+
+import builtins
+from collections.abc import Callable
+from typing import cast
+
+from habilis.core.codec import Json, NotPlain, dump, pack, parse, unpack
+
+Reply = tuple[bool, object]
+
+
+class CellEnded(BaseException):
+    """The host ended this cell: `kind` names the limit. Not an `Exception`, so that ordinary handlers let it pass."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f'the cell reached its limit: {kind}')
+        self.kind = kind
+
+
+class ToolError(Exception):
+    """A host tool failed. The message is the tool's own; its traceback stays on the host."""
+
+
+class Bridge:
+    """Messages to the host, typed. `send` is the transport of the backend."""
+
+    def __init__(self, send: Callable[[str], str]) -> None:
+        self.send = send
+        self._next_id = 0
+
+    def write(self, stream: str, text: str) -> None:
+        """Output, at once. `stream` is `o` or `e`."""
+        self._ask(stream + text)
+
+    def call(self, name: str, arguments: Json) -> object:
+        """Call a tool and wait for its answer."""
+        return result_of(parse(self._ask('c' + dump([name, arguments]))))
+
+    def submit(self, name: str, arguments: Json) -> int:
+        """Start an asynchronous tool; its answer comes out of `wait` under the number returned here."""
+        self._next_id += 1
+        self._ask('s' + dump([self._next_id, name, arguments]))
+        return self._next_id
+
+    def cancel(self, number: int) -> None:
+        """Tell the host that nobody waits for this answer any more."""
+        self._ask(f'k{number}')
+
+    def wait(self, seconds: float | None) -> list[tuple[int, Json]]:
+        """Sleep until an answer is there or the time is over; the answers by number."""
+        return cast('list[tuple[int, Json]]', parse(self._ask('w' + dump(seconds))))
+
+    def input(self, prompt: str) -> str:
+        """What the user types."""
+        return str(result_of(parse(self._ask('i' + dump(prompt)))))
+
+    def _ask(self, message: str) -> str:
+        reply = self.send(message)
+        if reply[:1] == '!':
+            raise CellEnded(reply[1:])
+        return reply
+
+
+def result_of(reply: Json) -> object:
+    """The value of a tool's reply, or its exception raised here."""
+    answer = cast('dict[str, Json]', reply)
+    if 'ok' in answer:
+        return unpack(answer['ok'])
+    kind, message = cast('tuple[str, str]', answer['error'])
+    raise exception_of(kind, message)
+
+
+def exception_of(kind: str, message: str) -> Exception:
+    """The host's exception, as the built-in class of that name where there is one, else as `ToolError`."""
+    known = getattr(builtins, kind, None)
+    if isinstance(known, type) and issubclass(known, Exception):
+        try:
+            return known(message)
+        except TypeError:  # UnicodeDecodeError and its like want more than a message
+            pass
+    return ToolError(message if kind == 'ToolError' else f'{kind}: {message}')
+
+
+def pack_arguments(tool: str, names: list[str], args: tuple[object, ...], kwargs: dict[str, object]) -> Json:
+    """The arguments as plain data; the error for anything else names the argument."""
+    packed_args: list[Json] = []
+    for index, value in enumerate(args):
+        label = names[index] if index < len(names) else f'number {index + 1}'
+        packed_args.append(_pack_argument(tool, label, value))
+    packed_kwargs: dict[str, Json] = {name: _pack_argument(tool, name, value) for name, value in kwargs.items()}
+    return [packed_args, packed_kwargs]
+
+
+def _pack_argument(tool: str, label: str, value: object) -> Json:
+    try:
+        return pack(value)
+    except NotPlain as error:
+        place = f' at {error.path}' if error.path else ''
+        msg = (
+            f'{tool}: argument {label!r}{place} {error.reason}; tools take plain data (numbers, text, lists, dicts, …)'
+        )
+        raise TypeError(msg) from None

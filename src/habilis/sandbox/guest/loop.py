@@ -1,0 +1,100 @@
+"""An asyncio event loop whose only event source is the host: time passing, and tools that have answered."""
+
+import asyncio
+from asyncio import base_events
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from habilis.core.codec import Json
+from habilis.sandbox.guest.bridge import Bridge, result_of
+
+T = TypeVar('T')
+
+
+class HostSelector:
+    """Stands where a socket selector would: `select` sleeps on the host."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._waiting: dict[int, asyncio.Future[object]] = {}
+
+    def select(self, timeout: float | None) -> list[tuple[int, Json]]:
+        """What the host has answered within the timeout."""
+        if not self._waiting and timeout is None:
+            msg = 'deadlock: this cell awaits something that nothing in the sandbox can finish'
+            raise RuntimeError(msg)
+        if not self._waiting and timeout == 0:
+            return []
+        return self._bridge.wait(timeout)
+
+    async def call(self, name: str, arguments: Json) -> object:
+        """Call an asynchronous host tool; others may run meanwhile."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        number = self._bridge.submit(name, arguments)
+        self._waiting[number] = future
+        try:
+            return await future
+        finally:
+            if self._waiting.pop(number, None) is not None:
+                self._bridge.cancel(number)
+
+    def resolve(self, number: int, reply: Json) -> None:
+        """Hand an answer to whoever awaits it."""
+        future = self._waiting.pop(number, None)
+        if future is None or future.done():
+            return
+        try:
+            future.set_result(result_of(reply))
+        except StopIteration as error:  # a future refuses this one
+            future.set_exception(RuntimeError(f'StopIteration: {error}'))
+        except Exception as error:
+            future.set_exception(error)
+
+    def close(self) -> None:
+        """Nothing to release; the loop asks."""
+
+
+class GuestLoop(base_events.BaseEventLoop):
+    """Runs coroutines without sockets, threads or signals."""
+
+    def __init__(self, selector: HostSelector) -> None:
+        super().__init__()
+        self._selector = selector
+
+    def _process_events(self, event_list: list[tuple[int, Json]]) -> None:
+        for number, reply in event_list:
+            self._selector.resolve(number, reply)
+
+    def _write_to_self(self) -> None:
+        """There is no other thread to wake."""
+
+    def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> 'asyncio.Future[T]':  # type: ignore[override]
+        """No threads in here: the function runs at once, so `asyncio.to_thread` works, one at a time."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class GuestPolicy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-defined,misc] # pyright: ignore
+    """Makes `asyncio.run` and its like use the guest's loop."""
+
+    def __init__(self, selector: HostSelector) -> None:
+        self._selector = selector
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """A new loop, as `asyncio.run` wants."""
+        return cast('asyncio.AbstractEventLoop', GuestLoop(self._selector))
+
+    def get_event_loop(self) -> asyncio.AbstractEventLoop:
+        """The current loop."""
+        if self._loop is None or self._loop.is_closed():
+            self._loop = self.new_event_loop()
+        return self._loop
+
+    def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Remember the current loop."""
+        self._loop = loop

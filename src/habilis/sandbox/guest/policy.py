@@ -1,0 +1,362 @@
+"""What a user may ask the guest kernel to refuse: imports outside a list, dangerous calls, hidden strings.
+
+Policies are for tidiness and for early, clear errors. They are **not** the security boundary: that is the sandbox the
+kernel runs in, and nothing may rely on these checks for safety. Python offers endless ways round a static check; the
+aim here is that a model's usual slips, and the usual tricks, are answered by a message that says what to do instead.
+
+`check` reads a cell before it runs. `ImportGate` is the run-time half of the import list, for names that only exist
+then. Files are left to the sandbox, so `open` and `os.remove` are never refused.
+"""
+
+import ast
+import builtins
+import importlib
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from types import FrameType, ModuleType
+from typing import Literal, cast
+
+from habilis.sandbox.guest.policy_rules import (
+    DANGEROUS_BUILTINS,
+    ESCAPES,
+    IMPORTERS,
+    LOOKUPS,
+    CellWalk,
+    folded,
+    is_reversal,
+    member_of,
+    spelled_with_chr,
+    why_dangerous,
+    why_decoder,
+)
+
+Rule = Literal['calls', 'strings']
+_Placed = ast.expr | ast.alias | ast.pattern
+
+_REFLECTION = frozenset({'getattr', 'setattr', 'delattr'})
+_TAKES_A_NAME = _REFLECTION | IMPORTERS | {'eval', 'exec', 'compile'}
+_ATTRIBUTE_FETCHERS = frozenset({'operator.attrgetter', 'operator.methodcaller'})
+_STAR_IMPORTS = frozenset({'os', 'builtins'})
+_FORMAT_FIELD = re.compile(r'[.\[](\w+)')
+_PATTERN = re.compile(r'\*|[^\s.*]+(\.[^\s.*]+)*(\.\*)?')
+_KEYS = ('imports', 'calls', 'strings', 'allow')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Policy:
+    """What to refuse. The default refuses nothing."""
+
+    imports: tuple[str, ...] | None = None
+    """Modules that may be imported; None is every module. 'numpy' is exactly numpy, 'numpy.*' is numpy and everything
+    below it, '*' is everything."""
+    calls: bool = False
+    """Refuse calls that run text as code, start processes or reach into the interpreter."""
+    strings: bool = False
+    """Refuse the usual ways to hide code in strings: decoders, chr() spelling, names put together from pieces."""
+    allow: tuple[str, ...] = ()
+    """Exceptions to `calls` and `strings` by dotted name, such as 'eval', 'os.system' or 'base64.b64decode'. A name
+    stands for everything below it too, and for the import of the module it is in."""
+
+    def __post_init__(self) -> None:
+        for field, patterns in (('imports', self.imports or ()), ('allow', self.allow)):
+            for pattern in patterns:
+                if not _PATTERN.fullmatch(pattern):
+                    msg = f"{field}: {pattern!r} is not a dotted name; write 'numpy', 'numpy.*' or '*'"
+                    raise ValueError(msg)
+
+    def permits(self, module: str) -> bool:
+        """Whether `imports` lets a module be imported."""
+        return self.imports is None or any(
+            pattern in {'*', module} or (pattern.endswith('.*') and f'{module}.'.startswith(pattern[:-1]))
+            for pattern in self.imports
+        )
+
+    def authorises(self, name: str) -> bool:
+        """Whether `allow` makes an exception for a dotted name."""
+        stems = [pattern.removesuffix('.*') for pattern in self.allow]
+        return any(stem == '*' or f'{name}.'.startswith(f'{stem}.') or stem.startswith(f'{name}.') for stem in stems)
+
+    def to_json(self) -> dict[str, object]:
+        """The policy as a plain dict, for `from_json`."""
+        imports = None if self.imports is None else list(self.imports)
+        return {'imports': imports, 'calls': self.calls, 'strings': self.strings, 'allow': list(self.allow)}
+
+    @classmethod
+    def from_json(cls, data: object) -> 'Policy':
+        """A policy from a plain dict; a ValueError names the key that is unknown or of the wrong type."""
+        if not isinstance(data, dict):
+            msg = f'a policy is a dict, not {data!r}'
+            raise ValueError(msg)
+        given = cast('dict[object, object]', data)
+        for key in given:
+            if key not in _KEYS:
+                msg = f'{key!r} is not a key of a policy; the keys are {", ".join(_KEYS)}'
+                raise ValueError(msg)
+        imports = given.get('imports')
+        return cls(
+            imports=None if imports is None else _names('imports', imports),
+            calls=_flag('calls', given.get('calls', False)),
+            strings=_flag('strings', given.get('strings', False)),
+            allow=_names('allow', given.get('allow', ())),
+        )
+
+
+class PolicyError(Exception):
+    """A cell does what the policy refuses. The message says what, why, and how to allow it."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class RefusedImport(PolicyError, ImportError):
+    """An import outside the list; also an ImportError, so that code with a fallback takes it."""
+
+    def __init__(self, message: str, *, line: int | None = None, name: str | None = None) -> None:
+        super().__init__(message, line=line)
+        self.name = name
+
+
+def check(tree: ast.Module, policy: Policy) -> None:
+    """Raise a PolicyError for the first thing in a cell that the policy refuses."""
+    if policy.imports is None and not policy.calls and not policy.strings:
+        return
+    walk = _CheckedWalk(tree, policy)
+    walk.walk()
+    if walk.refusals:
+        _, error = min(walk.refusals, key=itemgetter(0))
+        raise error
+
+
+class ImportGate:
+    """Refuses imports outside the list when user code makes them, however it came by the name.
+
+    Only the direct caller counts: what the standard library imports for its own use passes.
+    """
+
+    def __init__(self) -> None:
+        self._restore: list[Callable[[], None]] = []
+
+    def install(self, policy_getter: Callable[[], Policy | None], is_user_frame: Callable[[FrameType], bool]) -> None:
+        """Wrap the import functions. `policy_getter` is asked at each import, `is_user_frame` only under a list."""
+        self.uninstall()
+        for module in (builtins, importlib):
+            self._replace(module, '__import__', _gated_import(module.__import__, policy_getter, is_user_frame))
+        gated = _gated_import_module(importlib.import_module, policy_getter, is_user_frame)
+        self._replace(importlib, 'import_module', gated)
+
+    def uninstall(self) -> None:
+        """Put the original functions back; does nothing when not installed."""
+        while self._restore:
+            self._restore.pop()()
+
+    def _replace(self, module: ModuleType, name: str, wrapper: Callable[..., ModuleType]) -> None:
+        original = getattr(module, name)
+        self._restore.append(lambda: setattr(module, name, original))
+        setattr(module, name, wrapper)
+
+
+def _gated_import(
+    original: Callable[..., ModuleType],
+    policy_getter: Callable[[], Policy | None],
+    is_user_frame: Callable[[FrameType], bool],
+) -> Callable[..., ModuleType]:
+    def gated(
+        name: str,
+        globals: object = None,
+        locals: object = None,
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> ModuleType:
+        policy = policy_getter()
+        if policy is None or policy.imports is None or level > 0 or not is_user_frame(caller := _caller()):
+            return original(name, globals, locals, fromlist, level)
+        _require_listed(policy, name, fromlist or (), caller.f_lineno)
+        module = original(name, globals, locals, fromlist, level)
+        _require_members_listed(policy, name, module, fromlist or (), caller.f_lineno)
+        return module
+
+    return gated
+
+
+def _gated_import_module(
+    original: Callable[..., ModuleType],
+    policy_getter: Callable[[], Policy | None],
+    is_user_frame: Callable[[FrameType], bool],
+) -> Callable[..., ModuleType]:
+    def gated(name: str, package: str | None = None) -> ModuleType:
+        policy = policy_getter()
+        if policy is None or policy.permits(name) or name.startswith('.') or not is_user_frame(caller := _caller()):
+            return original(name, package)
+        raise _refused_import(policy, name, caller.f_lineno)
+
+    return gated
+
+
+def _caller() -> FrameType:
+    """The frame that called the function which asks."""
+    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
+
+
+def _require_listed(policy: Policy, name: str, members: Sequence[str], line: int) -> None:
+    by_member = bool(members) and all(member != '*' and policy.permits(f'{name}.{member}') for member in members)
+    if not by_member and not policy.permits(name):
+        raise _refused_import(policy, name, line)
+
+
+def _require_members_listed(policy: Policy, name: str, module: ModuleType, members: Sequence[str], line: int) -> None:
+    """`from x import y` imports a module too when y is one: x.y, or a module that x itself imported."""
+    for member in members:
+        value: object = getattr(module, str(member), None)
+        whole = f'{name}.{member}'
+        if isinstance(value, ModuleType) and not policy.permits(whole) and not policy.permits(value.__name__):
+            raise _refused_import(policy, whole, line)
+
+
+def _refused_import(policy: Policy, name: str, line: int) -> RefusedImport:
+    listed = ', '.join(policy.imports or ()) or 'which is empty'
+    msg = (
+        f"import of {name} is refused: it is not on the policy's list ({listed}). "
+        f"To allow it, add {name!r} to the policy's `imports`."
+    )
+    return RefusedImport(msg, line=line, name=name)
+
+
+def _names(key: str, value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple):
+        items = cast('Sequence[object]', value)
+        names = tuple(item for item in items if isinstance(item, str))
+        if len(names) == len(items):
+            return names
+    msg = f'{key!r} must be a list of strings, not {value!r}'
+    raise ValueError(msg)
+
+
+def _flag(key: str, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    msg = f'{key!r} must be true or false, not {value!r}'
+    raise ValueError(msg)
+
+
+class _CheckedWalk(CellWalk):
+    """Reads a cell and collects what the policy refuses, each with its place."""
+
+    def __init__(self, tree: ast.Module, policy: Policy) -> None:
+        super().__init__(tree)
+        self.refusals: list[tuple[tuple[int, int], PolicyError]] = []
+        self._policy = policy
+
+    def inspect(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import(names=aliases):
+                for alias in aliases:
+                    self._import(alias)
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                for alias in aliases:
+                    self._import_from(module, alias)
+            case ast.Name(ctx=ast.Load()):
+                name = self.dotted(node)
+                self._judge(node, name if name in DANGEROUS_BUILTINS else None)
+            case ast.Attribute(attr=attr):
+                self._escape(node, attr)
+                self._judge(node, self.dotted(node))
+            case ast.Subscript(slice=key):
+                self._escape(node, folded(key))
+                self._judge(node, self.dotted(node))
+                self._text(node)
+            case ast.Call():
+                self._call(node)
+                self._judge(node, self.dotted(node))
+                self._text(node)
+            case ast.BinOp() | ast.JoinedStr():
+                self._text(node)
+            case ast.MatchClass(kwd_attrs=attrs):
+                for attr in attrs:
+                    self._escape(node, attr)
+            case _:
+                pass
+
+    def _import(self, alias: ast.alias) -> None:
+        root = alias.name.partition('.')[0]
+        self._require(alias, alias.name)
+        self._judge(alias, alias.name)
+        self.bind(alias, alias.asname or root, alias.name if alias.asname else root)
+
+    def _import_from(self, module: str, alias: ast.alias) -> None:
+        if alias.name == '*':
+            self._require(alias, module)
+            self._judge(alias, module)
+            if module in _STAR_IMPORTS:
+                self._refuse(alias, 'calls', f'{module}.*', 'it brings in dangerous names unseen')
+            return
+        name = member_of(module, alias.name)
+        self._require(alias, module, f'{module}.{alias.name}')
+        self._escape(alias, alias.name)
+        self._judge(alias, name)
+        self.bind(alias, alias.asname or alias.name, name)
+
+    def _call(self, node: ast.Call) -> None:
+        name, args = self.dotted(node.func), node.args
+        first = folded(args[0]) if args else None
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ''
+        if name in IMPORTERS and first and not first.startswith('.'):
+            self._require(node, first)
+        if name in _REFLECTION:
+            self._reflect(node, name, folded(args[1]) if len(args) > 1 else None)
+        if name in _ATTRIBUTE_FETCHERS:
+            for attr in (first or '').split('.'):
+                self._escape(node, attr)
+        if method in LOOKUPS:
+            self._escape(node, first)
+        if method in {'format', 'format_map'} and isinstance(node.func, ast.Attribute):
+            for attr in _FORMAT_FIELD.findall(folded(node.func.value) or ''):
+                self._escape(node, attr)
+        if name in _TAKES_A_NAME and any(map(is_reversal, args)):
+            self._refuse(node, 'strings', name, 'the text it is given is written backwards')
+
+    def _reflect(self, node: ast.Call, function: str, attr: str | None) -> None:
+        if attr is None:
+            self._refuse(node, 'calls', function, 'the attribute it reaches is only known at run time')
+        elif attr in DANGEROUS_BUILTINS:
+            self._judge(node, attr)
+        else:
+            self._escape(node, attr)
+
+    def _text(self, node: ast.expr) -> None:
+        if spelled_with_chr(node):
+            self._refuse(node, 'strings', 'chr', 'the text is spelled with character codes')
+        text = folded(node)
+        if text is None or not (text in ESCAPES or why_dangerous(text) or why_decoder(text)):
+            return
+        in_plain_sight = any(isinstance(part, ast.Constant) and part.value == text for part in ast.walk(node))
+        if not in_plain_sight:
+            self._refuse(node, 'strings', text, 'the name is put together from pieces')
+
+    def _judge(self, node: _Placed, name: str | None) -> None:
+        if name is None:
+            return
+        if why := why_dangerous(name):
+            self._refuse(node, 'calls', name, why)
+        if why := why_decoder(name):
+            self._refuse(node, 'strings', name, why)
+
+    def _escape(self, node: _Placed, attr: str | None) -> None:
+        if attr in ESCAPES:
+            self._refuse(node, 'calls', attr, "it leads from a value into the interpreter's internals")
+
+    def _require(self, node: _Placed, *modules: str) -> None:
+        if not any(map(self._policy.permits, modules)):
+            self._note(node, _refused_import(self._policy, modules[0], node.lineno))
+
+    def _refuse(self, node: _Placed, rule: Rule, name: str, why: str) -> None:
+        switched_on = self._policy.calls if rule == 'calls' else self._policy.strings
+        if switched_on and not self._policy.authorises(name):
+            how = f"To allow it, add {name!r} to the policy's `allow`, or switch its `{rule}` off."
+            self._note(node, PolicyError(f'{name} is refused: {why}. {how}', line=node.lineno))
+
+    def _note(self, node: _Placed, error: PolicyError) -> None:
+        self.refusals.append(((node.lineno, node.col_offset), error))

@@ -1,0 +1,75 @@
+"""Errors as the person who wrote the cell wants to see them: their own frames, with source lines."""
+
+import linecache
+import traceback
+from collections.abc import Iterable
+
+from habilis.core.codec import Json
+
+CELL_PREFIX = '<cell '
+USER_PLACES = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
+MAX_CHARACTERS = 20_000
+
+_format = traceback.TracebackException
+
+
+def remember_source(filename: str, source: str) -> None:
+    """Let tracebacks and `inspect.getsource` find the lines of a cell."""
+    lines = [line + '\n' for line in source.splitlines()]
+    linecache.cache[filename] = (len(source), None, lines, filename)
+
+
+def is_user_file(filename: str) -> bool:
+    """Whether a frame belongs to the user: a cell, or a file of theirs."""
+    return filename.startswith(USER_PLACES)
+
+
+def describe(error: BaseException, kind: str) -> Json:
+    """The error as data for the host."""
+    formatted = _format(type(error), error, error.__traceback__, compact=True)
+    line = _keep_user_frames(formatted)
+    if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
+        line = error.lineno
+    return {
+        'kind': kind,
+        'type': type(error).__name__,
+        'message': _shorten(_message(error), 4000),
+        'traceback': _shorten(''.join(formatted.format()), MAX_CHARACTERS),
+        'line': line,
+    }
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as broken:
+        return f'<no message: its __str__ raised {type(broken).__name__}>'
+
+
+def _keep_user_frames(formatted: traceback.TracebackException) -> int | None:
+    """Drop the kernel's and the library's frames everywhere in the chain; the line of the innermost cell frame."""
+    line: int | None = None
+    for link in _chain(formatted):
+        mine = [frame for frame in link.stack if is_user_file(frame.filename)]
+        link.stack[:] = mine
+        if link is formatted:
+            line = next((frame.lineno for frame in reversed(mine) if frame.filename.startswith(CELL_PREFIX)), None)
+    return line
+
+
+def _chain(formatted: traceback.TracebackException) -> Iterable[traceback.TracebackException]:
+    todo, seen = [formatted], set[int]()
+    while todo:
+        link = todo.pop()
+        if id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        todo += [other for other in (link.__cause__, link.__context__, *(link.exceptions or ())) if other is not None]
+
+
+def _shorten(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f'{text[:half]}\n… {len(text) - 2 * half:,} characters cut …\n{text[-half:]}'

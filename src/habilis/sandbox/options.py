@@ -1,0 +1,147 @@
+"""What a sandbox was asked to be, checked and prepared once."""
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import cast
+
+from habilis.core.codec import Json
+from habilis.core.errors import SandboxError
+from habilis.core.limits import Limits
+from habilis.sandbox.answers import pack_variables
+from habilis.sandbox.cellhost import AnswerInput
+from habilis.sandbox.contract import Mount
+from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.packages import package_folder
+from habilis.sandbox.policy import Policy
+from habilis.sandbox.workspace import Workspace
+
+PathLike = str | os.PathLike[str]
+WORKSPACE = '/workspace'
+PACKAGES = '/packages'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The settings of one sandbox."""
+
+    limits: Limits
+    functions: dict[str, HostFunction]
+    variables: dict[str, Json] = field(default_factory=dict[str, Json])
+    workspace: Workspace | None = None
+    mounts: tuple[Mount, ...] = ()
+    paths: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    network: bool = False
+    policy: Policy | None = None
+    answer_input: AnswerInput | None = None
+    checkpoints: bool = True
+
+    def setup(self) -> dict[str, Json]:
+        """What the kernel is told before its first request."""
+        setup: dict[str, Json] = {}
+        if self.functions:
+            setup['tools'] = [function.describe() for function in self.functions.values()]
+        if self.paths:
+            setup['paths'] = list(self.paths)
+        if self.workspace is not None:
+            setup['cwd'] = WORKSPACE
+        if self.variables:
+            setup['variables'] = cast('Json', self.variables)
+        return setup
+
+    def shared(self) -> 'Options':
+        """The same for a fork, which does not remove a temporary workspace when it ends."""
+        return replace(self, workspace=self.workspace.shared() if self.workspace else None)
+
+    def close(self) -> None:
+        """Remove what was made for this sandbox alone."""
+        if self.workspace is not None:
+            self.workspace.close()
+
+
+async def make_options(
+    *,
+    limits: Limits | None,
+    functions: dict[str, HostFunction],
+    variables: Mapping[str, object] | None,
+    workspace: PathLike | bool | None,
+    read_only: bool,
+    mounts: Mapping[str, PathLike] | None,
+    env: Mapping[str, str] | None,
+    packages: Iterable[PathLike],
+    network: bool,
+    policy: Policy | None,
+    answers: AnswerInput | Iterable[str] | None,
+    checkpoints: bool,
+) -> Options:
+    """Check the settings of `Sandbox.create`; fetch packages if there are any."""
+    wanted = [packages] if isinstance(packages, str) else list(packages)
+    space = _workspace(workspace, read_only)
+    mounted = [_mount(target, source) for target, source in (mounts or {}).items()]
+    if space is not None:
+        mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
+    paths: list[str] = []
+    if wanted:
+        folder = await asyncio.to_thread(package_folder, [os.fspath(package) for package in wanted])
+        mounted.append(Mount(source=folder, target=PACKAGES))
+        paths.append(PACKAGES)
+    if space is not None:
+        paths.append(WORKSPACE)
+    return Options(
+        limits=limits or Limits(),
+        functions=functions,
+        variables=pack_variables(variables or {}),
+        workspace=space,
+        mounts=tuple(mounted),
+        paths=tuple(paths),
+        env=_environment(env),
+        network=network,
+        policy=policy,
+        answer_input=_answers(answers),
+        checkpoints=checkpoints,
+    )
+
+
+def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace | None:
+    if workspace is None or workspace is False:
+        return None
+    if workspace is True:
+        return Workspace.temporary()
+    return Workspace.at(Path(workspace), must_exist=read_only)
+
+
+def _mount(target: str, source: PathLike) -> Mount:
+    folder = Path(source).expanduser().resolve()
+    if not folder.is_dir():
+        msg = f'cannot mount {str(source)!r}: it is not a folder'
+        raise SandboxError(msg)
+    parts = Path(target).parts
+    if not target.startswith('/') or '..' in parts or len(parts) < 2 or parts[1] in ('workspace', 'packages', 'python'):
+        msg = f'cannot mount at {target!r}: use an absolute path such as /data, outside /workspace and /packages'
+        raise SandboxError(msg)
+    return Mount(source=folder, target=target)
+
+
+def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
+    for name, value in (env or {}).items():
+        if not name or '=' in name or '\0' in name or '\0' in value:
+            msg = f'{name!r} is not a name an environment variable can have'
+            raise SandboxError(msg)
+    return dict(env or {})
+
+
+def _answers(answers: AnswerInput | Iterable[str] | None) -> AnswerInput | None:
+    if answers is None or callable(answers):
+        return answers
+    lines = iter(answers)
+
+    def answer(prompt: str) -> str:
+        for line in lines:
+            return line
+        msg = 'no more lines of input were given to the sandbox'
+        raise EOFError(msg)
+
+    return answer

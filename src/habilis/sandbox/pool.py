@@ -1,0 +1,152 @@
+"""Many sandboxes with a bound: who asks for one more than there may be waits in line, and never for ever."""
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+
+from habilis.core.errors import PoolTimeout, SandboxClosed
+from habilis.sandbox.contract import Cell
+from habilis.sandbox.session import Sandbox
+
+
+class SandboxPool:
+    """Hands out fresh sandboxes, `size` of them at a time.
+
+    A sandbox is never used twice: what one user left in it, no other sees. `warm` of them are started ahead.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        warm: int = 0,
+        idle_seconds: float | None = None,
+        timeout: float = 60.0,
+        backend: str = 'wasm',
+        **settings: Any,
+    ) -> None:
+        """A pool; nothing is started before `async with` or the first use.
+
+        Args:
+            size: how many may be in use at once.
+            warm: how many to have started ahead, beyond those in use.
+            idle_seconds: a sandbox in use that runs nothing for so long is closed and makes room.
+            timeout: how long `acquire` waits when it is not told otherwise.
+            backend: kind of sandbox.
+            settings: what `Sandbox.create` takes.
+        """
+        if size < 1 or warm < 0:
+            msg = f'a pool needs a size of at least 1 and no negative warm, not {size} and {warm}'
+            raise ValueError(msg)
+        self.size = size
+        self._warm = min(warm, size)
+        self._idle_seconds = idle_seconds
+        self._timeout = timeout
+        self._backend = backend
+        self._settings = settings
+        self._places = asyncio.Semaphore(size)
+        self._ready: deque[Sandbox] = deque()
+        self._used: set[Sandbox] = set()
+        self._background: set[asyncio.Task[None]] = set()
+        self._starting = 0
+        self._closed = False
+
+    async def acquire(self, *, timeout: float | None = None) -> Sandbox:
+        """A fresh sandbox. First come, first served; `PoolTimeout` if none becomes free in time."""
+        if self._closed:
+            msg = 'this pool is closed'
+            raise SandboxClosed(msg)
+        wait = self._timeout if timeout is None else timeout
+        try:
+            async with asyncio.timeout(wait):
+                await self._places.acquire()
+        except TimeoutError:
+            msg = f'all {self.size} sandboxes of the pool were in use for {wait:g} s; release some or make it larger'
+            raise PoolTimeout(msg) from None
+        try:
+            sandbox = self._ready.popleft() if self._ready else await self._create()
+        except BaseException:
+            self._places.release()
+            raise
+        self._used.add(sandbox)
+        self._look_after()
+        return sandbox
+
+    async def release(self, sandbox: Sandbox) -> None:
+        """Give a sandbox back; it is closed. Giving it back twice is no harm."""
+        if sandbox in self._used:
+            self._used.discard(sandbox)
+            self._places.release()
+        await sandbox.close()
+
+    @contextlib.asynccontextmanager
+    async def sandbox(self, *, timeout: float | None = None) -> AsyncIterator[Sandbox]:
+        """A fresh sandbox for the length of an `async with`."""
+        sandbox = await self.acquire(timeout=timeout)
+        try:
+            yield sandbox
+        finally:
+            await self.release(sandbox)
+
+    async def run(self, code: str, *, timeout: float | None = None) -> Cell:
+        """Run code in a fresh sandbox of its own."""
+        async with self.sandbox(timeout=timeout) as sandbox:
+            return await sandbox.run(code)
+
+    @property
+    def in_use(self) -> int:
+        """How many sandboxes are handed out now."""
+        return len(self._used)
+
+    async def close(self) -> None:
+        """Close all sandboxes, those in use too."""
+        self._closed = True
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        for sandbox in [*self._used, *self._ready]:
+            await self.release(sandbox)
+        self._ready.clear()
+
+    async def __aenter__(self) -> Self:
+        for _ in range(self._warm):
+            self._ready.append(await self._create())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _create(self) -> Sandbox:
+        return await Sandbox.create(self._backend, **self._settings)
+
+    def _look_after(self) -> None:
+        """Start what is to be warm; begin to watch for idle ones."""
+        if len(self._ready) + self._starting < self._warm:
+            self._starting += 1
+            self._spawn(self._start_one())
+        if self._idle_seconds is not None and not any(task.get_name() == 'expire' for task in self._background):
+            self._spawn(self._expire(self._idle_seconds), 'expire')
+
+    def _spawn(self, work: Any, name: str | None = None) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work, name=name)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _start_one(self) -> None:
+        try:
+            self._ready.append(await self._create())
+        finally:
+            self._starting -= 1
+
+    async def _expire(self, idle_seconds: float) -> None:
+        while self._used:
+            await asyncio.sleep(idle_seconds / 4)
+            for sandbox in list(self._used):
+                if not sandbox.busy and time.monotonic() - sandbox.last_used > idle_seconds:
+                    await self.release(sandbox)

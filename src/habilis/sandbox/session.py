@@ -1,0 +1,447 @@
+"""`Sandbox`: a Python interpreter that is kept apart, with its variables, limits, tools and files."""
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
+from typing import Self, cast
+
+from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.errors import SandboxClosed, SandboxError, SnapshotError
+from habilis.core.limits import Limits
+from habilis.sandbox import answers, snapshot
+from habilis.sandbox.backends import backend
+from habilis.sandbox.cellhost import AnswerInput, CellHost, OnOutput
+from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec
+from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
+from habilis.sandbox.options import Options, PathLike, make_options
+from habilis.sandbox.policy import Policy
+from habilis.sandbox.snapshot import Checkpoint, Snapshot
+from habilis.sandbox.workers import WORKERS, Interruptible, stop_at_exit
+from habilis.sandbox.workspace import Workspace
+
+GRACE = 1.0
+"""Seconds after its limit in which a cell must be gone, before its thread is left behind."""
+
+SAVE_SECONDS = 60.0
+_inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar('_inside', default=frozenset())
+
+
+class Sandbox(Interruptible):
+    """One interpreter. Make it with `create`; use it as an async context manager, or `close` it.
+
+    Cells run one after another in the order of the calls. Tasks may share a sandbox.
+    """
+
+    def __init__(self, maker: Backend, options: Options, checkpoint: Checkpoint | None = None) -> None:
+        """Not for users: `create`, `restore` and `fork` also start the interpreter."""
+        self._backend = maker
+        self._options = options
+        self._checkpoint = checkpoint
+        self._unsaved = False
+        self._guest: Guest | None = None
+        self._host: CellHost | None = None
+        self._fresh = True
+        self._lock = asyncio.Lock()
+        self._saver: asyncio.Task[None] | None = None
+        self._closed = False
+        self.policy: Policy | None = options.policy
+        """Checks for the cells to come; may be changed at any time."""
+
+        self.last_used = time.monotonic()
+
+    # Making and ending ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    async def create(
+        cls,
+        backend_name: str = 'wasm',
+        /,
+        *,
+        limits: Limits | None = None,
+        tools: Iterable[AnyFunction | HostFunction] = (),
+        variables: Mapping[str, object] | None = None,
+        workspace: PathLike | bool | None = None,
+        read_only: bool = False,
+        mounts: Mapping[str, PathLike] | None = None,
+        env: Mapping[str, str] | None = None,
+        packages: Iterable[PathLike] = (),
+        network: bool = False,
+        policy: Policy | None = None,
+        input: AnswerInput | Iterable[str] | None = None,
+        checkpoints: bool = True,
+    ) -> Self:
+        """A new sandbox.
+
+        Args:
+            backend_name: which kind; `wasm` needs nothing and starts in milliseconds.
+            limits: bounds for each cell.
+            tools: functions of the host that code inside may call, `def` or `async def`.
+            variables: plain data to start with.
+            workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
+            read_only: mount the workspace read-only.
+            mounts: more host folders by their path inside, read-only.
+            env: environment variables; nothing of the host's environment is inside otherwise.
+            packages: pure-Python packages to have inside: requirements (`'attrs==25.3'`), wheels or folders.
+            network: allow connections (plain sockets; the `wasm` interpreter has no TLS).
+            policy: checks on the code, for tidiness; see `Policy`.
+            input: answers `input()`: a function of the prompt, or the lines to give.
+            checkpoints: keep what is needed to bring the variables back after a cell was stopped by force.
+        """
+        maker = backend(backend_name)
+        functions = host_functions(tools)
+        options = await make_options(
+            limits=limits, functions=functions, variables=variables, workspace=workspace, read_only=read_only,
+            mounts=mounts, env=env, packages=packages, network=network, policy=policy, answers=input,
+            checkpoints=checkpoints,
+        )  # fmt: skip
+        return await cls(maker, options)._start()
+
+    @classmethod
+    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: object) -> Self:
+        """A new sandbox with the variables of a snapshot. Takes the settings of `create`, tools and workspace included."""
+        checkpoint = snapshot.from_bytes(data)
+        made = await cls.create(backend_name, **settings)  # type: ignore[arg-type]
+        try:
+            await made._load(checkpoint)
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    @staticmethod
+    def create_sync(backend_name: str = 'wasm', /, **settings: object) -> 'SyncSandbox':
+        """The same for scripts and notebooks without `await`. Takes the settings of `create`."""
+        return SyncSandbox.create(backend_name, **settings)
+
+    async def _start(self) -> Self:
+        self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
+        return self
+
+    async def fork(self) -> 'Sandbox':
+        """A second sandbox with the same variables, tools and settings; separate from now on (but for the workspace)."""
+        async with self._turn():
+            await self._save()
+            twin = Sandbox(self._backend, self._options.shared(), self._checkpoint)
+        twin.policy = self.policy
+        await twin._start()
+        async with twin._lock:
+            await twin._wake()
+        return twin
+
+    async def snapshot(self) -> Snapshot:
+        """The variables as bytes, for `restore` here or in another process. `.lost` names what could not be saved."""
+        async with self._turn():
+            await self._save()
+            if self._checkpoint is None:
+                answer = await self._request({'op': 'save'}, SAVE_SECONDS)
+                self._checkpoint = answers.checkpoint(answer, self._cells)
+            return snapshot.to_bytes(self._checkpoint)
+
+    async def close(self) -> None:
+        """Stop what runs and free everything. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self.cancel()
+        if self._saver is not None:
+            self._saver.cancel()
+        async with self._lock:
+            guest, self._guest = self._guest, None
+            if guest is not None:
+                await WORKERS.submit(guest.close)
+            self._options.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    # Running ----------------------------------------------------------------------------------------------------------
+
+    async def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
+        """Run code; its variables stay. Errors of the code are in the `Cell`; only errors of the sandbox are raised.
+
+        Args:
+            code: Python. The value of the last expression becomes `Cell.value`; `await` works at top level.
+            seconds: a shorter time limit for this cell.
+            on_output: called on the event loop with `'stdout'` or `'stderr'` and text, while the cell runs.
+        """
+        limit = min(self._options.limits.seconds, seconds or self._options.limits.seconds)
+        async with self._turn():
+            await self._wake()
+            before = self._options.workspace.scan() if self._options.workspace else None
+            host = self._make_host(limit, on_output)
+            self._host = host
+            self._cells += 1
+            started = time.perf_counter()
+            cell = await self._run(code, host, limit)
+            seconds_taken = time.perf_counter() - started
+            files = self._options.workspace.changes(before) if self._options.workspace and before is not None else ()
+            return replace(cell, seconds=seconds_taken, files=files)
+
+    async def _run(self, code: str, host: CellHost, limit: float) -> Cell:
+        request: dict[str, Json] = {'op': 'run', 'code': code}
+        if self.policy is not None:
+            request['policy'] = cast('Json', self.policy.to_json())
+        died = True
+        try:
+            answer = await self._enter(request, host, limit)
+            cell = answers.cell(answer, host)
+            self._remember(answer)
+            died = False
+        except GuestDied as death:
+            cell = answers.death(host, host.ended or death.kind, death, limit)
+        except (CodecError, answers.Malformed) as error:
+            cell = answers.death(host, 'broken', error, limit)
+        finally:
+            self._host = None
+            host.close()
+        if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
+            await self._roll_back()
+            return replace(cell, lost=self.lost)
+        if self._unsaved:
+            self._save_soon()
+        return cell
+
+    def cancel(self) -> bool:
+        """Stop the running cell (its `Cell` says `cancelled`). False if none runs. May be called from any thread."""
+        host, guest = self._host, self._guest
+        if host is None or guest is None:
+            return False
+        host.end('cancelled')
+        guest.interrupt()
+        return True
+
+    def interrupt(self) -> None:
+        """At the end of the process."""
+        self.cancel()
+
+    # Variables and files ----------------------------------------------------------------------------------------------
+
+    async def set_variables(self, variables: Mapping[str, object]) -> None:
+        """Put plain data into the sandbox under these names."""
+        packed = answers.pack_variables(variables)
+        async with self._turn():
+            await self._wake()
+            await self._request({'op': 'set', 'values': packed}, self._options.limits.seconds)
+            self._unsaved = True
+
+    async def get_variables(self, *names: str) -> dict[str, object]:
+        """The values of these variables, or of all that are plain data. A name that has none is an error."""
+        async with self._turn():
+            await self._wake()
+            answer = await self._request(
+                {'op': 'get', 'names': list(names) if names else None}, self._options.limits.seconds
+            )
+        return answers.variables(answer, names)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The files of the sandbox, from the host's side."""
+        if self._options.workspace is None:
+            msg = 'this sandbox has no workspace: pass workspace=… to Sandbox.create'
+            raise SandboxError(msg)
+        return self._options.workspace
+
+    async def upload(self, path: str, data: bytes | str) -> None:
+        """Write a file of the workspace."""
+        await asyncio.to_thread(self.workspace.write, path, data)
+
+    async def download(self, path: str) -> bytes:
+        """Read a file of the workspace. Links that lead out of it are refused."""
+        return await asyncio.to_thread(self.workspace.read, path)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Variables that could not be saved, and so were not there after the last restore."""
+        return self._checkpoint.lost if self._checkpoint else ()
+
+    @property
+    def isolation(self) -> str:
+        """What keeps the code in, in one line."""
+        return self._backend.isolation
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is doing something now."""
+        return self._lock.locked()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    _cells = 0
+
+    def _spec(self) -> GuestSpec:
+        options = self._options
+        return GuestSpec(limits=options.limits, mounts=options.mounts, env=options.env, network=options.network)
+
+    def _turn(self) -> '_Turn':
+        return _Turn(self)
+
+    def _make_host(self, seconds: float, on_output: OnOutput | None = None) -> CellHost:
+        token = _inside.set(_inside.get() | {id(self)})
+        try:
+            return CellHost(
+                tools=self._options.functions,
+                limits=self._options.limits,
+                seconds=seconds,
+                loop=asyncio.get_running_loop(),
+                on_output=on_output,
+                answer_input=self._options.answer_input,
+            )
+        finally:
+            _inside.reset(token)
+
+    async def _request(self, request: dict[str, Json], seconds: float) -> dict[str, Json]:
+        """A request that is not a cell. If the guest does not survive it, the variables are rolled back."""
+        host = self._make_host(seconds)
+        try:
+            return await self._enter(request, host, seconds)
+        except (GuestDied, CodecError) as error:
+            await self._roll_back()
+            msg = f'the sandbox did not answer ({error}); its variables are those of before'
+            raise SandboxError(msg) from error
+        finally:
+            host.close()
+
+    async def _enter(self, request: dict[str, Json], host: CellHost, seconds: float) -> dict[str, Json]:
+        guest = self._guest
+        assert guest is not None
+        if self._fresh:
+            request = {**request, 'setup': self._options.setup()}
+            self._fresh = False
+        message = dump(request)
+        stop_at_exit(self)
+        loop = asyncio.get_running_loop()
+        future = WORKERS.submit(lambda: guest.enter(message, host))
+        ending = loop.call_later(seconds, self._expire, host, guest)
+        leaving = loop.call_later(seconds + GRACE, self._leave_behind, future)
+        try:
+            text = await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await self._stop(host, guest, future)
+            raise
+        finally:
+            ending.cancel()
+            leaving.cancel()
+        answer = parse(text)
+        if not isinstance(answer, dict):
+            msg = 'the sandbox did not answer with an object'
+            raise CodecError(msg)
+        return answer
+
+    @staticmethod
+    def _expire(host: CellHost, guest: Guest) -> None:
+        host.end('time')
+        guest.interrupt()
+
+    def _leave_behind(self, future: 'asyncio.Future[str]') -> None:
+        """The thread is stuck in a tool of the host. It cannot be killed; nobody waits for it."""
+        if not future.done():
+            self._guest = None  # closed by nobody: its thread still runs in it
+            future.set_exception(GuestDied('time', 'a tool of the host did not return in time'))
+
+    async def _stop(self, host: CellHost, guest: Guest, future: 'asyncio.Future[str]') -> None:
+        """The caller was cancelled: end the guest before letting go of the lock."""
+        host.end('cancelled')
+        guest.interrupt()
+        done, _ = await asyncio.wait({future}, timeout=GRACE)
+        if not done:
+            self._guest = None
+        await self._roll_back()
+
+    async def _roll_back(self) -> None:
+        """Replace the interpreter; the variables come back with the next request."""
+        guest, self._guest = self._guest, None
+        self._unsaved = False
+        self._cells = self._checkpoint.cells if self._checkpoint else 0
+        if guest is not None:
+            await WORKERS.submit(guest.close)
+
+    async def _wake(self) -> None:
+        """Have an interpreter with the right variables, and a checkpoint of them."""
+        if self._guest is None:
+            self._fresh = True
+            await self._start()
+        if self._fresh and self._checkpoint is not None:
+            await self._load(self._checkpoint)
+        if self._unsaved and self._options.checkpoints:
+            await self._save()
+
+    async def _load(self, checkpoint: Checkpoint) -> None:
+        request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
+        answer = await self._request({**request, 'cells': checkpoint.cells}, SAVE_SECONDS)
+        if problem := answer.get('problem'):
+            raise SnapshotError(str(problem))
+        self._checkpoint = checkpoint
+        self._cells = checkpoint.cells
+
+    def _remember(self, answer: dict[str, Json]) -> None:
+        """Keep the variables the guest sent along, or note that they have to be asked for."""
+        if not self._options.checkpoints:
+            return
+        if 'state' in answer:
+            self._checkpoint = answers.checkpoint(answer, self._cells)
+            self._unsaved = False
+        elif answer.get('unsaved'):
+            self._unsaved = True
+
+    async def _save(self) -> None:
+        """Ask the guest for its variables."""
+        if self._unsaved or (self._checkpoint is None and not self._fresh):
+            answer = await self._request({'op': 'save'}, SAVE_SECONDS)
+            self._checkpoint = answers.checkpoint(answer, self._cells)
+            self._unsaved = False
+
+    def _save_soon(self) -> None:
+        """Save while nobody waits; the next cell waits for it."""
+        if self._options.checkpoints and (self._saver is None or self._saver.done()):
+            self._saver = asyncio.get_running_loop().create_task(self._save_when_free())
+
+    async def _save_when_free(self) -> None:
+        async with self._lock:
+            if self._unsaved and not self._closed and self._guest is not None:
+                await self._save()
+
+
+class _Turn:
+    """Holds the sandbox for one request, in the order of asking."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def __aenter__(self) -> None:
+        sandbox = self._sandbox
+        if id(sandbox) in _inside.get():
+            msg = 'a tool cannot run code in the sandbox that is calling it; it would wait for itself (fork it)'
+            raise SandboxError(msg)
+        self._check()
+        await sandbox._lock.acquire()  # pyright: ignore[reportPrivateUsage]
+        try:
+            self._check()
+        except BaseException:
+            sandbox._lock.release()  # pyright: ignore[reportPrivateUsage]
+            raise
+        sandbox.last_used = time.monotonic()
+
+    def _check(self) -> None:
+        if self._sandbox.closed:
+            msg = 'this sandbox is closed'
+            raise SandboxClosed(msg)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._sandbox.last_used = time.monotonic()
+        self._sandbox._lock.release()  # pyright: ignore[reportPrivateUsage]
+
+
+from habilis.sandbox.sync import SyncSandbox  # noqa: E402 - it needs Sandbox

@@ -1,0 +1,101 @@
+"""The sandbox without `await`, for scripts and notebooks: one thin layer over the asynchronous one."""
+
+import asyncio
+import functools
+import threading
+from collections.abc import Coroutine, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from habilis.sandbox.cellhost import OnOutput
+from habilis.sandbox.contract import Cell
+from habilis.sandbox.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from habilis.sandbox.session import Sandbox
+
+T = TypeVar('T')
+
+
+@functools.cache
+def _background_loop() -> asyncio.AbstractEventLoop:
+    """An event loop in a thread of its own, so that this works inside a running loop too (Jupyter)."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name='habilis-sync', daemon=True).start()
+    return loop
+
+
+def wait_for(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the background loop and wait. Ctrl-C cancels it."""
+    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+class SyncSandbox:
+    """`Sandbox` with plain methods. Made by `Sandbox.create_sync`; a context manager too."""
+
+    def __init__(self, sandbox: 'Sandbox') -> None:
+        self.sandbox = sandbox
+        """The asynchronous sandbox behind it. It belongs to the background loop."""
+
+    @classmethod
+    def create(cls, backend_name: str = 'wasm', /, **settings: Any) -> Self:
+        """See `Sandbox.create`."""
+        from habilis.sandbox.session import Sandbox
+
+        return cls(wait_for(Sandbox.create(backend_name, **settings)))
+
+    @classmethod
+    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Any) -> Self:
+        """See `Sandbox.restore`."""
+        from habilis.sandbox.session import Sandbox
+
+        return cls(wait_for(Sandbox.restore(data, backend_name, **settings)))
+
+    def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
+        """See `Sandbox.run`."""
+        return wait_for(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+
+    def fork(self) -> 'SyncSandbox':
+        """See `Sandbox.fork`."""
+        return SyncSandbox(wait_for(self.sandbox.fork()))
+
+    def snapshot(self) -> Snapshot:
+        """See `Sandbox.snapshot`."""
+        return wait_for(self.sandbox.snapshot())
+
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """See `Sandbox.set_variables`."""
+        wait_for(self.sandbox.set_variables(variables))
+
+    def get_variables(self, *names: str) -> dict[str, object]:
+        """See `Sandbox.get_variables`."""
+        return wait_for(self.sandbox.get_variables(*names))
+
+    def upload(self, path: str, data: bytes | str) -> None:
+        """See `Sandbox.upload`."""
+        wait_for(self.sandbox.upload(path, data))
+
+    def download(self, path: str) -> bytes:
+        """See `Sandbox.download`."""
+        return wait_for(self.sandbox.download(path))
+
+    def cancel(self) -> bool:
+        """See `Sandbox.cancel`."""
+        return self.sandbox.cancel()
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        wait_for(self.sandbox.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

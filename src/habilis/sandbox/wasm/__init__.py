@@ -1,0 +1,1 @@
+"""CPython in WebAssembly: the default sandbox."""

@@ -1,0 +1,101 @@
+"""Makes the component: CPython, the standard library and the guest kernel in one WebAssembly file.
+
+    python -m habilis.sandbox.wasm.build FILE
+"""
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from habilis.core.errors import BackendNotFound, SandboxError
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parents[1]
+INSIDE = ('core/codec.py', *sorted(f'sandbox/guest/{path.name}' for path in (PACKAGE / 'sandbox/guest').glob('*.py')))
+"""The files of this package that go into the component, under the names they have here."""
+
+BUNDLED = HERE / 'component.wasm'
+"""Where a wheel carries the built component."""
+
+
+def source_key() -> str:
+    """Changes whenever something that goes into the component changes."""
+    digest = hashlib.sha256()
+    for path in [PACKAGE / name for name in INSIDE] + sorted((HERE / 'component').glob('*.*')):
+        digest.update(path.name.encode() + b'\0' + path.read_bytes() + b'\0')
+    return digest.hexdigest()[:24]
+
+
+def builder_key() -> str:
+    """The versions of what builds and of what is built in."""
+    return '-'.join(f'{name}-{_version(name)}' for name in ('componentize-py', 'cloudpickle'))
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return 'none'
+
+
+def can_build() -> bool:
+    """Whether componentize-py is installed."""
+    return importlib.util.find_spec('componentize_py') is not None
+
+
+def build(target: Path) -> None:
+    """Write the component to the target. Takes about 20 s."""
+    if not can_build():
+        msg = 'componentize-py is needed to build the sandbox from source: pip install "habilis[build]"'
+        raise BackendNotFound(msg)
+    with tempfile.TemporaryDirectory(prefix='habilis-build-') as scratch:
+        tree = Path(scratch) / 'tree'
+        _lay_out(tree)
+        _componentize(tree, Path(scratch) / 'component.wasm')
+        shutil.move(Path(scratch) / 'component.wasm', target)
+
+
+def _lay_out(tree: Path) -> None:
+    """The modules of the component, under the import names they have on the host."""
+    for name in INSIDE:
+        path = tree / 'habilis' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PACKAGE / name, path)
+    for folder in ('habilis', 'habilis/core', 'habilis/sandbox'):
+        (tree / folder / '__init__.py').touch()  # empty: the host's own are not for the guest
+    for path in (HERE / 'component').glob('*.py'):
+        shutil.copy(path, tree)
+    import cloudpickle
+
+    shutil.copytree(Path(cloudpickle.__file__).parent, tree / 'cloudpickle', ignore=shutil.ignore_patterns('__pycache__'))
+
+
+def _componentize(tree: Path, target: Path) -> None:
+    command = [sys.executable, '-c', 'import componentize_py; componentize_py.script()']
+    command += ['-d', str(HERE / 'component' / 'world.wit'), '-w', 'sandbox', 'componentize', 'app']
+    command += ['-p', str(tree), '-o', str(target)]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    if done.returncode != 0 or not target.exists():
+        msg = f'the sandbox could not be built; componentize-py said:\n{(done.stderr or done.stdout)[-3000:]}'
+        raise SandboxError(msg)
+
+
+def main() -> int:
+    """Build to the file named on the command line, with its key beside it, as a wheel carries them."""
+    if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
+        print(__doc__)
+        return 2
+    target = Path(sys.argv[1])
+    build(target)
+    target.with_suffix('.key').write_text(f'{source_key()}-{builder_key()}\n')
+    print(f'{target}: {target.stat().st_size / 1e6:.1f} MB')
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

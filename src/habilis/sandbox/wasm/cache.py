@@ -1,0 +1,149 @@
+"""Where the component and its machine code are kept between processes.
+
+An entry is written beside its place and renamed into it, carries its checksum, and is made under a lock: two processes
+that start together build once, and a damaged entry is made again. Machine code is run as it is read, so the folder
+must belong to the user alone.
+"""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import platform
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+
+from habilis.core.errors import SandboxError
+from habilis.sandbox.wasm import build
+from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component
+from habilis.sandbox.wasm.progress import progress
+
+Make = Callable[[], bytes]
+CHECKSUM_BYTES = 32
+
+
+def cache_folder() -> Path:
+    """`HABILIS_CACHE`, or the user's cache folder."""
+    if chosen := os.environ.get('HABILIS_CACHE'):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser() / 'habilis'
+
+
+def compiled_component() -> Path:
+    """The machine code of the component, made now if there is none yet."""
+    folder = _private_folder(cache_folder() / 'wasm')
+    component_key, make_component = _component(folder)
+    wanted = f'{component_key}|wasmtime {importlib.metadata.version("wasmtime")}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
+    entry = Entry(folder / f'{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.cwasm')
+
+    def compile_it() -> bytes:
+        data = make_component()
+        with progress('Compiling the sandbox for this machine (once, about 10 s)'):
+            return compile_component(data)
+
+    return entry.get(compile_it)
+
+
+def _component(folder: Path) -> tuple[str, Make]:
+    """Key and maker of the component: the one the wheel carries if it is of this source, else one built here."""
+    source = build.source_key()
+    with contextlib.suppress(OSError):
+        carried = build.BUNDLED.with_suffix('.key').read_text().strip()
+        if carried.startswith(source) and build.BUNDLED.exists():
+            return carried, build.BUNDLED.read_bytes
+    key = f'{source}-{build.builder_key()}'
+    entry = Entry(folder / f'{key}.wasm')
+    return key, lambda: entry.get(lambda: _build(folder)).read_bytes()
+
+
+def _build(folder: Path) -> bytes:
+    target = folder / f'build-{os.getpid()}.wasm'
+    try:
+        with progress('Building the sandbox (once per version, about 20 s)'):
+            build.build(target)
+        return target.read_bytes()
+    finally:
+        target.unlink(missing_ok=True)
+
+
+class Entry:
+    """One file of the cache, with a checksum beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checksum = path.with_name(path.name + '.sha256')
+
+    def get(self, make: Make) -> Path:
+        """The file, made if it is missing or damaged."""
+        if not self.is_good():
+            with _lock(self.path.with_name(self.path.name + '.lock')):
+                if not self.is_good():  # another process may have made it while we waited
+                    self._put(make())
+        return self.path
+
+    def is_good(self) -> bool:
+        """Whether the file is there and is what was written."""
+        try:
+            with self.path.open('rb') as file:
+                return hashlib.file_digest(file, 'sha256').hexdigest() == self.checksum.read_text()
+        except OSError:
+            return False
+
+    def _put(self, data: bytes) -> None:
+        try:
+            _write(self.path, data)
+            _write(self.checksum, hashlib.sha256(data).hexdigest().encode())
+        except OSError as error:
+            msg = f'cannot write the cache: {error}. Free some space, or set HABILIS_CACHE to another folder'
+            raise SandboxError(msg) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(f'{path.name}.{os.getpid()}.part')
+    try:
+        with partial.open('wb') as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _private_folder(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        info = folder.stat()
+    except OSError as error:
+        msg = f'cannot make the cache folder {folder}: {error.strerror}. Set HABILIS_CACHE to a folder of yours'
+        raise SandboxError(msg) from error
+    if hasattr(os, 'getuid') and (info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
+        msg = f'the cache folder {folder} can be written by others; code is run from it. Make it yours alone (chmod 700)'
+        raise SandboxError(msg)
+    return folder
+
+
+@contextlib.contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Held by one process at a time, and let go by the system if that process dies."""
+    try:
+        import fcntl
+    except ImportError:  # not on this platform: at worst the work is done twice, the rename keeps it right
+        yield
+        return
+    with path.open('w') as file:
+        started = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - started > 600:
+                    msg = f'another process has held {path} for ten minutes; remove that file if none is running'
+                    raise SandboxError(msg) from None
+                time.sleep(0.1)
+        yield

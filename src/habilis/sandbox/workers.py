@@ -1,0 +1,140 @@
+"""Threads that guests run on.
+
+A guest blocks its thread while it computes or waits for a tool, and needs a deep stack. Threads are reused, made when
+all are busy, and are daemons: one that is stuck in somebody's tool does not keep the process alive.
+"""
+
+import asyncio
+import atexit
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Generic, TypeVar
+
+T = TypeVar('T')
+KEEP_IDLE = 16
+STACK = 80 << 20
+"""Bytes of stack of a worker; only what is used of it takes memory."""
+
+_thread = threading.local()
+
+
+class Interruptible:
+    """Something that runs on a worker and can be told to stop when the process ends."""
+
+    def interrupt(self) -> None:
+        """Stop soon."""
+        raise NotImplementedError
+
+
+def require_deep_stack() -> None:
+    """Refuse to go on where a guest could overflow the stack of the process."""
+    if not getattr(_thread, 'is_worker', False):
+        msg = 'a guest runs only on the threads of habilis.sandbox.workers: they have the deep stack it needs'
+        raise RuntimeError(msg)
+
+
+
+class Job(Generic[T]):
+    """A call on a worker, whose outcome can be awaited."""
+
+    def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
+        self._call = call
+        self._loop = loop
+        self.future: asyncio.Future[T] = loop.create_future()
+
+    def run(self) -> None:
+        """On the worker."""
+        try:
+            result = self._call()
+        except BaseException as error:
+            self._tell(self._fail, error)
+        else:
+            self._tell(self._finish, result)
+
+    def _tell(self, function: Callable[..., None], outcome: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(function, outcome)
+
+    def _finish(self, result: T) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # whoever awaits it gets it; if nobody does, no noise
+
+
+class Workers:
+    """The threads of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[SimpleQueue[Job[object] | None]] = []
+        self._count = 0
+        self._busy: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+    def submit(self, call: Callable[[], T]) -> 'asyncio.Future[T]':
+        """Run the call on a worker; the future belongs to the running event loop."""
+        job = Job(call, asyncio.get_running_loop())
+        with self._lock:
+            queue = self._idle.pop() if self._idle else None
+        if queue is None:
+            queue = self._start()
+        queue.put(job)  # type: ignore[arg-type]
+        return job.future
+
+    def _start(self) -> 'SimpleQueue[Job[object] | None]':
+        queue: SimpleQueue[Job[object] | None] = SimpleQueue()
+        with self._lock, _deep_stack():
+            self._count += 1
+            threading.Thread(target=self._run, args=(queue,), name=f'habilis-{self._count}', daemon=True).start()
+        return queue
+
+    def _run(self, queue: 'SimpleQueue[Job[object] | None]') -> None:
+        thread = threading.current_thread()
+        _thread.is_worker = True
+        while (job := queue.get()) is not None:
+            self._busy.add(thread)
+            job.run()
+            self._busy.discard(thread)
+            del job
+            with self._lock:
+                if len(self._idle) >= KEEP_IDLE:
+                    return
+                self._idle.append(queue)
+
+    def settle(self, seconds: float) -> None:
+        """Wait a little for busy threads; at exit, after their guests were interrupted."""
+        pause = threading.Event()
+        while self._busy and seconds > 0:
+            pause.wait(0.01)
+            seconds -= 0.01
+
+
+@contextlib.contextmanager
+def _deep_stack() -> Iterator[None]:
+    before = threading.stack_size(STACK)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+WORKERS = Workers()
+_running: weakref.WeakSet[Interruptible] = weakref.WeakSet()
+
+
+def stop_at_exit(running: Interruptible) -> None:
+    """Have this interrupted when the process exits, so that no thread is inside a guest while Python shuts down."""
+    _running.add(running)
+
+
+@atexit.register
+def _stop_all() -> None:
+    for running in list(_running):
+        running.interrupt()
+    WORKERS.settle(2.0)

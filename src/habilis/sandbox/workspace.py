@@ -1,0 +1,144 @@
+"""The folder a sandbox shares with its host, from the host's side.
+
+Code inside may have put links there. Whatever the host opens here on behalf of a user is opened step by step without
+following links, so that a link to `/etc/passwd` is an error and not a leak.
+"""
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from habilis.core.errors import WorkspaceError
+from habilis.sandbox.contract import FileChange
+
+MAX_FILES = 10_000
+"""So many files are looked at to find what a cell changed."""
+
+Seen = dict[str, tuple[int, int, int]]
+_NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
+
+
+class Workspace:
+    """A folder of the host, mounted at `/workspace`."""
+
+    def __init__(self, folder: Path, *, temporary: bool = False) -> None:
+        self.folder = folder
+        self._temporary = temporary
+
+    @classmethod
+    def at(cls, folder: Path, *, must_exist: bool) -> 'Workspace':
+        """An existing folder, or one made now."""
+        folder = folder.expanduser().resolve()
+        if must_exist and not folder.is_dir():
+            msg = f'the workspace {str(folder)!r} does not exist'
+            raise WorkspaceError(msg)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f'the workspace {str(folder)!r} cannot be used: {error.strerror}'
+            raise WorkspaceError(msg) from error
+        return cls(folder)
+
+    @classmethod
+    def temporary(cls) -> 'Workspace':
+        """A new folder that is removed when the sandbox is closed."""
+        return cls(Path(tempfile.mkdtemp(prefix='habilis-workspace-')), temporary=True)
+
+    def shared(self) -> 'Workspace':
+        """The same folder for another sandbox, which does not remove it."""
+        return Workspace(self.folder)
+
+    def close(self) -> None:
+        """Remove a temporary folder."""
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def read(self, path: str, *, limit: int = 1 << 30) -> bytes:
+        """The bytes of a file."""
+        with self._opened(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0)) as descriptor:
+            info = os.fstat(descriptor)
+            if not stat.S_ISREG(info.st_mode):
+                msg = f'{path!r} is not a file'
+                raise WorkspaceError(msg)
+            if info.st_size > limit:
+                msg = f'{path!r} has {info.st_size:,} bytes, more than the {limit:,} allowed'
+                raise WorkspaceError(msg)
+            with os.fdopen(os.dup(descriptor), 'rb') as file:
+                return file.read(limit)
+
+    def write(self, path: str, data: bytes | str) -> None:
+        """Make or replace a file, and the folders above it."""
+        content = data.encode() if isinstance(data, str) else data
+        with self._opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make=True) as descriptor:
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptor, view) :]
+
+    def files(self) -> list[str]:
+        """The paths of all files, sorted."""
+        return sorted(self.scan())
+
+    def scan(self) -> Seen:
+        """Size, time and identity of the files, to compare with later."""
+        seen: Seen = {}
+        folders = ['']
+        while folders and len(seen) < MAX_FILES:
+            folder = folders.pop()
+            with contextlib.suppress(OSError), os.scandir(self.folder / folder) as entries:
+                for entry in entries:
+                    path = f'{folder}/{entry.name}' if folder else entry.name
+                    info = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(info.st_mode):
+                        folders.append(path)
+                    elif stat.S_ISREG(info.st_mode):
+                        seen[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
+        return seen
+
+    def changes(self, before: Seen) -> tuple[FileChange, ...]:
+        """What is new or changed since a scan."""
+        found: list[FileChange] = []
+        for path, now in sorted(self.scan().items()):
+            if path not in before:
+                found.append(FileChange(path=path, size=now[0], change='new'))
+            elif before[path] != now:
+                found.append(FileChange(path=path, size=now[0], change='changed'))
+        return tuple(found)
+
+    @contextlib.contextmanager
+    def _opened(self, path: str, flags: int, *, make: bool = False) -> Iterator[int]:
+        """Open a file below the folder, one step at a time, following no link."""
+        *parents, name = _steps(path)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = -1
+        try:
+            for step in parents:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(step, dir_fd=folder)
+                below = os.open(step, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=folder)
+                os.close(folder)
+                folder = below
+            descriptor = os.open(name, flags | _NO_FOLLOW, 0o644, dir_fd=folder)
+            yield descriptor
+        except OSError as error:
+            msg = f'{path!r}: {error.strerror or error} (links are not followed)'
+            raise WorkspaceError(msg) from error
+        finally:
+            os.close(folder)
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def _steps(path: str) -> tuple[str, ...]:
+    """The parts of a path that stays inside; `/workspace/x` and `x` are the same."""
+    parts = PurePosixPath(path).parts
+    if parts[:2] == ('/', 'workspace'):
+        parts = parts[2:]
+    if not parts or parts[0] == '/' or '..' in parts or '\0' in path:
+        msg = f'{path!r} is not a path inside the workspace'
+        raise WorkspaceError(msg)
+    return parts

@@ -1,0 +1,37 @@
+"""Every example of the documentation runs, and prints what the page says it prints."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house import pages
+from tests.house.repository import ROOT
+
+PAGES = [path for path in [ROOT / 'README.md', *sorted(ROOT.glob('docs/**/*.md'))] if path.is_file()]
+PROGRAMS = sorted(ROOT.glob('examples/*.py'))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize('page', PAGES, ids=name)
+def test_every_example_of_the_page_is_true(page: Path, tmp_path: Path) -> None:
+    problem = pages.run(page, tmp_path)
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize('program', PROGRAMS, ids=name)
+def test_every_example_program_runs(program: Path, tmp_path: Path) -> None:
+    child = subprocess.run(
+        [sys.executable, '-W', 'error', program],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=pages.SECONDS,
+        check=False,
+    )
+    assert child.returncode == 0, child.stdout + child.stderr
