@@ -11,6 +11,7 @@ import datetime
 import decimal
 import fractions
 import json
+import json.encoder
 import math
 import uuid
 from collections.abc import Callable, Iterable
@@ -22,8 +23,20 @@ MAX_DEPTH = 200
 MAX_NODES = 1_000_000
 _LARGE_INT = 1 << 4096  # decimal text of larger ones is refused by Python's own guard, so they travel in hexadecimal
 
-_dumps = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False).encode
-_loads = json.JSONDecoder().decode
+
+
+def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
+    """The C encoder, made once: `JSONEncoder.encode` makes it anew at each call, which costs more than a message."""
+    make = getattr(json.encoder, 'c_make_encoder', None)
+    if make is None:
+        return None
+    quote = json.encoder.encode_basestring_ascii
+    return cast('Callable[[Json, int], Iterable[str]]', make(None, _encoder.default, quote, None, ':', ',', False, False, False))
+
+
+_encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False)
+_scan = json.JSONDecoder().scan_once
+_write = _make_writer()
 _ATOMS = frozenset({int, str, bool, float, type(None)})
 
 
@@ -42,7 +55,7 @@ class CodecError(ValueError):
 
 def encode(value: object) -> str:
     """The JSON text of a plain value. Raises `NotPlain` for anything else."""
-    return _dumps(pack(value))
+    return dump(pack(value))
 
 
 def decode(text: str) -> object:
@@ -52,21 +65,27 @@ def decode(text: str) -> object:
 
 def dump(message: Json) -> str:
     """JSON text of something that is JSON already (a message with packed values inside)."""
-    return _dumps(message)
+    if _write is None:
+        return _encoder.encode(message)
+    return ''.join(_write(message, 0))
 
 
 def parse(text: str) -> Json:
     """JSON of a text that may be hostile."""
     try:
-        return _loads(text)
-    except (ValueError, RecursionError) as error:
+        message, end = cast('tuple[Json, int]', _scan(text, 0))
+    except (ValueError, RecursionError, StopIteration) as error:
         msg = f'not JSON: {type(error).__name__}: {str(error)[:100]}'
         raise CodecError(msg) from None
+    if end != len(text):
+        msg = 'not JSON: something follows it'
+        raise CodecError(msg)
+    return message
 
 
 def pack(value: object) -> Json:
     """The value as JSON types. Raises `NotPlain`, naming the place, for what is not plain data."""
-    return _Packer().pack(value, 0)
+    return _pack_atom(value) if type(value) in _ATOMS else _Packer().pack(value, 0)
 
 
 class _Packer:

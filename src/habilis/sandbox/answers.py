@@ -36,12 +36,13 @@ def cell(answer: dict[str, Json], host: CellHost) -> Cell:
         raise Malformed('text')
     return Cell(
         value=unpack(answer.get('value')),
+        seconds=host.seconds(),
         text=text,
         stdout=host.output('stdout'),
         stderr=host.output('stderr'),
         error=error,
         calls=tuple(host.calls),
-        displays=_displays(answer.get('displays', [])),
+        displays=_displays(answer['displays']) if 'displays' in answer else (),
     )
 
 
@@ -49,7 +50,7 @@ def death(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Ce
     """The result of a cell whose interpreter did not survive it."""
     error = _ended(kind, limit) if kind in _WORDS else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
     out, err = host.output('stdout'), host.output('stderr')
-    return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls))
+    return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls), seconds=host.seconds())
 
 
 _TYPES: dict[str, str] = {'exit': 'SystemExit', 'stack': 'RecursionError', 'broken': 'SandboxBroken'}

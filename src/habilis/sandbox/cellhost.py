@@ -24,6 +24,7 @@ GRACE_CALLS = 100
 """So often a cell may ignore that a limit has ended it, before it is ended by force."""
 
 _WAKE = (0, None)
+_UTF_8 = codecs.getincrementaldecoder('utf-8')
 
 
 class CellHost:
@@ -41,7 +42,8 @@ class CellHost:
     ) -> None:
         self._tools = tools
         self._limits = limits
-        self._deadline = time.monotonic() + seconds
+        self._started = time.monotonic()
+        self._deadline = self._started + seconds
         self._loop = loop
         self._on_output = on_output
         self._answer_input = answer_input
@@ -49,7 +51,7 @@ class CellHost:
         self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
-        self._decoders = {name: codecs.getincrementaldecoder('utf-8')('replace') for name in ('stdout', 'stderr')}
+        self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
         self._printed = 0
         self._called = 0
         self._ignored = 0
@@ -68,6 +70,10 @@ class CellHost:
     def output(self, stream: Stream) -> str:
         """All that was printed to a stream."""
         return ''.join(self._chunks[stream])
+
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.monotonic() - self._started
 
     def close(self) -> None:
         """Cancel tools that nobody waits for any more."""
@@ -95,7 +101,8 @@ class CellHost:
 
     def write(self, stream: Stream, data: bytes) -> None:
         """Output that went around the kernel. It cannot be refused here, so too much of it ends the guest by force."""
-        if not self._take(stream, self._decoders[stream].decode(data), len(data)):
+        decoder = self._decoders.setdefault(stream, _UTF_8('replace'))
+        if not self._take(stream, decoder.decode(data), len(data)):
             self._force = True
 
     def _print_out(self, text: str) -> str:

@@ -19,7 +19,7 @@ from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.options import Options, PathLike, make_options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Checkpoint, Snapshot
-from habilis.sandbox.workers import WORKERS, Interruptible, stop_at_exit
+from habilis.sandbox.workers import WORKERS, Interruptible, Job, stop_at_exit
 from habilis.sandbox.workspace import Workspace
 
 GRACE = 1.0
@@ -118,6 +118,7 @@ class Sandbox(Interruptible):
 
     async def _start(self) -> Self:
         self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
+        stop_at_exit(self)
         return self
 
     async def fork(self) -> 'Sandbox':
@@ -179,19 +180,19 @@ class Sandbox(Interruptible):
             host = self._make_host(limit, on_output)
             self._host = host
             self._cells += 1
-            started = time.perf_counter()
             cell = await self._run(code, host, limit)
-            seconds_taken = time.perf_counter() - started
-            files = self._options.workspace.changes(before) if self._options.workspace and before is not None else ()
-            return replace(cell, seconds=seconds_taken, files=files)
+            if before is not None and self._options.workspace:
+                cell = replace(cell, files=self._options.workspace.changes(before))
+            return cell
 
     async def _run(self, code: str, host: CellHost, limit: float) -> Cell:
         request: dict[str, Json] = {'op': 'run', 'code': code}
         if self.policy is not None:
             request['policy'] = cast('Json', self.policy.to_json())
+        plain = self.policy is None and not self._fresh
         died = True
         try:
-            answer = await self._enter(request, host, limit)
+            answer = await self._enter('r' + code if plain else request, host, limit)
             cell = answers.cell(answer, host)
             self._remember(answer)
             died = False
@@ -314,49 +315,48 @@ class Sandbox(Interruptible):
         finally:
             host.close()
 
-    async def _enter(self, request: dict[str, Json], host: CellHost, seconds: float) -> dict[str, Json]:
+    async def _enter(self, request: dict[str, Json] | str, host: CellHost, seconds: float) -> dict[str, Json]:
         guest = self._guest
         assert guest is not None
-        if self._fresh:
-            request = {**request, 'setup': self._options.setup()}
-            self._fresh = False
-        message = dump(request)
-        stop_at_exit(self)
-        loop = asyncio.get_running_loop()
-        future = WORKERS.submit(lambda: guest.enter(message, host))
-        ending = loop.call_later(seconds, self._expire, host, guest)
-        leaving = loop.call_later(seconds + GRACE, self._leave_behind, future)
+        message = request if isinstance(request, str) else self._message(request)
+        job = WORKERS.start(lambda: guest.enter(message, host))
+        timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
         try:
-            text = await asyncio.shield(future)
+            text = await job.future
         except asyncio.CancelledError:
-            await self._stop(host, guest, future)
+            await self._stop(host, guest, job)
             raise
         finally:
-            ending.cancel()
-            leaving.cancel()
+            timer.cancel()
         answer = parse(text)
         if not isinstance(answer, dict):
             msg = 'the sandbox did not answer with an object'
             raise CodecError(msg)
         return answer
 
-    @staticmethod
-    def _expire(host: CellHost, guest: Guest) -> None:
+    def _message(self, request: dict[str, Json]) -> str:
+        """The request as text; the first one of an interpreter sets it up."""
+        if self._fresh:
+            self._fresh = False
+            return dump({**request, 'setup': self._options.setup()})
+        return dump(request)
+
+    def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
         host.end('time')
         guest.interrupt()
+        asyncio.get_running_loop().call_later(GRACE, self._leave_behind, job)
 
-    def _leave_behind(self, future: 'asyncio.Future[str]') -> None:
+    def _leave_behind(self, job: Job[str]) -> None:
         """The thread is stuck in a tool of the host. It cannot be killed; nobody waits for it."""
-        if not future.done():
+        if job.running and not job.future.done():
             self._guest = None  # closed by nobody: its thread still runs in it
-            future.set_exception(GuestDied('time', 'a tool of the host did not return in time'))
+            job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
 
-    async def _stop(self, host: CellHost, guest: Guest, future: 'asyncio.Future[str]') -> None:
+    async def _stop(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
         """The caller was cancelled: end the guest before letting go of the lock."""
         host.end('cancelled')
         guest.interrupt()
-        done, _ = await asyncio.wait({future}, timeout=GRACE)
-        if not done:
+        if not await job.ended(GRACE):
             self._guest = None
         await self._roll_back()
 

@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar('T')
 KEEP_IDLE = 16
@@ -38,34 +38,53 @@ def require_deep_stack() -> None:
 
 
 class Job(Generic[T]):
-    """A call on a worker, whose outcome can be awaited."""
+    """A call on a worker. `future` is its outcome; whoever awaits that may be cancelled, the call itself may not."""
 
     def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self._call = call
         self._loop = loop
+        self._ended: asyncio.Event | None = None
         self.future: asyncio.Future[T] = loop.create_future()
+        self.running = True
 
-    def run(self) -> None:
-        """On the worker."""
+    def run(self) -> Callable[[], None]:
+        """On the worker. What it returns tells the event loop of the outcome."""
+        outcome: object
         try:
-            result = self._call()
+            outcome, failed = self._call(), False
         except BaseException as error:
-            self._tell(self._fail, error)
-        else:
-            self._tell(self._finish, result)
+            outcome, failed = error, True
+        return lambda: self._tell(outcome, failed)
 
-    def _tell(self, function: Callable[..., None], outcome: object) -> None:
+    def _tell(self, outcome: object, failed: bool) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            self._loop.call_soon_threadsafe(function, outcome)
+            self._loop.call_soon_threadsafe(self._end, outcome, failed)
 
-    def _finish(self, result: T) -> None:
-        if not self.future.done():
-            self.future.set_result(result)
+    def _end(self, outcome: Any, failed: bool) -> None:
+        self.running = False
+        if self._ended is not None:
+            self._ended.set()
+        if self.future.done():
+            return
+        if failed:
+            self.future.set_exception(outcome)
+            self.future.exception()  # whoever awaits it gets it; if nobody does, no noise
+        else:
+            self.future.set_result(outcome)
 
-    def _fail(self, error: BaseException) -> None:
+    def give_up(self, error: Exception) -> None:
+        """Stop waiting; the call goes on."""
         if not self.future.done():
             self.future.set_exception(error)
-            self.future.exception()  # whoever awaits it gets it; if nobody does, no noise
+
+    async def ended(self, seconds: float) -> bool:
+        """Wait for the end of the call, whatever became of its future. False if it takes longer."""
+        if self.running:
+            self._ended = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._ended.wait()
+        return not self.running
 
 
 class Workers:
@@ -73,39 +92,52 @@ class Workers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[Job[object] | None]] = []
+        self._idle: list[SimpleQueue[Job[Any]]] = []
         self._count = 0
         self._busy: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     def submit(self, call: Callable[[], T]) -> 'asyncio.Future[T]':
-        """Run the call on a worker; the future belongs to the running event loop."""
+        """Run the call on a worker and wait for it."""
+        return self.start(call).future
+
+    def start(self, call: Callable[[], T]) -> Job[T]:
+        """Run the call on a worker. The job belongs to the running event loop."""
         job = Job(call, asyncio.get_running_loop())
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
             queue = self._start()
-        queue.put(job)  # type: ignore[arg-type]
-        return job.future
+        queue.put(job)
+        return job
 
-    def _start(self) -> 'SimpleQueue[Job[object] | None]':
-        queue: SimpleQueue[Job[object] | None] = SimpleQueue()
+    def _start(self) -> 'SimpleQueue[Job[Any]]':
+        queue: SimpleQueue[Job[Any]] = SimpleQueue()
         with self._lock, _deep_stack():
             self._count += 1
             threading.Thread(target=self._run, args=(queue,), name=f'habilis-{self._count}', daemon=True).start()
         return queue
 
-    def _run(self, queue: 'SimpleQueue[Job[object] | None]') -> None:
+    def _run(self, queue: 'SimpleQueue[Job[Any]]') -> None:
         thread = threading.current_thread()
         _thread.is_worker = True
-        while (job := queue.get()) is not None:
+        while True:
+            job = queue.get()
             self._busy.add(thread)
-            job.run()
-            self._busy.discard(thread)
+            tell = job.run()
             del job
-            with self._lock:
-                if len(self._idle) >= KEEP_IDLE:
-                    return
+            self._busy.discard(thread)
+            stays = self._rest(queue)
+            tell()  # last, so that the event loop does not have to wait for this thread to let go of Python
+            if not stays:
+                return
+
+    def _rest(self, queue: 'SimpleQueue[Job[Any]]') -> bool:
+        """Wait for more work, unless enough threads do already."""
+        with self._lock:
+            if len(self._idle) < KEEP_IDLE:
                 self._idle.append(queue)
+                return True
+        return False
 
     def settle(self, seconds: float) -> None:
         """Wait a little for busy threads; at exit, after their guests were interrupted."""

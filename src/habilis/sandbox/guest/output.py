@@ -17,9 +17,9 @@ class HostStream(io.TextIOBase):
         self._bridge = bridge
         self._code = code
         self._name = name
-        self._pending: list[str] = []
+        self.pending: list[str] = []
         self._size = 0
-        self._writes = 0
+        self.writes = 0
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -45,24 +45,20 @@ class HostStream(io.TextIOBase):
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             msg = f'write() argument must be str, not {type(text).__name__}'
             raise TypeError(msg)
-        self._pending.append(text)
+        self.pending.append(text)
         self._size += len(text)
-        if self._size >= BLOCK or ('\n' in text and self._writes < EAGER_WRITES):
+        if self._size >= BLOCK or ('\n' in text and self.writes < EAGER_WRITES):
             self.flush()
         return len(text)
 
     def flush(self) -> None:
         """Send what is pending."""
-        if self._pending:
-            text = ''.join(self._pending)
-            self._pending.clear()
+        if self.pending:
+            text = ''.join(self.pending)
+            self.pending.clear()
             self._size = 0
-            self._writes += 1
+            self.writes += 1
             self._bridge.write(self._code, text)
-
-    def start(self) -> None:
-        """A new cell begins: eager again."""
-        self._writes = 0
 
     def finish(self) -> str | None:
         """Send the rest; the kind of the limit if the host says that this was too much."""

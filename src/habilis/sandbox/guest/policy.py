@@ -261,9 +261,9 @@ class _CheckedWalk(CellWalk):
             case ast.Name(ctx=ast.Load()):
                 name = self.dotted(node)
                 self._judge(node, name if name in DANGEROUS_BUILTINS else None)
-            case ast.Attribute(attr=attr):
+            case ast.Attribute(attr=attr, ctx=context):
                 self._escape(node, attr)
-                self._judge(node, self.dotted(node))
+                self._judge(node, self.dotted(node) if isinstance(context, ast.Load) else None)
             case ast.Subscript(slice=key):
                 self._escape(node, folded(key))
                 self._judge(node, self.dotted(node))

@@ -34,6 +34,7 @@ _STRING = ctypes.c_uint8(ffi.WASMTIME_COMPONENT_STRING.value if hasattr(ffi, 'WA
 _bytes_new: Any = ffi._wasm_byte_vec_new
 _bytes_delete: Any = ffi._wasm_byte_vec_delete
 _call: Any = ffi._wasmtime_component_func_call
+_set_epoch_deadline: Any = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
 _running = threading.local()
@@ -69,7 +70,7 @@ class Engine:
         self.linker.add_wasip2()
         self._link()
         self.enter_index = self.component.get_export_index('enter')
-        self._ticker = _Ticker(self.engine)
+        self.ticker = _Ticker(self.engine)
 
     def _link(self) -> None:
         name = b'host'
@@ -93,10 +94,6 @@ class Engine:
         """A new instance of the component."""
         return WasmGuest(self, spec)
 
-    def running(self) -> '_Ticker':
-        """Context in which the epoch advances, so that guests are looked at every `TICK`."""
-        return self._ticker
-
 
 class WasmGuest:
     """One instance: its own memory, its own files, no way to another's."""
@@ -106,7 +103,7 @@ class WasmGuest:
         self._interrupted = False
         self._dead = False
         self._share = spec.limits.cpu
-        self._outputs: dict[Stream, HostSide | None] = {}
+        self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._store.set_limits(memory_size=spec.limits.memory_mb << 20)
         ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
@@ -137,7 +134,7 @@ class WasmGuest:
         outputs = self._outputs  # not self: the callback must not keep the guest alive
 
         def write(data: bytes) -> None:
-            host = outputs.get(stream)
+            host = outputs['host']
             if host is not None:
                 host.write(stream, data)
 
@@ -149,15 +146,18 @@ class WasmGuest:
         if self._dead:
             raise GuestDied('broken', 'the interpreter is gone')
         _running.host, _running.guest, _running.failure = host, self, None
-        _running.started, _running.used = time.perf_counter(), time.thread_time()
-        self._outputs.update(stdout=host, stderr=host)
-        self._store.set_epoch_deadline(1)
+        if self._share < 1:
+            _running.started, _running.used = time.perf_counter(), time.thread_time()
+        self._outputs['host'] = host
+        _set_epoch_deadline(self._context, 1)
+        ticker = self._engine.ticker
+        ticker.start()
         try:
-            with self._engine.running():
-                return self._enter(message.encode('utf-8', 'surrogatepass'))
+            return self._enter(message.encode('utf-8', 'surrogatepass'))
         finally:
+            ticker.stop()
             _running.host = _running.guest = None
-            self._outputs.clear()
+            self._outputs['host'] = None
 
     def _enter(self, data: bytes) -> str:
         argument = self._parameters[0].of.string
@@ -274,31 +274,35 @@ def _no_native_sleep(_store: Any, _length: int) -> None:
 
 
 class _Ticker:
-    """Advances the epoch while at least one guest runs."""
+    """Advances the epoch every `TICK` while at least one guest runs, so that each of them is looked at."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._engine = engine
         self._active = 0
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
+        self._asleep = False
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        threading.Thread(target=self._run, name='habilis-ticker', daemon=True).start()
 
-    def __enter__(self) -> None:
-        with self._changed:
+    def start(self) -> None:
+        """A guest begins to run."""
+        with self._lock:
             self._active += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name='habilis-ticker', daemon=True)
-                self._thread.start()
-            elif self._active == 1:
-                self._changed.notify()
+            if self._asleep:
+                self._asleep = False
+                self._wake.set()
 
-    def __exit__(self, *_: object) -> None:
-        with self._changed:
+    def stop(self) -> None:
+        """It has ended."""
+        with self._lock:
             self._active -= 1
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                while not self._active:
-                    self._changed.wait()
             time.sleep(TICK)
             self._engine.increment_epoch()
+            with self._lock:
+                self._asleep = self._active == 0
+                self._wake.clear()
+            if self._asleep:
+                self._wake.wait()
