@@ -119,7 +119,6 @@ class GuestSpec:
 
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict[str, str])
     network: bool = False
 
 

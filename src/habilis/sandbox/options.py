@@ -44,6 +44,8 @@ class Options:
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
+        if self.env:
+            setup['env'] = dict(self.env)
         if self.paths:
             setup['paths'] = list(self.paths)
         if self.workspace is not None:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import PackageError
-from habilis.sandbox.wasm.cache import cache_folder
+from habilis.core.places import cache_folder
 
 GUEST_PYTHON = '3.14'
 _NETWORK_TROUBLE = re.compile(r'NewConnectionError|Temporary failure|Connection refused|timed out|Network is unreachable')

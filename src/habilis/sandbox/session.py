@@ -284,7 +284,7 @@ class Sandbox(Interruptible):
 
     def _spec(self) -> GuestSpec:
         options = self._options
-        return GuestSpec(limits=options.limits, mounts=options.mounts, env=options.env, network=options.network)
+        return GuestSpec(limits=options.limits, mounts=options.mounts, network=options.network)
 
     def _turn(self) -> '_Turn':
         return _Turn(self)

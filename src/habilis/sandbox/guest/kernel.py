@@ -41,7 +41,8 @@ _NOT_FIRST = frozenset(' \t#@')
 class Kernel:
     """Runs cells. One per sandbox, made when the component is built, woken by the first request."""
 
-    def __init__(self, send: Callable[[str], str]) -> None:
+    def __init__(self, send: Callable[[str], str], places: dict[str, str] | None = None) -> None:
+        self.places = places or {}  # where this process finds what the host calls by another name
         self.bridge = Bridge(send)
         self.selector = HostSelector(self.bridge)
         self.main = types.ModuleType('__main__')
@@ -95,15 +96,18 @@ class Kernel:
     def set_up(self, setup: Request) -> None:
         """What a new sandbox needs before its first cell: fresh randomness, tools, paths, variables."""
         random.seed()
+        if 'env' in setup:  # the interpreter may have started long before this sandbox
+            os.environ.update(cast('dict[str, str]', setup['env']))
         for path in cast('list[str]', setup.get('paths', [])):
-            sys.path.append(path)
+            sys.path.append(self.places.get(path, path))
         for description in cast('list[dict[str, Json]]', setup.get('tools', [])):
             tool = make_tool(self.bridge, self.selector, description)
             self.tools[tool.__name__] = tool
             self.namespace[tool.__name__] = tool
         if 'cwd' in setup:
             self.has_files = True
-            os.chdir(cast('str', setup['cwd']))
+            cwd = cast('str', setup['cwd'])
+            os.chdir(self.places.get(cwd, cwd))
         self.namespace.update(cast('state.Values', unpack(setup.get('variables', {}))))
 
     # The requests -----------------------------------------------------------------------------------------------------

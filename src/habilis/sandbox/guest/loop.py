@@ -78,7 +78,10 @@ class GuestLoop(base_events.BaseEventLoop):
         return future
 
 
-class GuestPolicy(asyncio.events._AbstractEventLoopPolicy):  # type: ignore[name-defined,misc] # pyright: ignore
+_Policy: Any = getattr(asyncio.events, '_AbstractEventLoopPolicy', None) or asyncio.events.AbstractEventLoopPolicy
+
+
+class GuestPolicy(_Policy):
     """Makes `asyncio.run` and its like use the guest's loop."""
 
     def __init__(self, selector: HostSelector) -> None:

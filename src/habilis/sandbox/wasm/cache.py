@@ -18,19 +18,13 @@ from pathlib import Path
 
 
 from habilis.core.errors import SandboxError
+from habilis.core.places import cache_folder
 from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component
 from habilis.sandbox.wasm.progress import progress
 
 Make = Callable[[], bytes]
 CHECKSUM_BYTES = 32
-
-
-def cache_folder() -> Path:
-    """`HABILIS_CACHE`, or the user's cache folder."""
-    if chosen := os.environ.get('HABILIS_CACHE'):
-        return Path(chosen).expanduser()
-    return Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser() / 'habilis'
 
 
 def compiled_component() -> Path:

@@ -121,8 +121,6 @@ class WasmGuest:
         wasi = wasmtime.WasiConfig()
         wasi.stdout_custom = self._writer('stdout')
         wasi.stderr_custom = self._writer('stderr')
-        if spec.env:
-            wasi.env = list(spec.env.items())
         for mount in spec.mounts:
             wasi.preopen_dir(str(mount.source), mount.target, mount.writable)
         if spec.network:
