@@ -15,7 +15,7 @@ import json.encoder
 import math
 import uuid
 from collections.abc import Callable, Iterable
-from typing import cast
+from typing import Any, cast
 
 Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
@@ -24,18 +24,19 @@ MAX_NODES = 1_000_000
 _LARGE_INT = 1 << 4096  # decimal text of larger ones is refused by Python's own guard, so they travel in hexadecimal
 
 
-
 def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
     """The C encoder, made once: `JSONEncoder.encode` makes it anew at each call, which costs more than a message."""
     make = getattr(json.encoder, 'c_make_encoder', None)
     if make is None:
         return None
     quote = json.encoder.encode_basestring_ascii
-    return cast('Callable[[Json, int], Iterable[str]]', make(None, _encoder.default, quote, None, ':', ',', False, False, False))
+    return cast(
+        'Callable[[Json, int], Iterable[str]]', make(None, _encoder.default, quote, None, ':', ',', False, False, False)
+    )
 
 
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False)
-_scan = json.JSONDecoder().scan_once
+_scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
 _write = _make_writer()
 _ATOMS = frozenset({int, str, bool, float, type(None)})
 
@@ -73,7 +74,7 @@ def dump(message: Json) -> str:
 def parse(text: str) -> Json:
     """JSON of a text that may be hostile."""
     try:
-        message, end = cast('tuple[Json, int]', _scan(text, 0))
+        message, end = _scan(text, 0)
     except (ValueError, RecursionError, StopIteration) as error:
         msg = f'not JSON: {type(error).__name__}: {str(error)[:100]}'
         raise CodecError(msg) from None
@@ -106,7 +107,7 @@ class _Packer:
             return self.mapping(cast('dict[object, object]', value), depth + 1)
         for types, tag in _COLLECTIONS:
             if isinstance(value, types):
-                return {'$': tag, 'v': self.items(value, depth + 1)}
+                return {'$': tag, 'v': self.items(cast('Iterable[object]', value), depth + 1)}
         for base in (str, int, float):  # subclasses, such as the members of an enum
             if isinstance(value, base):
                 return _pack_atom(_plain(value, base))
@@ -158,7 +159,7 @@ def _fraction_text(value: fractions.Fraction) -> Json:
 
 
 _COLLECTIONS: tuple[tuple[type, str], ...] = ((tuple, 'tuple'), (set, 'set'), (frozenset, 'frozenset'))
-_SCALARS: tuple[tuple[type, str, Callable[..., Json]], ...] = (
+_SCALARS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
     (bytes, 'bytes', lambda value: base64.b64encode(value).decode('ascii')),
     (bytearray, 'bytearray', lambda value: base64.b64encode(value).decode('ascii')),
     (complex, 'complex', lambda value: [repr(value.real), repr(value.imag)]),

@@ -1,7 +1,7 @@
 """The host's side of one running request: it answers the kernel's messages and keeps the limits.
 
-Everything that arrives here was written by untrusted code. It is parsed strictly, counted, and never executed. What this
-object has counted decides about limits, whatever the guest says of itself.
+Everything that arrives here was written by untrusted code. It is parsed strictly, counted, and never executed. What
+this object has counted decides about limits, whatever the guest says of itself.
 """
 
 import asyncio
@@ -142,7 +142,7 @@ class CellHost:
             return self._over('calls')
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
-        reply = self._run(tool, cast('Json', arguments))
+        reply = self._run(tool, arguments)
         self.check()
         return dump(reply)
 
@@ -154,7 +154,7 @@ class CellHost:
             return dump(refused.reply)
         if self._called > self._limits.calls:
             return self._over('calls')
-        self._start(cast('int', number), tool, cast('Json', arguments))
+        self._start(cast('int', number), tool, arguments)
         return ''
 
     def _tool(self, name: str) -> HostFunction:

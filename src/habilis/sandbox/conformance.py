@@ -148,7 +148,9 @@ class SandboxConformance(_Suite):
         assert error.type == 'EOFError'
 
     def test_displays(self) -> None:
-        code = "class A:\n    def _repr_html_(self): return '<b>x</b>'\n    def _repr_png_(self): return b'\\x89PNG'\nA()"
+        code = (
+            "class A:\n    def _repr_html_(self): return '<b>x</b>'\n    def _repr_png_(self): return b'\\x89PNG'\nA()"
+        )
         assert [(shown.mime, shown.data) for shown in self.run(code).displays] == [
             ('text/html', '<b>x</b>'),
             ('image/png', b'\x89PNG'),
@@ -240,7 +242,9 @@ class SandboxConformance(_Suite):
 
     # Limits -----------------------------------------------------------------------------------------------------------
 
-    @pytest.mark.parametrize('loop', ['while True: pass', 'import time\ntime.sleep(60)', 'import asyncio\nawait asyncio.sleep(60)'])
+    @pytest.mark.parametrize(
+        'loop', ['while True: pass', 'import time\ntime.sleep(60)', 'import asyncio\nawait asyncio.sleep(60)']
+    )
     def test_the_time_limit_ends_the_cell_and_brings_the_variables_back(self, loop: str) -> None:
         with self.create(limits=Limits(seconds=1)) as sandbox:
             sandbox.run('x = [1]\ndef f(): return x')
@@ -295,7 +299,8 @@ class SandboxConformance(_Suite):
         with self.create() as sandbox:
             sandbox.run(
                 'import math as m\nfrom dataclasses import dataclass\n@dataclass\nclass P:\n    x: int\n'
-                'a = b = [P(1)]\ndef outer():\n    n = 0\n    def inner():\n        nonlocal n\n        n += 1\n        return n\n'
+                'a = b = [P(1)]\ndef outer():\n    n = 0\n    def inner():\n        nonlocal n\n'
+                '        n += 1\n        return n\n'
                 '    return inner\ncount = outer(); count()\ngen = (i for i in range(3))'
             )
             snapshot = sandbox.snapshot()
@@ -373,7 +378,9 @@ class SandboxConformance(_Suite):
 class IsolationConformance(_Suite):
     """What must not be possible in a sandbox for untrusted code."""
 
-    @pytest.mark.parametrize('path', ['/etc/passwd', '/proc/self/environ', '../../../../etc/passwd', '/root/.ssh', '~/.ssh'])
+    @pytest.mark.parametrize(
+        'path', ['/etc/passwd', '/proc/self/environ', '../../../../etc/passwd', '/root/.ssh', '~/.ssh']
+    )
     def test_the_files_of_the_host_are_not_there(self, path: str, tmp_path: Path) -> None:
         cell = self.run(f'import os\nopen(os.path.expanduser({path!r})).read()', workspace=tmp_path)
         assert cell.error is not None
@@ -400,9 +407,9 @@ class IsolationConformance(_Suite):
     def test_the_environment_of_the_host_stays_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv('SECRET_KEY', 'hunter2')
         cell = self.run('import os\ndict(os.environ)', env={'GIVEN': 'yes'})
-        assert isinstance(cell.value, dict)
-        assert 'hunter2' not in str(cell.value)
-        assert cell.value['GIVEN'] == 'yes'
+        assert cell.text is not None
+        assert 'hunter2' not in cell.text
+        assert "'GIVEN': 'yes'" in cell.text
 
     def test_there_is_no_network_unless_granted(self) -> None:
         cell = self.run("import socket\nsocket.create_connection(('127.0.0.1', 80), 2)")

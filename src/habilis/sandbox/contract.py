@@ -1,7 +1,7 @@
 """What a sandbox gives back, and what a backend must offer. Read this first.
 
-A *session* (`Sandbox`) is the same for every backend: it keeps limits, tools, workspace, checkpoints. A *backend* starts
-*guests*: interpreters that run the kernel of `sandbox/guest` somewhere, and carry text between it and the session.
+A *session* (`Sandbox`) is the same for every backend: it keeps limits, tools, workspace, checkpoints. A *backend*
+starts *guests*: interpreters that run the kernel of `sandbox/guest` somewhere, and carries text between the two.
 """
 
 from collections.abc import Callable, Mapping
@@ -154,7 +154,7 @@ class Guest(Protocol):
     """One running interpreter. All calls but `interrupt` come from one thread at a time, and may block."""
 
     def enter(self, message: str, host: HostSide) -> str:
-        """Give a request to the kernel and return its answer. Raises `GuestDied` if the interpreter does not survive."""
+        """Give a request to the kernel and return its answer. Raises `GuestDied` if the interpreter is gone."""
         ...
 
     def interrupt(self) -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
+from typing import TypedDict, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
@@ -13,7 +13,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.answers import pack_variables
 from habilis.sandbox.cellhost import AnswerInput
 from habilis.sandbox.contract import Mount
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.workspace import Workspace
@@ -21,6 +21,23 @@ from habilis.sandbox.workspace import Workspace
 PathLike = str | os.PathLike[str]
 WORKSPACE = '/workspace'
 PACKAGES = '/packages'
+
+
+class Settings(TypedDict, total=False):
+    """The keyword arguments of `Sandbox.create`, which explains them."""
+
+    limits: Limits | None
+    tools: Iterable[AnyFunction | HostFunction]
+    variables: Mapping[str, object] | None
+    workspace: PathLike | bool | None
+    read_only: bool
+    mounts: Mapping[str, PathLike] | None
+    env: Mapping[str, str] | None
+    packages: Iterable[PathLike]
+    network: bool
+    policy: Policy | None
+    input: AnswerInput | Iterable[str] | None
+    checkpoints: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,46 +81,36 @@ class Options:
             self.workspace.close()
 
 
-async def make_options(
-    *,
-    limits: Limits | None,
-    functions: dict[str, HostFunction],
-    variables: Mapping[str, object] | None,
-    workspace: PathLike | bool | None,
-    read_only: bool,
-    mounts: Mapping[str, PathLike] | None,
-    env: Mapping[str, str] | None,
-    packages: Iterable[PathLike],
-    network: bool,
-    policy: Policy | None,
-    answers: AnswerInput | Iterable[str] | None,
-    checkpoints: bool,
-) -> Options:
+async def make_options(settings: Settings) -> Options:
     """Check the settings of `Sandbox.create`; fetch packages if there are any."""
-    wanted = [packages] if isinstance(packages, str) else list(packages)
-    space = _workspace(workspace, read_only)
-    mounted = [_mount(target, source) for target, source in (mounts or {}).items()]
-    if space is not None:
-        mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
+    if unknown := settings.keys() - Settings.__annotations__.keys():
+        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
+        raise TypeError(msg)
+    functions = host_functions(settings.get('tools', ()))
+    mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
     paths: list[str] = []
-    if wanted:
+    packages = settings.get('packages', ())
+    if wanted := [packages] if isinstance(packages, str) else list(packages):
         folder = await asyncio.to_thread(package_folder, [os.fspath(package) for package in wanted])
         mounted.append(Mount(source=folder, target=PACKAGES))
         paths.append(PACKAGES)
+    read_only = settings.get('read_only', False)
+    space = _workspace(settings.get('workspace'), read_only)
     if space is not None:
+        mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
         paths.append(WORKSPACE)
     return Options(
-        limits=limits or Limits(),
+        limits=settings.get('limits') or Limits(),
         functions=functions,
-        variables=pack_variables(variables or {}),
+        variables=pack_variables(settings.get('variables') or {}),
         workspace=space,
         mounts=tuple(mounted),
         paths=tuple(paths),
-        env=_environment(env),
-        network=network,
-        policy=policy,
-        answer_input=_answers(answers),
-        checkpoints=checkpoints,
+        env=_environment(settings.get('env')),
+        network=settings.get('network', False),
+        policy=settings.get('policy'),
+        answer_input=_answers(settings.get('input')),
+        checkpoints=settings.get('checkpoints', True),
     )
 
 

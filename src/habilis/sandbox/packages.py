@@ -1,4 +1,4 @@
-"""Pure-Python packages for the inside: resolved and unpacked on the host with pip, kept in the cache, mounted read-only."""
+"""Pure-Python packages for the inside: fetched on the host with pip, kept in the cache, mounted read-only."""
 
 import contextlib
 import hashlib
@@ -14,7 +14,9 @@ from habilis.core.errors import PackageError
 from habilis.core.places import cache_folder
 
 GUEST_PYTHON = '3.14'
-_NETWORK_TROUBLE = re.compile(r'NewConnectionError|Temporary failure|Connection refused|timed out|Network is unreachable')
+_NETWORK_TROUBLE = re.compile(
+    r'NewConnectionError|Temporary failure|Connection refused|timed out|Network is unreachable'
+)
 
 
 def package_folder(packages: list[str]) -> Path:
@@ -51,7 +53,9 @@ def _install(packages: list[str], folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix='.installing-'))
     try:
-        plain = [package for package in packages if Path(package).expanduser().is_dir() and not _is_project(Path(package))]
+        plain = [
+            package for package in packages if Path(package).expanduser().is_dir() and not _is_project(Path(package))
+        ]
         rest = [package for package in packages if package not in plain]
         if rest:
             _pip(rest, scratch)

@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from habilis.core.errors import PoolTimeout, SandboxClosed
 from habilis.sandbox.contract import Cell
+from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
 
 
@@ -27,7 +28,7 @@ class SandboxPool:
         idle_seconds: float | None = None,
         timeout: float = 60.0,
         backend: str = 'wasm',
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         """A pool; nothing is started before `async with` or the first use.
 
@@ -84,7 +85,7 @@ class SandboxPool:
         await sandbox.close()
 
     @contextlib.asynccontextmanager
-    async def sandbox(self, *, timeout: float | None = None) -> AsyncIterator[Sandbox]:
+    async def sandbox(self, *, timeout: float | None = None) -> AsyncGenerator[Sandbox]:
         """A fresh sandbox for the length of an `async with`."""
         sandbox = await self.acquire(timeout=timeout)
         try:

@@ -3,24 +3,25 @@
 import asyncio
 import contextvars
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import SandboxClosed, SandboxError, SnapshotError
-from habilis.core.limits import Limits
 from habilis.sandbox import answers, snapshot
 from habilis.sandbox.backends import backend
-from habilis.sandbox.cellhost import AnswerInput, CellHost, OnOutput
+from habilis.sandbox.cellhost import CellHost, OnOutput
 from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec
-from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
-from habilis.sandbox.options import Options, PathLike, make_options
+from habilis.sandbox.options import Options, Settings, make_options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Checkpoint, Snapshot
 from habilis.sandbox.workers import WORKERS, Interruptible, Job, stop_at_exit
 from habilis.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from habilis.sandbox.sync import SyncSandbox
 
 GRACE = 1.0
 """Seconds after its limit in which a cell must be gone, before its thread is left behind."""
@@ -55,24 +56,7 @@ class Sandbox(Interruptible):
     # Making and ending ------------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(
-        cls,
-        backend_name: str = 'wasm',
-        /,
-        *,
-        limits: Limits | None = None,
-        tools: Iterable[AnyFunction | HostFunction] = (),
-        variables: Mapping[str, object] | None = None,
-        workspace: PathLike | bool | None = None,
-        read_only: bool = False,
-        mounts: Mapping[str, PathLike] | None = None,
-        env: Mapping[str, str] | None = None,
-        packages: Iterable[PathLike] = (),
-        network: bool = False,
-        policy: Policy | None = None,
-        input: AnswerInput | Iterable[str] | None = None,
-        checkpoints: bool = True,
-    ) -> Self:
+    async def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """A new sandbox.
 
         Args:
@@ -91,19 +75,13 @@ class Sandbox(Interruptible):
             checkpoints: keep what is needed to bring the variables back after a cell was stopped by force.
         """
         maker = backend(backend_name)
-        functions = host_functions(tools)
-        options = await make_options(
-            limits=limits, functions=functions, variables=variables, workspace=workspace, read_only=read_only,
-            mounts=mounts, env=env, packages=packages, network=network, policy=policy, answers=input,
-            checkpoints=checkpoints,
-        )  # fmt: skip
-        return await cls(maker, options)._start()
+        return await cls(maker, await make_options(settings))._start()
 
     @classmethod
-    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: object) -> Self:
-        """A new sandbox with the variables of a snapshot. Takes the settings of `create`, tools and workspace included."""
+    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+        """A new sandbox with the variables of a snapshot. Takes the settings of `create`; give it the same tools."""
         checkpoint = snapshot.from_bytes(data)
-        made = await cls.create(backend_name, **settings)  # type: ignore[arg-type]
+        made = await cls.create(backend_name, **settings)
         try:
             await made._load(checkpoint)
         except BaseException:
@@ -112,17 +90,23 @@ class Sandbox(Interruptible):
         return made
 
     @staticmethod
-    def create_sync(backend_name: str = 'wasm', /, **settings: object) -> 'SyncSandbox':
+    def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> 'SyncSandbox':
         """The same for scripts and notebooks without `await`. Takes the settings of `create`."""
+        from habilis.sandbox.sync import SyncSandbox  # it needs this module
+
         return SyncSandbox.create(backend_name, **settings)
 
     async def _start(self) -> Self:
-        self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
+        try:
+            self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
+        except BaseException:
+            self._options.close()
+            raise
         stop_at_exit(self)
         return self
 
     async def fork(self) -> 'Sandbox':
-        """A second sandbox with the same variables, tools and settings; separate from now on (but for the workspace)."""
+        """A second sandbox with the same variables and settings, separate from now on. They share the workspace."""
         async with self._turn():
             await self._save()
             twin = Sandbox(self._backend, self._options.shared(), self._checkpoint)
@@ -442,6 +426,3 @@ class _Turn:
     async def __aexit__(self, *_: object) -> None:
         self._sandbox.last_used = time.monotonic()
         self._sandbox._lock.release()  # pyright: ignore[reportPrivateUsage]
-
-
-from habilis.sandbox.sync import SyncSandbox  # noqa: E402 - it needs Sandbox

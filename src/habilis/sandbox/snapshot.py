@@ -1,4 +1,4 @@
-"""The bytes of a snapshot: a readable header, then the variables as the guest saved them. The host never looks inside."""
+"""The bytes of a snapshot: a readable header, then what the guest saved. The host never looks inside that."""
 
 import base64
 import hashlib

@@ -5,14 +5,13 @@ import functools
 import threading
 from collections.abc import Coroutine, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from habilis.sandbox.cellhost import OnOutput
 from habilis.sandbox.contract import Cell
+from habilis.sandbox.options import Settings
+from habilis.sandbox.session import Sandbox
 from habilis.sandbox.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from habilis.sandbox.session import Sandbox
 
 T = TypeVar('T')
 
@@ -38,22 +37,18 @@ def wait_for(work: Coroutine[Any, Any, T]) -> T:
 class SyncSandbox:
     """`Sandbox` with plain methods. Made by `Sandbox.create_sync`; a context manager too."""
 
-    def __init__(self, sandbox: 'Sandbox') -> None:
+    def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
         """The asynchronous sandbox behind it. It belongs to the background loop."""
 
     @classmethod
-    def create(cls, backend_name: str = 'wasm', /, **settings: Any) -> Self:
+    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.create`."""
-        from habilis.sandbox.session import Sandbox
-
         return cls(wait_for(Sandbox.create(backend_name, **settings)))
 
     @classmethod
-    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Any) -> Self:
+    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.restore`."""
-        from habilis.sandbox.session import Sandbox
-
         return cls(wait_for(Sandbox.restore(data, backend_name, **settings)))
 
     def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:

@@ -9,7 +9,7 @@ import atexit
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +34,6 @@ def require_deep_stack() -> None:
     if not getattr(_thread, 'is_worker', False):
         msg = 'a guest runs only on the threads of habilis.sandbox.workers: they have the deep stack it needs'
         raise RuntimeError(msg)
-
 
 
 class Job(Generic[T]):
@@ -148,7 +147,7 @@ class Workers:
 
 
 @contextlib.contextmanager
-def _deep_stack() -> Iterator[None]:
+def _deep_stack() -> Generator[None]:
     before = threading.stack_size(STACK)
     try:
         yield

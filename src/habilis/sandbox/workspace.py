@@ -9,7 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 
 from habilis.core.errors import WorkspaceError
@@ -109,7 +109,7 @@ class Workspace:
         return tuple(found)
 
     @contextlib.contextmanager
-    def _opened(self, path: str, flags: int, *, make: bool = False) -> Iterator[int]:
+    def _opened(self, path: str, flags: int, *, make: bool = False) -> Generator[int]:
         """Open a file below the folder, one step at a time, following no link."""
         *parents, name = _steps(path)
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)

@@ -70,7 +70,7 @@ class Kernel:
         for name in ('exit', 'quit'):
             setattr(builtins, name, sys.exit)
         time.sleep = self.sleep  # type: ignore[assignment]
-        events._event_loop_policy = GuestPolicy(self.selector)  # type: ignore[attr-defined] # pyright: ignore
+        setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - private, and ours to set here
         ImportGate().install(lambda: self.policy, lambda frame: is_user_file(frame.f_code.co_filename))
 
     def forget(self) -> None:

@@ -78,7 +78,8 @@ class GuestLoop(base_events.BaseEventLoop):
         return future
 
 
-_Policy: Any = getattr(asyncio.events, '_AbstractEventLoopPolicy', None) or asyncio.events.AbstractEventLoopPolicy
+_events: Any = asyncio.events
+_Policy: Any = getattr(_events, '_AbstractEventLoopPolicy', None) or _events.AbstractEventLoopPolicy
 
 
 class GuestPolicy(_Policy):

@@ -10,10 +10,9 @@ import io
 import marshal
 import pickle
 import types
-from collections.abc import Callable
 from typing import Any, cast
 
-import cloudpickle
+import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
 from habilis.sandbox.guest.tools import HostTool
 
@@ -22,13 +21,14 @@ _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
 _NAMESPACE, _TOOL, _MODULE = 'namespace', 'tool', 'module'
 _dumps = pickle.dumps
 Values = dict[str, object]
+_Pickler: Any = cloudpickle.Pickler
 
 
-class Saver(cloudpickle.Pickler):
+class Saver(_Pickler):
     """Pickles values of one namespace. The namespace itself is a reference, so functions find their globals again."""
 
     def __init__(self, file: io.BytesIO, namespace: Values) -> None:
-        super().__init__(file, protocol=5)
+        _Pickler.__init__(self, file, protocol=5)
         self._namespace = namespace
 
     def persistent_id(self, obj: object) -> tuple[str, str] | None:
@@ -49,7 +49,7 @@ class Saver(cloudpickle.Pickler):
             return (_make_function, made, state, None, None, _set_function)
         if type(obj) is types.CellType:
             return (types.CellType, (), _cell_contents(obj), None, None, _set_cell)
-        return cast('Any', super().reducer_override(obj))
+        return _Pickler.reducer_override(self, obj)
 
 
 class Loader(pickle.Unpickler):

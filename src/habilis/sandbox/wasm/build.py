@@ -1,6 +1,6 @@
 """Makes the component: CPython, the standard library and the guest kernel in one WebAssembly file.
 
-    python -m habilis.sandbox.wasm.build FILE
+python -m habilis.sandbox.wasm.build FILE
 """
 
 import hashlib
@@ -70,9 +70,11 @@ def _lay_out(tree: Path) -> None:
         (tree / folder / '__init__.py').touch()  # empty: the host's own are not for the guest
     for path in (HERE / 'component').glob('*.py'):
         shutil.copy(path, tree)
-    import cloudpickle
+    import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
-    shutil.copytree(Path(cloudpickle.__file__).parent, tree / 'cloudpickle', ignore=shutil.ignore_patterns('__pycache__'))
+    shutil.copytree(
+        Path(cloudpickle.__file__).parent, tree / 'cloudpickle', ignore=shutil.ignore_patterns('__pycache__')
+    )
 
 
 def _componentize(tree: Path, target: Path) -> None:

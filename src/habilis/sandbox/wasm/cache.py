@@ -13,9 +13,8 @@ import platform
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
-
 
 from habilis.core.errors import SandboxError
 from habilis.core.places import cache_folder
@@ -31,7 +30,8 @@ def compiled_component() -> Path:
     """The machine code of the component, made now if there is none yet."""
     folder = _private_folder(cache_folder() / 'wasm')
     component_key, make_component = _component(folder)
-    wanted = f'{component_key}|wasmtime {importlib.metadata.version("wasmtime")}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
+    runtime = importlib.metadata.version('wasmtime')
+    wanted = f'{component_key}|wasmtime {runtime}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
     entry = Entry(folder / f'{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.cwasm')
 
     def compile_it() -> bytes:
@@ -116,13 +116,15 @@ def _private_folder(folder: Path) -> Path:
         msg = f'cannot make the cache folder {folder}: {error.strerror}. Set HABILIS_CACHE to a folder of yours'
         raise SandboxError(msg) from error
     if hasattr(os, 'getuid') and (info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
-        msg = f'the cache folder {folder} can be written by others; code is run from it. Make it yours alone (chmod 700)'
+        msg = (
+            f'the cache folder {folder} can be written by others; code is run from it. Make it yours alone (chmod 700)'
+        )
         raise SandboxError(msg)
     return folder
 
 
 @contextlib.contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Generator[None]:
     """Held by one process at a time, and let go by the system if that process dies."""
     try:
         import fcntl

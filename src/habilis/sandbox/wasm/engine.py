@@ -69,7 +69,9 @@ class Engine:
         self.linker.allow_shadowing = True
         self.linker.add_wasip2()
         self._link()
-        self.enter_index = self.component.get_export_index('enter')
+        enter = self.component.get_export_index('enter')
+        assert enter is not None
+        self.enter_index = enter
         self.ticker = _Ticker(self.engine)
 
     def _link(self) -> None:
@@ -83,12 +85,12 @@ class Engine:
             )
             with root.add_instance(clock) as instance:
                 instance.add_func('now', _monotonic_now)
-                instance.add_func('resolution', lambda store: CLOCK_GRAIN)
+                instance.add_func('resolution', _monotonic_grain)
                 instance.add_func('subscribe-instant', _no_native_sleep)
                 instance.add_func('subscribe-duration', _no_native_sleep)
             with root.add_instance(wall) as instance:
                 instance.add_func('now', _wall_now)
-                instance.add_func('resolution', lambda store: _record(0, CLOCK_GRAIN))
+                instance.add_func('resolution', _wall_grain)
 
     def start(self, spec: GuestSpec) -> 'WasmGuest':
         """A new instance of the component."""
@@ -227,9 +229,12 @@ def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any,
 
 
 @ctypes.CFUNCTYPE(
-    ctypes.c_size_t, ctypes.POINTER(ffi.wasmtime_context_t), ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint64),
+    ctypes.c_size_t,
+    cast('Any', ctypes.POINTER(ffi.wasmtime_context_t)),
+    ctypes.c_void_p,
+    ctypes.POINTER(ctypes.c_uint64),
     ctypes.POINTER(ctypes.c_uint8),
-)  # fmt: skip
+)
 def _on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
     delta[0] = 1
     kind[0] = 0
@@ -256,6 +261,14 @@ def _monotonic_now(_store: Any) -> int:
 
 def _wall_now(_store: Any) -> component.Record:
     return _record(*divmod(time.time_ns() // CLOCK_GRAIN * CLOCK_GRAIN, 1_000_000_000))
+
+
+def _monotonic_grain(_store: Any) -> int:
+    return CLOCK_GRAIN
+
+
+def _wall_grain(_store: Any) -> component.Record:
+    return _record(0, CLOCK_GRAIN)
 
 
 def _record(seconds: int, nanoseconds: int) -> component.Record:

@@ -4,11 +4,11 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[None]:
+def progress(what: str) -> Generator[None]:
     """Say what is happening; on a terminal with the seconds counting, elsewhere once."""
     started = time.monotonic()
     if not sys.stderr.isatty():

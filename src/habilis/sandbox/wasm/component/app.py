@@ -14,19 +14,20 @@ from habilis.core.codec import dump  # noqa: E402
 from habilis.sandbox.guest.kernel import Kernel  # noqa: E402 - the library must be in memory first
 
 COMMON = """
-abc argparse array ast asyncio base64 bisect calendar cmath codecs collections collections.abc colorsys concurrent.futures
-contextlib contextvars copy csv dataclasses datetime decimal difflib email.message enum fnmatch fractions functools
-getpass glob graphlib gzip hashlib heapq hmac html html.parser http.client importlib.metadata importlib.resources inspect
-io ipaddress itertools json keyword linecache locale logging math mimetypes numbers operator os os.path pathlib pickle
-platform pprint queue random re reprlib secrets shlex shutil signal statistics string struct subprocess tempfile textwrap
-threading time timeit token tokenize traceback types typing unicodedata unittest urllib.parse urllib.request uuid warnings
-weakref xml.etree.ElementTree zipfile zlib zoneinfo encodings.ascii encodings.idna encodings.latin_1 encodings.utf_8_sig
-encodings.utf_16 encodings.cp1252 encodings.unicode_escape encodings.raw_unicode_escape encodings.punycode
+abc argparse array ast asyncio base64 bisect calendar cmath codecs collections collections.abc colorsys
+concurrent.futures contextlib contextvars copy csv dataclasses datetime decimal difflib email.message enum fnmatch
+fractions functools getpass glob graphlib gzip hashlib heapq hmac html html.parser http.client importlib.metadata
+importlib.resources inspect io ipaddress itertools json keyword linecache locale logging math mimetypes numbers
+operator os os.path pathlib pickle platform pprint queue random re reprlib secrets shlex shutil signal statistics
+string struct subprocess tempfile textwrap threading time timeit token tokenize traceback types typing unicodedata
+unittest urllib.parse urllib.request uuid warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo encodings.ascii
+encodings.idna encodings.latin_1 encodings.utf_8_sig encodings.utf_16 encodings.cp1252 encodings.unicode_escape
+encodings.raw_unicode_escape encodings.punycode
 """
 for _name in COMMON.split():
     importlib.import_module(_name)
 
-# Cells that run while the component is built leave Python's specialised code and caches warm, so no sandbox pays for it.
+# Cells that run while the component is built leave Python's caches warm, so that no sandbox pays for it.
 WARM_UP = (
     '1 + 1',
     'x = [1, 2.5, "a", None, {"k": (1, 2)}]\nx',
@@ -38,9 +39,13 @@ WARM_UP = (
 )
 
 
+def _no_answers(_message: str) -> str:
+    return '[]'
+
+
 def _warm(kernel: Kernel) -> None:
     """Run the warm-up cells with a host that answers nothing, then forget them."""
-    real, kernel.bridge.send = kernel.bridge.send, lambda message: '[]'
+    real, kernel.bridge.send = kernel.bridge.send, _no_answers
     for _ in range(4):
         for code in WARM_UP:
             kernel.enter(dump({'op': 'run', 'code': code, 'setup': {}}))
