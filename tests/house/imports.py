@@ -29,6 +29,7 @@ MAY_IMPORT = _table()
 """The table of the design: a room, and the other rooms that it may import."""
 
 GUEST = 'habilis.sandbox.guest'
+CODEC = 'habilis.core.codec'
 GUEST_EXTRAS = {f'{GUEST}.state': frozenset({'cloudpickle'})}
 """Guest modules that may import something from outside the standard library."""
 
@@ -104,7 +105,7 @@ def _absolute(package: str, module: str | None, level: int) -> str:
 
 def _objection(module: Module, target: str) -> str | None:
     """Why `module` may not import `target`, or None."""
-    if _inside(module.name, GUEST):
+    if _inside(module.name, GUEST) or module.name == CODEC:
         return _guest_objection(module.name, target)
     if module.room is None or not _inside(target, 'habilis') or _inside(target, _OPEN_TO_ALL):
         return None
@@ -120,7 +121,9 @@ def _guest_objection(importer: str, target: str) -> str | None:
     top = target.partition('.')[0]
     if top in sys.stdlib_module_names or top in GUEST_EXTRAS.get(importer, frozenset()) or _inside(target, GUEST):
         return None
-    return f'{target}: the guest may import only the standard library and itself'
+    if _inside(target, CODEC):  # the codec runs on both sides, so the same rule holds for it
+        return None
+    return f'{target}: the guest may import only the standard library, the codec and itself'
 
 
 def _inside(name: str, package: str) -> bool:

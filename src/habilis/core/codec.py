@@ -127,7 +127,7 @@ class _Packer:
 
     def mapping(self, value: dict[object, object], depth: int) -> Json:
         if '$' in value or not all(type(key) is str for key in value):
-            return {'$': 'dict', 'v': self.items(list(value.items()), depth)}
+            return {'$': 'dict', 'v': [self.pair(key, item, depth + 1) for key, item in value.items()]}
         packed: dict[str, Json] = {}
         for key, item in value.items():
             try:
@@ -135,6 +135,16 @@ class _Packer:
             except NotPlain as error:
                 raise NotPlain(f'[{key!r}]{error.path}', error.reason) from None
         return packed
+
+    def pair(self, key: object, item: object, depth: int) -> Json:
+        try:
+            packed_key = self.pack(key, depth)
+        except NotPlain as error:
+            raise NotPlain('', f'has a key that {error.reason}') from None
+        try:
+            return {'$': 'tuple', 'v': [packed_key, self.pack(item, depth)]}
+        except NotPlain as error:
+            raise NotPlain(f'[{unpack(packed_key)!r}]{error.path}', error.reason) from None
 
 
 def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:
@@ -158,14 +168,19 @@ def _fraction_text(value: fractions.Fraction) -> Json:
     return [hex(value.numerator), hex(value.denominator)]
 
 
+def _moment_text(value: datetime.datetime | datetime.time) -> Json:
+    """ISO text; in a list if it is the second time that a clock that was set back shows this."""
+    return [value.isoformat()] if value.fold else value.isoformat()
+
+
 _COLLECTIONS: tuple[tuple[type, str], ...] = ((tuple, 'tuple'), (set, 'set'), (frozenset, 'frozenset'))
 _SCALARS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
     (bytes, 'bytes', lambda value: base64.b64encode(value).decode('ascii')),
     (bytearray, 'bytearray', lambda value: base64.b64encode(value).decode('ascii')),
     (complex, 'complex', lambda value: [repr(value.real), repr(value.imag)]),
-    (datetime.datetime, 'datetime', lambda value: value.isoformat()),
+    (datetime.datetime, 'datetime', _moment_text),
     (datetime.date, 'date', lambda value: value.isoformat()),
-    (datetime.time, 'time', lambda value: value.isoformat()),
+    (datetime.time, 'time', _moment_text),
     (datetime.timedelta, 'timedelta', lambda value: [value.days, value.seconds, value.microseconds]),
     (decimal.Decimal, 'decimal', str),
     (fractions.Fraction, 'fraction', _fraction_text),
@@ -222,7 +237,11 @@ def _list(value: Json) -> list[Json]:
 def _read_dict(value: Json) -> dict[object, object]:
     result: dict[object, object] = {}
     for pair in _list(value):
-        key, item = cast('tuple[object, object]', _unpack(pair))
+        both = _unpack(pair)
+        if not isinstance(both, tuple):
+            msg = 'expected pairs'
+            raise CodecError(msg)
+        key, item = cast('tuple[object, object]', both)
         result[key] = item
     return result
 
@@ -239,6 +258,12 @@ def _read_complex(value: Json) -> complex:
 def _read_fraction(value: Json) -> fractions.Fraction:
     numerator, denominator = _texts(value, 2)
     return fractions.Fraction(int(numerator, 16), int(denominator, 16))
+
+
+def _read_moment(value: Json, kind: type[datetime.datetime | datetime.time]) -> datetime.datetime | datetime.time:
+    if isinstance(value, list):
+        return kind.fromisoformat(*_texts(value, 1)).replace(fold=1)
+    return kind.fromisoformat(_text(value))
 
 
 def _read_timedelta(value: Json) -> datetime.timedelta:
@@ -259,9 +284,9 @@ _READERS: dict[str, Callable[[Json], object]] = {
     'bytes': _read_bytes,
     'bytearray': lambda value: bytearray(_read_bytes(value)),
     'complex': _read_complex,
-    'datetime': lambda value: datetime.datetime.fromisoformat(_text(value)),
+    'datetime': lambda value: _read_moment(value, datetime.datetime),
     'date': lambda value: datetime.date.fromisoformat(_text(value)),
-    'time': lambda value: datetime.time.fromisoformat(_text(value)),
+    'time': lambda value: _read_moment(value, datetime.time),
     'timedelta': _read_timedelta,
     'decimal': lambda value: decimal.Decimal(_text(value)),
     'fraction': _read_fraction,

@@ -5,7 +5,7 @@ import binascii
 from collections.abc import Mapping
 from typing import cast
 
-from habilis.core.codec import Json, NotPlain, pack, unpack
+from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
 from habilis.sandbox.cellhost import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind
@@ -22,7 +22,7 @@ _WORDS: dict[str, str] = {
 }
 
 
-class Malformed(ValueError):
+class Malformed(CodecError):
     """An answer that the kernel does not make."""
 
 
@@ -65,11 +65,12 @@ def _ended(kind: ErrorKind, limit: float) -> CellError:
 def _error(data: Json) -> CellError | None:
     if data is None:
         return None
-    if not isinstance(data, dict) or data.get('kind') not in _FROM_GUEST:
+    kind = data.get('kind') if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(kind, str) or kind not in _FROM_GUEST:
         raise Malformed('error')
     line = data.get('line')
     return CellError(
-        kind=cast('ErrorKind', data['kind']),
+        kind=cast('ErrorKind', kind),
         type=str(data.get('type', ''))[:200],
         message=str(data.get('message', ''))[:10_000],
         traceback=str(data.get('traceback', ''))[:50_000],

@@ -69,6 +69,8 @@ class CellHost:
 
     def output(self, stream: Stream) -> str:
         """All that was printed to a stream."""
+        if stream in self._decoders:
+            self._chunks[stream].append(self._decoders[stream].decode(b'', final=True))
         return ''.join(self._chunks[stream])
 
     def seconds(self) -> float:
@@ -149,6 +151,8 @@ class CellHost:
     def _submit(self, body: str) -> str:
         try:
             number, name, arguments = _fields(body, int, str, list)
+            if number in self._tasks:
+                raise _Refused('RuntimeError', 'a call with this number is running')
             tool = self._tool(str(name))
         except _Refused as refused:
             return dump(refused.reply)
@@ -229,11 +233,13 @@ class CellHost:
             asked = parse(body)
         except CodecError:
             asked = 0
-        left = max(0.0, self._deadline - time.monotonic())
-        wanted = left + 1 if asked is None else float(asked) if isinstance(asked, (int, float)) else 0.0
+        left = max(0.0, self._deadline - time.monotonic()) + 0.01
+        wanted = left if asked is None else 0.0
+        if isinstance(asked, (int, float)) and asked > 0:  # NaN is not
+            wanted = min(asked, left)
         answers: list[Json] = []
         try:
-            first = self._inbox.get(timeout=min(max(wanted, 0.0), left + 0.01))
+            first = self._inbox.get(timeout=wanted)
             answers.append(list(first))
             while True:
                 answers.append(list(self._inbox.get_nowait()))

@@ -61,6 +61,8 @@ class Options:
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
+        if self.network:
+            setup['network'] = True
         if self.env:
             setup['env'] = dict(self.env)
         if self.paths:

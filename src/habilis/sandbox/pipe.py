@@ -1,5 +1,6 @@
 """A guest at the other end of a pipe: the transport for every backend that starts a process."""
 
+import contextlib
 import json
 import subprocess
 from typing import cast
@@ -65,5 +66,6 @@ class PipeGuest:
         """Kill it and take it away."""
         self._process.kill()
         self._process.wait()
-        self._in.close()
+        with contextlib.suppress(BrokenPipeError):  # it may hold a request that nobody will read
+            self._in.close()
         self._out.close()

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextvars
+import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import TYPE_CHECKING, Self, TypeVar, Unpack, cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import SandboxClosed, SandboxError, SnapshotError
@@ -26,7 +27,11 @@ if TYPE_CHECKING:
 GRACE = 1.0
 """Seconds after its limit in which a cell must be gone, before its thread is left behind."""
 
-SAVE_SECONDS = 60.0
+SAVE_SECONDS = 5.0
+"""So long may the variables take to be saved or loaded; as long as a cell, if that is longer."""
+
+T = TypeVar('T')
+_HALF_PAIR = re.compile('[\ud800-\udfff]')
 _inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar('_inside', default=frozenset())
 
 
@@ -47,6 +52,7 @@ class Sandbox(Interruptible):
         self._fresh = True
         self._lock = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
+        self._broke: _Broke | None = None
         self._closed = False
         self.policy: Policy | None = options.policy
         """Checks for the cells to come; may be changed at any time."""
@@ -108,22 +114,24 @@ class Sandbox(Interruptible):
     async def fork(self) -> 'Sandbox':
         """A second sandbox with the same variables and settings, separate from now on. They share the workspace."""
         async with self._turn():
-            await self._save()
-            twin = Sandbox(self._backend, self._options.shared(), self._checkpoint)
+            await self._wake()
+            await self._wake()
+            twin = Sandbox(self._backend, self._options.shared(), await self._current())
         twin.policy = self.policy
         await twin._start()
-        async with twin._lock:
-            await twin._wake()
+        try:
+            async with twin._lock:
+                await twin._wake()
+        except BaseException:
+            await twin.close()
+            raise
         return twin
 
     async def snapshot(self) -> Snapshot:
         """The variables as bytes, for `restore` here or in another process. `.lost` names what could not be saved."""
         async with self._turn():
-            await self._save()
-            if self._checkpoint is None:
-                answer = await self._request({'op': 'save'}, SAVE_SECONDS)
-                self._checkpoint = answers.checkpoint(answer, self._cells)
-            return snapshot.to_bytes(self._checkpoint)
+            await self._wake()
+            return snapshot.to_bytes(await self._current())
 
     async def close(self) -> None:
         """Stop what runs and free everything. May be called twice."""
@@ -159,7 +167,10 @@ class Sandbox(Interruptible):
         """
         limit = min(self._options.limits.seconds, seconds or self._options.limits.seconds)
         async with self._turn():
-            await self._wake()
+            try:
+                await self._wake()
+            except _Broke as broke:  # by what an earlier cell left behind; this one has not run
+                return answers.death(self._make_host(limit), 'broken', broke, limit)
             before = self._options.workspace.scan() if self._options.workspace else None
             host = self._make_host(limit, on_output)
             self._host = host
@@ -173,7 +184,7 @@ class Sandbox(Interruptible):
         request: dict[str, Json] = {'op': 'run', 'code': code}
         if self.policy is not None:
             request['policy'] = cast('Json', self.policy.to_json())
-        plain = self.policy is None and not self._fresh
+        plain = self.policy is None and not self._fresh and not _HALF_PAIR.search(code)
         died = True
         try:
             answer = await self._enter('r' + code if plain else request, host, limit)
@@ -182,7 +193,7 @@ class Sandbox(Interruptible):
             died = False
         except GuestDied as death:
             cell = answers.death(host, host.ended or death.kind, death, limit)
-        except (CodecError, answers.Malformed) as error:
+        except CodecError as error:
             cell = answers.death(host, 'broken', error, limit)
         finally:
             self._host = None
@@ -214,17 +225,17 @@ class Sandbox(Interruptible):
         packed = answers.pack_variables(variables)
         async with self._turn():
             await self._wake()
-            await self._request({'op': 'set', 'values': packed}, self._options.limits.seconds)
+            await self._request({'op': 'set', 'values': packed}, self._options.limits.seconds, dict)
             self._unsaved = True
 
     async def get_variables(self, *names: str) -> dict[str, object]:
         """The values of these variables, or of all that are plain data. A name that has none is an error."""
         async with self._turn():
             await self._wake()
-            answer = await self._request(
-                {'op': 'get', 'names': list(names) if names else None}, self._options.limits.seconds
+            request: dict[str, Json] = {'op': 'get', 'names': list(names) if names else None}
+            return await self._request(
+                request, self._options.limits.seconds, lambda answer: answers.variables(answer, names)
             )
-        return answers.variables(answer, names)
 
     @property
     def workspace(self) -> Workspace:
@@ -273,29 +284,33 @@ class Sandbox(Interruptible):
     def _turn(self) -> '_Turn':
         return _Turn(self)
 
-    def _make_host(self, seconds: float, on_output: OnOutput | None = None) -> CellHost:
+    def _make_host(self, seconds: float, on_output: OnOutput | None = None, *, with_tools: bool = True) -> CellHost:
         token = _inside.set(_inside.get() | {id(self)})
         try:
             return CellHost(
-                tools=self._options.functions,
+                tools=self._options.functions if with_tools else {},
                 limits=self._options.limits,
                 seconds=seconds,
                 loop=asyncio.get_running_loop(),
                 on_output=on_output,
-                answer_input=self._options.answer_input,
+                answer_input=self._options.answer_input if with_tools else None,
             )
         finally:
             _inside.reset(token)
 
-    async def _request(self, request: dict[str, Json], seconds: float) -> dict[str, Json]:
-        """A request that is not a cell. If the guest does not survive it, the variables are rolled back."""
-        host = self._make_host(seconds)
+    async def _request(self, request: dict[str, Json], seconds: float, read: Callable[[dict[str, Json]], T]) -> T:
+        """A request that is not a cell. If the guest does not survive it, the variables are rolled back.
+
+        Code of the cells may run meanwhile (`__reduce__`, say), but has no tools: their calls would be in no `Cell`.
+        """
+        host = self._make_host(seconds, with_tools=False)
         try:
-            return await self._enter(request, host, seconds)
+            return read(await self._enter(request, host, seconds))
         except (GuestDied, CodecError) as error:
             await self._roll_back()
-            msg = f'the sandbox did not answer ({error}); its variables are those of before'
-            raise SandboxError(msg) from error
+            reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
+            msg = f'the sandbox did not answer to {request["op"]!r} ({reason}); its variables are those of before'
+            raise _Broke(msg) from error
         finally:
             host.close()
 
@@ -354,17 +369,30 @@ class Sandbox(Interruptible):
 
     async def _wake(self) -> None:
         """Have an interpreter with the right variables, and a checkpoint of them."""
+        broke, self._broke = self._broke, None
+        if broke is not None:
+            raise broke
         if self._guest is None:
             self._fresh = True
             await self._start()
         if self._fresh and self._checkpoint is not None:
-            await self._load(self._checkpoint)
+            await self._load_or_start_empty(self._checkpoint)
         if self._unsaved and self._options.checkpoints:
-            await self._save()
+            await self._current()
+
+    async def _load_or_start_empty(self, checkpoint: Checkpoint) -> None:
+        """Variables may be made to destroy whoever loads them. They are tried once."""
+        try:
+            await self._load(checkpoint)
+        except (SnapshotError, _Broke) as error:
+            self._checkpoint = None
+            await self._roll_back()
+            msg = f'the variables could not be brought back ({error}); the sandbox is empty now'
+            raise _Broke(msg) from error
 
     async def _load(self, checkpoint: Checkpoint) -> None:
         request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
-        answer = await self._request({**request, 'cells': checkpoint.cells}, SAVE_SECONDS)
+        answer = await self._request({**request, 'cells': checkpoint.cells}, self._save_seconds, dict)
         if problem := answer.get('problem'):
             raise SnapshotError(str(problem))
         self._checkpoint = checkpoint
@@ -372,20 +400,28 @@ class Sandbox(Interruptible):
 
     def _remember(self, answer: dict[str, Json]) -> None:
         """Keep the variables the guest sent along, or note that they have to be asked for."""
-        if not self._options.checkpoints:
-            return
-        if 'state' in answer:
+        if 'state' in answer and self._options.checkpoints:
             self._checkpoint = answers.checkpoint(answer, self._cells)
             self._unsaved = False
-        elif answer.get('unsaved'):
+        elif 'unsaved' in answer or not self._options.checkpoints:
             self._unsaved = True
 
-    async def _save(self) -> None:
-        """Ask the guest for its variables."""
-        if self._unsaved or (self._checkpoint is None and not self._fresh):
-            answer = await self._request({'op': 'save'}, SAVE_SECONDS)
-            self._checkpoint = answers.checkpoint(answer, self._cells)
+    async def _current(self) -> Checkpoint:
+        """The variables as they are now; asks the guest if the last checkpoint is older."""
+        if self._checkpoint is not None and not self._unsaved:
+            return self._checkpoint
+        cells = self._cells
+        checkpoint = await self._request(
+            {'op': 'save'}, self._save_seconds, lambda answer: answers.checkpoint(answer, cells)
+        )
+        if self._options.checkpoints:
+            self._checkpoint = checkpoint
             self._unsaved = False
+        return checkpoint
+
+    @property
+    def _save_seconds(self) -> float:
+        return max(SAVE_SECONDS, self._options.limits.seconds)
 
     def _save_soon(self) -> None:
         """Save while nobody waits; the next cell waits for it."""
@@ -395,7 +431,14 @@ class Sandbox(Interruptible):
     async def _save_when_free(self) -> None:
         async with self._lock:
             if self._unsaved and not self._closed and self._guest is not None:
-                await self._save()
+                try:
+                    await self._current()
+                except _Broke as broke:
+                    self._broke = broke  # the next to use the sandbox is told
+
+
+class _Broke(SandboxError):
+    """The interpreter did not survive a request that was not a cell. It is replaced by the next."""
 
 
 class _Turn:

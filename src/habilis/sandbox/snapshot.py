@@ -33,7 +33,11 @@ class Snapshot(bytes):
 
 def to_bytes(checkpoint: Checkpoint) -> Snapshot:
     """Header, checksum and variables in one piece."""
-    state = base64.b64decode(checkpoint.state)
+    try:
+        state = base64.b64decode(checkpoint.state)
+    except ValueError as error:
+        msg = 'the sandbox did not save its variables but something else; its own code has broken it'
+        raise SnapshotError(msg) from error
     header = {
         'python': checkpoint.python,
         'cells': checkpoint.cells,
@@ -63,7 +67,7 @@ def from_bytes(data: bytes) -> Checkpoint:
             cells=int(cast('int', header['cells'])),
             lost=tuple(cast('list[str]', header['lost'])),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         whole = False
     if not whole:
         msg = 'this snapshot is damaged (its checksum does not match)'

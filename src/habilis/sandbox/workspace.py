@@ -60,10 +60,7 @@ class Workspace:
     def read(self, path: str, *, limit: int = 1 << 30) -> bytes:
         """The bytes of a file."""
         with self._opened(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0)) as descriptor:
-            info = os.fstat(descriptor)
-            if not stat.S_ISREG(info.st_mode):
-                msg = f'{path!r} is not a file'
-                raise WorkspaceError(msg)
+            info = _require_file(path, descriptor)
             if info.st_size > limit:
                 msg = f'{path!r} has {info.st_size:,} bytes, more than the {limit:,} allowed'
                 raise WorkspaceError(msg)
@@ -73,7 +70,9 @@ class Workspace:
     def write(self, path: str, data: bytes | str) -> None:
         """Make or replace a file, and the folders above it."""
         content = data.encode() if isinstance(data, str) else data
-        with self._opened(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, make=True) as descriptor:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, 'O_NONBLOCK', 0)
+        with self._opened(path, flags, make=True) as descriptor:
+            _require_file(path, descriptor)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -127,10 +126,22 @@ class Workspace:
         except OSError as error:
             msg = f'{path!r}: {error.strerror or error} (links are not followed)'
             raise WorkspaceError(msg) from error
+        except UnicodeEncodeError as error:
+            msg = f'{path!r} is not a name a file can have'
+            raise WorkspaceError(msg) from error
         finally:
             os.close(folder)
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def _require_file(path: str, descriptor: int) -> os.stat_result:
+    """No folder, no pipe, no device."""
+    info = os.fstat(descriptor)
+    if not stat.S_ISREG(info.st_mode):
+        msg = f'{path!r} is not a file'
+        raise WorkspaceError(msg)
+    return info
 
 
 def _steps(path: str) -> tuple[str, ...]:
@@ -138,7 +149,7 @@ def _steps(path: str) -> tuple[str, ...]:
     parts = PurePosixPath(path).parts
     if parts[:2] == ('/', 'workspace'):
         parts = parts[2:]
-    if not parts or parts[0] == '/' or '..' in parts or '\0' in path:
+    if not parts or parts[0].startswith('/') or '..' in parts or '\0' in path:
         msg = f'{path!r} is not a path inside the workspace'
         raise WorkspaceError(msg)
     return parts

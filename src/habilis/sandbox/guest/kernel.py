@@ -31,10 +31,12 @@ _PYTHON = f'{sys.implementation.name} {sys.version_info.major}.{sys.version_info
 _VALUE = ' value'  # not an identifier, so no cell can have it as a name
 _HIDDEN = frozenset({'__builtins__', '__warningregistry__', '__annotations__', '__conditional_annotations__', _VALUE})
 _NO_SUCH_FILE = (errno.ENOENT, getattr(errno, 'ENOTCAPABLE', errno.ENOENT))
+_REFUSED = (errno.EACCES, errno.EPERM)
 _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 # Bound now: a cell that patches these modules for its own ends must not confuse the kernel.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
 _STORE = ast.Store()
+_WORD = 1 << 63
 _NOT_FIRST = frozenset(' \t#@')
 
 
@@ -55,6 +57,7 @@ class Kernel:
         self.displays: list[Json] = []
         self.cells = 0
         self.has_files = False
+        self.has_network = False
         self.reserve: bytearray | None = bytearray(1 << 19)  # given back when memory runs out, to tell of it
         self.quick: state.Values | None = None  # what was sent along last
         self._initial = frozenset(self.namespace)
@@ -104,6 +107,7 @@ class Kernel:
             tool = make_tool(self.bridge, self.selector, description)
             self.tools[tool.__name__] = tool
             self.namespace[tool.__name__] = tool
+        self.has_network = bool(setup.get('network'))
         if 'cwd' in setup:
             self.has_files = True
             cwd = cast('str', setup['cwd'])
@@ -217,6 +221,10 @@ class Kernel:
     def _answer_value(self, value: object, answer: Request) -> None:
         if value is None:
             return
+        if type(value) is int and -_WORD < value < _WORD:  # the short way
+            answer['value'] = value
+            answer['text'] = repr(value)
+            return
         try:
             answer['value'] = pack(value)
             whole = True
@@ -232,8 +240,8 @@ class Kernel:
         try:
             if isinstance(error, SystemExit):
                 return None if error.code in (None, 0) else describe(error, 'exit')
-            if isinstance(error, OSError) and error.errno in _NO_SUCH_FILE and not self.has_files:
-                error.add_note('(a sandbox sees only its workspace and mounts: pass workspace=… to give it one)')
+            if isinstance(error, OSError) and (hint := self._hint(error)):
+                error.add_note(hint)
             return describe(error, _kind_of(error))
         except BaseException as second:  # an error whose own methods raise
             return {
@@ -243,6 +251,14 @@ class Kernel:
                 'traceback': '',
                 'line': None,
             }
+
+    def _hint(self, error: OSError) -> str | None:
+        """What to do about the errors that come from being in a sandbox."""
+        if error.errno in _NO_SUCH_FILE and error.filename and not self.has_files:
+            return '(a sandbox sees only its workspace and mounts: pass workspace=… to give it one)'
+        if type(error).__name__ == 'gaierror' or (error.errno in _REFUSED and not error.filename):
+            return None if self.has_network else '(this sandbox has no network: pass network=True to grant it)'
+        return None
 
     def _save_if_quick(self, answer: Request) -> None:
         """Send the variables along if that costs next to nothing; else the host asks for them when it has time."""

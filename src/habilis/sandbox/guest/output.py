@@ -55,6 +55,8 @@ class HostStream(io.TextIOBase):
         """Send what is pending."""
         if self.pending:
             text = ''.join(self.pending)
+            if not text.isascii():  # half a surrogate pair cannot leave the sandbox; show it escaped
+                text = text.encode('utf-8', 'backslashreplace').decode()
             self.pending.clear()
             self._size = 0
             self.writes += 1

@@ -22,10 +22,18 @@ def text_of(value: object, whole: bool) -> str:
     """`repr(value)`; `whole=False` for values known to be huge, which are shown in part."""
     try:
         text = repr(value) if whole else _bounded.repr(value)
+    except ValueError as error:
+        if type(value) is int:  # too long for Python to write in decimal
+            return hex(value)[:MAX_CHARACTERS]
+        return _unshowable(value, error)
     except Exception as error:
-        return f'<{type(value).__name__} object whose __repr__ raised {type(error).__name__}>'
+        return _unshowable(value, error)
     if type(text) is not str:
         text = str.__str__(text)
     if len(text) <= MAX_CHARACTERS:
         return text
     return f'{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} characters more)'
+
+
+def _unshowable(value: object, error: Exception) -> str:
+    return f'<{type(value).__name__} object whose __repr__ raised {type(error).__name__}>'

@@ -28,7 +28,26 @@ CHECKSUM_BYTES = 32
 
 def compiled_component() -> Path:
     """The machine code of the component, made now if there is none yet."""
-    folder = _private_folder(cache_folder() / 'wasm')
+    entry, make = _compiled(_private_folder(cache_folder() / 'wasm'))
+    return entry.get(make)
+
+
+def find_compiled() -> Path | None:
+    """The machine code of the component if it is there already. Nothing is made."""
+    entry, _ = _compiled(cache_folder() / 'wasm')
+    return entry.path if entry.is_good() else None
+
+
+def bundled_key() -> str | None:
+    """The key of the component that this installation carries; None if there is none, or one of another source."""
+    with contextlib.suppress(OSError):
+        carried = build.BUNDLED.with_suffix('.key').read_text().strip()
+        if carried.startswith(build.source_key()) and build.BUNDLED.exists():
+            return carried
+    return None
+
+
+def _compiled(folder: Path) -> tuple['Entry', Make]:
     component_key, make_component = _component(folder)
     runtime = importlib.metadata.version('wasmtime')
     wanted = f'{component_key}|wasmtime {runtime}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
@@ -39,17 +58,14 @@ def compiled_component() -> Path:
         with progress('Compiling the sandbox for this machine (once, about 10 s)'):
             return compile_component(data)
 
-    return entry.get(compile_it)
+    return entry, compile_it
 
 
 def _component(folder: Path) -> tuple[str, Make]:
     """Key and maker of the component: the one the wheel carries if it is of this source, else one built here."""
-    source = build.source_key()
-    with contextlib.suppress(OSError):
-        carried = build.BUNDLED.with_suffix('.key').read_text().strip()
-        if carried.startswith(source) and build.BUNDLED.exists():
-            return carried, build.BUNDLED.read_bytes
-    key = f'{source}-{build.builder_key()}'
+    if carried := bundled_key():
+        return carried, build.BUNDLED.read_bytes
+    key = f'{build.source_key()}-{build.builder_key()}'
     entry = Entry(folder / f'{key}.wasm')
     return key, lambda: entry.get(lambda: _build(folder)).read_bytes()
 

@@ -153,7 +153,7 @@ class WasmGuest:
         ticker = self._engine.ticker
         ticker.start()
         try:
-            return self._enter(message.encode('utf-8', 'surrogatepass'))
+            return self._enter(message.encode('utf-8'))
         finally:
             ticker.stop()
             _running.host = _running.guest = None
@@ -219,7 +219,7 @@ def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any,
         if _running.guest._interrupted:
             raise Interrupted
         text = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
-        reply = _running.host.answer(text).encode('utf-8', 'backslashreplace')
+        reply = _running.host.answer(text).encode('utf-8')
         result = results[0]
         result.kind = _STRING
         _bytes_new(byref(result.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))

@@ -1,0 +1,1 @@
+"""`habilis bench`: the numbers Habilis must hold, beside the peers that are installed."""

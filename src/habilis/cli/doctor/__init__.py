@@ -1,0 +1,1 @@
+"""`habilis doctor`: what is here, what is missing, how to get it."""
