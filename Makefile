@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
@@ -13,7 +14,7 @@ COMPONENT := src/habilis/sandbox/wasm/component.wasm
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Watch a sandbox at work
+demo: $(BASE) ## Watch a sandbox at work
 	@$(BIN)/python examples/sandbox_tour.py
 
 test: lint ## Check everything: lint, types, tests, documentation
@@ -42,15 +43,20 @@ clean: ## Remove all that was built here, the virtual environment too
 	rm -rf $(VENV) build dist site .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The virtual environment is made anew whenever the list of dependencies changes.
-$(READY): pyproject.toml constraints.txt
+# The virtual environment is made anew whenever the list of dependencies changes. What the demo needs comes first.
+$(BASE): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo 'Habilis needs Python 3.11 or newer, and "$(PYTHON)" was not found. Try: make PYTHON=/path/to/python3' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Habilis needs Python 3.11 or newer; this is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
-	@echo 'Setting up $(VENV) (once; about a minute) ...'
+	@echo 'Setting up $(VENV) ...'
 	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[build]'
+	@touch $@
+
+$(READY): $(BASE)
+	@echo 'Installing what the tests need (once; about a minute) ...'
 	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[dev]'
 	@touch $@

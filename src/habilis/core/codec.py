@@ -13,7 +13,9 @@ import fractions
 import json
 import json.encoder
 import math
+import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, cast
 
@@ -21,6 +23,9 @@ Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
 MAX_DEPTH = 200
 MAX_NODES = 1_000_000
+MAX_MARKS = 8 * MAX_NODES  # brackets and commas of a message; three bytes of `[],` become sixty in memory
+MAX_FRACTION_DIGITS = 4096  # hexadecimal ones; making a fraction takes the square of their number
+MAX_SAME_HASH = 100
 _LARGE_INT = 1 << 4096  # decimal text of larger ones is refused by Python's own guard, so they travel in hexadecimal
 
 
@@ -39,6 +44,7 @@ _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',',
 _scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
 _write = _make_writer()
 _ATOMS = frozenset({int, str, bool, float, type(None)})
+_PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]+', re.DOTALL)  # a string, or what is between strings
 
 
 class NotPlain(TypeError):
@@ -73,6 +79,9 @@ def dump(message: Json) -> str:
 
 def parse(text: str) -> Json:
     """JSON of a text that may be hostile."""
+    if len(text) > MAX_MARKS and _has_too_many_marks(text):
+        msg = f'not a message: it has more than {MAX_MARKS:,} parts'
+        raise CodecError(msg)
     try:
         message, end = _scan(text, 0)
     except (ValueError, RecursionError, StopIteration) as error:
@@ -82,6 +91,24 @@ def parse(text: str) -> Json:
         msg = 'not JSON: something follows it'
         raise CodecError(msg)
     return message
+
+
+def _has_too_many_marks(text: str) -> bool:
+    if _marks(text) <= MAX_MARKS:
+        return False
+    count = (text.count('"') - text.count('\\"')) // 2  # strings
+    if count > MAX_MARKS // 2:
+        return True
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        count += 0 if piece[0] == '"' else _marks(piece)
+        if count > MAX_MARKS:
+            return True
+    return False
+
+
+def _marks(text: str) -> int:
+    return text.count('[') + text.count('{') + text.count(',')
 
 
 def pack(value: object) -> Json:
@@ -165,7 +192,10 @@ def _article(name: str) -> str:
 
 
 def _fraction_text(value: fractions.Fraction) -> Json:
-    return [hex(value.numerator), hex(value.denominator)]
+    parts = [hex(value.numerator), hex(value.denominator)]
+    if max(map(len, parts)) > MAX_FRACTION_DIGITS:
+        raise NotPlain('', f'is a fraction with more than {MAX_FRACTION_DIGITS:,} digits')
+    return cast('Json', parts)
 
 
 def _moment_text(value: datetime.datetime | datetime.time) -> Json:
@@ -234,16 +264,25 @@ def _list(value: Json) -> list[Json]:
     return value
 
 
+def _keys(keys: list[object]) -> list[object]:
+    """The keys of a dict or set, unless they were chosen to have one hash: each would be compared with all others."""
+    if len(keys) > MAX_SAME_HASH and max(Counter(map(hash, keys)).values()) > MAX_SAME_HASH:
+        msg = f'more than {MAX_SAME_HASH} keys with the same hash'
+        raise CodecError(msg)
+    return keys
+
+
+def _items(value: Json) -> list[object]:
+    return [_unpack(item) for item in _list(value)]
+
+
 def _read_dict(value: Json) -> dict[object, object]:
-    result: dict[object, object] = {}
-    for pair in _list(value):
-        both = _unpack(pair)
-        if not isinstance(both, tuple):
-            msg = 'expected pairs'
-            raise CodecError(msg)
-        key, item = cast('tuple[object, object]', both)
-        result[key] = item
-    return result
+    pairs = _items(value)
+    if not all(isinstance(pair, tuple) for pair in pairs):
+        msg = 'expected pairs'
+        raise CodecError(msg)
+    keys, values = zip(*cast('list[tuple[object, object]]', pairs), strict=True) if pairs else ((), ())
+    return dict(zip(_keys(list(keys)), values, strict=True))
 
 
 def _read_bytes(value: Json) -> bytes:
@@ -257,6 +296,9 @@ def _read_complex(value: Json) -> complex:
 
 def _read_fraction(value: Json) -> fractions.Fraction:
     numerator, denominator = _texts(value, 2)
+    if max(len(numerator), len(denominator)) > MAX_FRACTION_DIGITS:
+        msg = 'a fraction with too many digits'
+        raise CodecError(msg)
     return fractions.Fraction(int(numerator, 16), int(denominator, 16))
 
 
@@ -275,9 +317,9 @@ def _read_timedelta(value: Json) -> datetime.timedelta:
 
 
 _READERS: dict[str, Callable[[Json], object]] = {
-    'tuple': lambda value: tuple(_unpack(item) for item in _list(value)),
-    'set': lambda value: {_unpack(item) for item in _list(value)},
-    'frozenset': lambda value: frozenset(_unpack(item) for item in _list(value)),
+    'tuple': lambda value: tuple(_items(value)),
+    'set': lambda value: set(_keys(_items(value))),
+    'frozenset': lambda value: frozenset(_keys(_items(value))),
     'dict': _read_dict,
     'int': lambda value: int(_text(value), 16),
     'float': lambda value: float(_text(value)),

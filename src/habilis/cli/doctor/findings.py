@@ -1,7 +1,6 @@
 """What the doctor looks at, in the order of the report."""
 
 import importlib.metadata
-import importlib.util
 import os
 import platform
 import stat
@@ -189,7 +188,9 @@ def _optional() -> Iterator[Finding]:
         if version is not None:
             yield Finding(name=name, status='ok', detail=f'{version}, {purpose}', values={'version': version})
         elif name == 'pyeryx' and sys.version_info < (3, 12):
-            yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice='needs Python 3.12 or newer')
+            yield Finding(
+                name=name, status='absent', detail=f'optional, {purpose}', advice='needs Python 3.12 or newer'
+            )
         else:
             advice = f'pip install {name}'
             yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice=advice)

@@ -36,8 +36,15 @@ _AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 # Bound now: a cell that patches these modules for its own ends must not confuse the kernel.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
 _STORE = ast.Store()
+_UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, PolicyError)
+"""What code can do to the compiler. Anything else is done by a cell that has tampered with it."""
+
 _WORD = 1 << 63
 _NOT_FIRST = frozenset(' \t#@')
+
+
+class Broken(Exception):
+    """The kernel cannot go on; the host replaces the interpreter."""
 
 
 class Kernel:
@@ -132,6 +139,8 @@ class Kernel:
         answer: Request = {}
         try:
             self._execute(code, f'{CELL_PREFIX}{self.cells}>', answer)
+        except Broken:
+            raise
         except BaseException as error:
             answer['error'] = self._explain(error)
         if stdout.pending or stderr.pending:
@@ -183,8 +192,13 @@ class Kernel:
     # One cell ---------------------------------------------------------------------------------------------------------
 
     def _execute(self, code: str, filename: str, answer: Request) -> None:
-        remember_source(filename, code)
-        compiled = self._compile_expression(code, filename) or self._compile_statements(code, filename)
+        try:
+            remember_source(filename, code)
+            compiled = self._compile_expression(code, filename) or self._compile_statements(code, filename)
+        except _UNREADABLE:
+            raise
+        except BaseException as error:
+            raise Broken(filename) from error
         if compiled.co_flags & inspect.CO_COROUTINE:
             self._run_coroutine(types.FunctionType(compiled, self.namespace)())
         else:

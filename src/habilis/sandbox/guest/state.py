@@ -7,19 +7,23 @@ silence. Only a sandbox ever reads a saved state; the host carries it as bytes.
 
 import importlib
 import io
+import linecache
 import marshal
 import pickle
+import sys
 import types
-from typing import Any, cast
+from typing import Any
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
 from habilis.sandbox.guest.tools import HostTool
+from habilis.sandbox.guest.trace import CELL_PREFIX, remember_source
 
 QUICK_BYTES = 2000
 _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
 _NAMESPACE, _TOOL, _MODULE = 'namespace', 'tool', 'module'
 _dumps = pickle.dumps
+_NO_SOURCES = pickle.dumps({}, 5)
 Values = dict[str, object]
 _Pickler: Any = cloudpickle.Pickler
 
@@ -30,6 +34,7 @@ class Saver(_Pickler):
     def __init__(self, file: io.BytesIO, namespace: Values) -> None:
         _Pickler.__init__(self, file, protocol=5)
         self._namespace = namespace
+        self.filenames: set[str] = set()  # where the functions come from
 
     def persistent_id(self, obj: object) -> tuple[str, str] | None:
         """What is not copied but found again by name."""
@@ -37,16 +42,16 @@ class Saver(_Pickler):
             return (_NAMESPACE, '')
         if isinstance(obj, HostTool):
             return (_TOOL, obj.__name__)
-        if isinstance(obj, types.ModuleType):
+        if isinstance(obj, types.ModuleType) and sys.modules.get(obj.__name__) is obj:
             return (_MODULE, obj.__name__)
         return None
 
     def reducer_override(self, obj: object) -> Any:
         """Functions of the cells keep the shared namespace; the rest is cloudpickle's."""
         if type(obj) is types.FunctionType and obj.__globals__ is self._namespace:
-            state = (obj.__dict__, obj.__defaults__, obj.__kwdefaults__, obj.__doc__, obj.__module__, obj.__qualname__)
+            self.filenames.add(obj.__code__.co_filename)
             made = (marshal.dumps(obj.__code__), self._namespace, obj.__name__, obj.__closure__)
-            return (_make_function, made, state, None, None, _set_function)
+            return (_make_function, made, _function_state(obj), None, None, _set_function)
         if type(obj) is types.CellType:
             return (types.CellType, (), _cell_contents(obj), None, None, _set_cell)
         return _Pickler.reducer_override(self, obj)
@@ -65,14 +70,19 @@ class Loader(pickle.Unpickler):
         kind, name = pid
         if kind == _NAMESPACE:
             return self._namespace
-        return self._tools[name] if kind == _TOOL else importlib.import_module(name)
+        if kind == _MODULE:
+            return importlib.import_module(name)
+        if name not in self._tools:
+            msg = f'it uses the tool {name!r}, which this sandbox does not have'
+            raise LookupError(msg)
+        return self._tools[name]
 
 
 def save(values: Values, namespace: Values) -> tuple[bytes, list[str]]:
     """The values as bytes, and the names that could not be saved."""
     try:
         return _save_together(values, namespace), []
-    except Exception:
+    except BaseException:  # code of the cells runs here, and may raise anything
         kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace)}
         return _save_together(kept, namespace), sorted(values.keys() - kept.keys())
 
@@ -86,7 +96,7 @@ def quick_save(values: Values) -> bytes | None:
         size += 20 + len(value) if isinstance(value, (str, bytes)) else 20
         if size > QUICK_BYTES:
             return None
-    return _dumps(values, 5)
+    return _dumps(values, 5) + _NO_SOURCES
 
 
 def same(values: Values, others: Values) -> bool:
@@ -99,19 +109,27 @@ def same(values: Values, others: Values) -> bool:
 
 def load(data: bytes, namespace: Values, tools: dict[str, HostTool]) -> None:
     """Put saved values into the namespace."""
-    namespace.update(cast('Values', Loader(data, namespace, tools).load()))
+    loader = Loader(data, namespace, tools)
+    values: Values = loader.load()
+    sources: dict[str, str] = loader.load()
+    namespace.update(values)
+    for filename, source in sources.items():
+        remember_source(filename, source)
 
 
 def _save_together(values: Values, namespace: Values) -> bytes:
+    """The values, then the source of the cells that their functions come from."""
     file = io.BytesIO()
-    Saver(file, namespace).dump(values)
-    return file.getvalue()
+    saver = Saver(file, namespace)
+    saver.dump(values)
+    sources = {name: ''.join(linecache.getlines(name)) for name in saver.filenames if name.startswith(CELL_PREFIX)}
+    return file.getvalue() + _dumps(sources, 5)
 
 
 def _can_save(name: str, value: object, namespace: Values) -> bool:
     try:
         _save_together({name: value}, namespace)
-    except Exception:
+    except BaseException:
         return False
     return True
 
@@ -122,10 +140,18 @@ def _make_function(
     return types.FunctionType(marshal.loads(code), namespace, name, None, closure)
 
 
-def _set_function(function: types.FunctionType, state: tuple[Any, ...]) -> None:
-    attributes, function.__defaults__, function.__kwdefaults__, function.__doc__, module, qualname = state
-    function.__dict__.update(attributes)
-    function.__module__, function.__qualname__ = module, qualname
+def _function_state(function: types.FunctionType) -> Values:
+    names = ['__defaults__', '__kwdefaults__', '__doc__', '__module__', '__qualname__']
+    if hasattr(function, '__type_params__'):
+        names.append('__type_params__')
+    # Python 3.14 works annotations out when they are asked for, which may fail now and not later.
+    names.append('__annotate__' if getattr(function, '__annotate__', None) else '__annotations__')
+    return {**function.__dict__, **{name: getattr(function, name) for name in names}}
+
+
+def _set_function(function: types.FunctionType, state: Values) -> None:
+    for name, value in state.items():
+        setattr(function, name, value)
 
 
 def _cell_contents(cell: types.CellType) -> tuple[object, ...]:

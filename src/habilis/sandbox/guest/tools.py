@@ -16,7 +16,7 @@ class HostTool:
     def __init__(self, name: str, call: Callable[..., object], description: dict[str, Json]) -> None:
         self.__name__ = self.__qualname__ = name
         self.__doc__ = cast('str | None', description.get('doc'))
-        self.__text_signature__ = description.get('signature')
+        self._signature = cast('str', description.get('signature') or '(…)')
         self._call = call
         if description.get('is_async') and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
@@ -26,7 +26,20 @@ class HostTool:
         return self._call(*args, **kwargs)
 
     def __repr__(self) -> str:
-        return f'<tool {self.__name__}{self.__text_signature__ or "(…)"}>'
+        return f'<tool {self.__name__}{self._signature}>'
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """For `inspect.signature`. Types that only the host knows stay text."""
+        made: dict[str, Any] = {}
+        try:
+            exec(f'from __future__ import annotations\ndef tool{self._signature}: ...', made)
+        except (SyntaxError, NameError) as error:  # a default that cannot be written as code, or no signature at all
+            raise AttributeError(str(error)) from None
+        try:
+            return inspect.signature(made['tool'], eval_str=True)
+        except Exception:
+            return inspect.signature(made['tool'])
 
 
 def make_tool(bridge: Bridge, selector: HostSelector, description: dict[str, Json]) -> HostTool:

@@ -11,12 +11,13 @@ USER_PLACES = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
 MAX_CHARACTERS = 20_000
 
 _format = traceback.TracebackException
+_sources = linecache.cache
 
 
 def remember_source(filename: str, source: str) -> None:
     """Let tracebacks and `inspect.getsource` find the lines of a cell."""
     lines = [line + '\n' for line in source.splitlines()]
-    linecache.cache[filename] = (len(source), None, lines, filename)
+    _sources[filename] = (len(source), None, lines, filename)
 
 
 def is_user_file(filename: str) -> bool:

@@ -23,7 +23,8 @@ from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component
 from habilis.sandbox.wasm.progress import progress
 
 Make = Callable[[], bytes]
-CHECKSUM_BYTES = 32
+KEEP = 4
+"""Entries of each kind that stay; older ones, of versions used before, are removed when a new one is made."""
 
 
 def compiled_component() -> Path:
@@ -110,6 +111,15 @@ class Entry:
         except OSError as error:
             msg = f'cannot write the cache: {error}. Free some space, or set HABILIS_CACHE to another folder'
             raise SandboxError(msg) from error
+        self._forget_old_ones()
+
+    def _forget_old_ones(self) -> None:
+        """A process that still runs an old entry keeps it open, so removing its name does no harm."""
+        with contextlib.suppress(OSError):
+            entries = sorted(self.path.parent.glob(f'*{self.path.suffix}'), key=lambda path: path.stat().st_mtime)
+            for path in entries[:-KEEP]:
+                for name in (path.name, f'{path.name}.sha256', f'{path.name}.lock'):
+                    path.with_name(name).unlink(missing_ok=True)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -1,0 +1,98 @@
+"""What a run of the benchmark found."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Literal
+
+from habilis.cli.bench.measure import Sample
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """What a number should be."""
+
+    bound: float
+    sense: Literal['at most', 'at least'] = 'at most'
+
+    def is_met(self, value: float) -> bool:
+        """Whether the value is on the right side."""
+        return value <= self.bound if self.sense == 'at most' else value >= self.bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One number of ours."""
+
+    key: str
+    what: str
+    unit: str
+    value: float | None = None
+    """None if it could not be measured; `note` says why."""
+
+    spread: Sample | None = None
+    target: Target | None = None
+    note: str = ''
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the target is met; None if there is none, or no value."""
+        if self.target is None or self.value is None:
+            return None
+        return self.target.is_met(self.value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The same thing done by ours and by a peer, in turns. Seconds, or times per second."""
+
+    ours: Sample
+    peer: Sample
+
+    @property
+    def ratio(self) -> float:
+        """Peer by ours. For times, more than 1 means that ours is faster; for rates, less than 1."""
+        return self.peer.median / self.ours.median
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Ours beside one peer."""
+
+    peer: str
+    isolation: str
+    absent: str = ''
+    """Why it was not measured, and how to get it."""
+
+    new: Pair | None = None
+    later: Pair | None = None
+    rate: Pair | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """All of it."""
+
+    version: str
+    python: str
+    machine: str
+    cores: int
+    quick: bool
+    rows: tuple[Row, ...]
+    peers: tuple[Comparison, ...]
+
+    @property
+    def missed(self) -> list[str]:
+        """The targets that are not met, by key."""
+        return [row.key for row in self.rows if row.met is False]
+
+    def to_json(self) -> dict[str, object]:
+        """For machines; what is computed is there too."""
+        rows = [{**dataclasses.asdict(row), 'met': row.met} for row in self.rows]
+        peers = [_comparison_json(comparison) for comparison in self.peers]
+        return {**dataclasses.asdict(self), 'rows': rows, 'peers': peers, 'missed': self.missed}
+
+
+def _comparison_json(comparison: Comparison) -> dict[str, object]:
+    pairs = {'new': comparison.new, 'later': comparison.later, 'rate': comparison.rate}
+    ratios = {f'{name}_ratio': pair.ratio if pair else None for name, pair in pairs.items()}
+    return {**dataclasses.asdict(comparison), **ratios}

@@ -1,0 +1,20 @@
+"""One tree of errors: whoever catches the root catches them all."""
+
+import inspect
+
+import pytest
+
+from habilis.core import errors
+from habilis.core.errors import HabilisError, SandboxError
+
+
+def every_error() -> list[type[Exception]]:
+    return [value for _, value in inspect.getmembers(errors, inspect.isclass) if issubclass(value, Exception)]
+
+
+@pytest.mark.parametrize('error', every_error(), ids=lambda error: error.__name__)
+def test_every_error_is_of_the_tree_and_says_what_it_means(error: type[Exception]) -> None:
+    assert issubclass(error, HabilisError)
+    assert error.__doc__
+    if error is not HabilisError:
+        assert issubclass(error, SandboxError)
