@@ -23,8 +23,7 @@ def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
     """Run the file, or stdin for `-`. Returns the exit code."""
     code = read_source(name)
     terminal = Terminal(live=not as_json)
-    if name != '-':  # stdin is free to answer input()
-        settings['input'] = terminal.ask
+    settings['input'] = _no_input if name == '-' else terminal.ask
     with SyncSandbox.create(**settings) as box:
         cell = terminal.run(box, code)
     if as_json:
@@ -34,6 +33,11 @@ def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
         if cell.error is not None:
             terminal.show_error(cell.error, path='<stdin>' if name == '-' else name)
     return exit_code(cell)
+
+
+def _no_input(_prompt: str) -> str:
+    msg = 'input() has nothing to read: stdin was the program (run a file instead)'
+    raise EOFError(msg)
 
 
 def read_source(name: str) -> str:

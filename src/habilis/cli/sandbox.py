@@ -120,7 +120,7 @@ def _settings(
             memory_mb=limits.memory_mb if memory_mb is None else memory_mb,
         )
     except ValueError as error:
-        raise typer.BadParameter(str(error).replace('Limits.', '').replace('_', '-')) from None
+        raise typer.BadParameter(str(error).replace('Limits.', '--').replace('_', '-')) from None
     return {
         'limits': limits,
         'workspace': workspace,

@@ -16,6 +16,7 @@ EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130
 """As `timeout`, the kernel and a shell have them. Every other error is 1."""
 
 _MORE: dict[ErrorKind, str] = {'time': '; --seconds gives it more', 'memory': '; --memory-mb gives it more'}
+_REASONS: dict[ErrorKind, str] = {'memory': 'the code needed more memory than its limit'}
 _OWN_DOING: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
 
 
@@ -114,15 +115,14 @@ def describe(error: CellError, path: str | None = None) -> str:
     """The error as Python would print it; a limit as a sentence of ours. Nothing for a plain `sys.exit(n)`."""
     if error.kind == 'exit':
         return '' if _exit_number(error) is not None else error.message
+    trace = error.traceback.rstrip()
+    if path is not None:
+        trace = trace.replace('File "<cell 1>"', f'File "{path}"')
     if error.kind in _OWN_DOING:
-        text = error.traceback.rstrip() or str(error)
-        return text.replace('File "<cell 1>"', f'File "{path}"') if path else text
-    reason = error.message or error.type
-    return f'{_traceback_above(error)}habilis: {reason}{_MORE.get(error.kind, "")}'
-
-
-def _traceback_above(error: CellError) -> str:
-    return error.traceback.rstrip() + '\n' if error.traceback else ''
+        return trace or str(error)
+    frames, newline, _ = trace.rpartition('\n')  # its last line names the limit in the guest's words
+    reason = error.message or _REASONS.get(error.kind, error.type)
+    return f'{frames}{newline}habilis: {reason}{_MORE.get(error.kind, "")}'
 
 
 def exit_code(cell: Cell) -> int:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from habilis.core.errors import PoolTimeout, SandboxClosed
+from habilis.core.errors import PoolTimeout, SandboxClosed, SandboxError
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
@@ -58,9 +58,7 @@ class SandboxPool:
 
     async def acquire(self, *, timeout: float | None = None) -> Sandbox:
         """A fresh sandbox. First come, first served; `PoolTimeout` if none becomes free in time."""
-        if self._closed:
-            msg = 'this pool is closed'
-            raise SandboxClosed(msg)
+        self._require_open()
         wait = self._timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(wait):
@@ -69,11 +67,15 @@ class SandboxPool:
             msg = f'all {self.size} sandboxes of the pool were in use for {wait:g} s; release some or make it larger'
             raise PoolTimeout(msg) from None
         try:
+            self._require_open()  # it may have been closed while we waited
             sandbox = self._ready.popleft() if self._ready else await self._create()
         except BaseException:
             self._places.release()
             raise
         self._used.add(sandbox)
+        if self._closed:
+            await self.release(sandbox)
+            self._require_open()
         self._look_after()
         return sandbox
 
@@ -114,14 +116,23 @@ class SandboxPool:
         self._ready.clear()
 
     async def __aenter__(self) -> Self:
-        for _ in range(self._warm):
-            self._ready.append(await self._create())
+        try:
+            for _ in range(self._warm):
+                self._ready.append(await self._create())
+        except BaseException:
+            await self.close()
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            msg = 'this pool is closed'
+            raise SandboxClosed(msg)
 
     async def _create(self) -> Sandbox:
         return await Sandbox.create(self._backend, **self._settings)
@@ -141,7 +152,8 @@ class SandboxPool:
 
     async def _start_one(self) -> None:
         try:
-            self._ready.append(await self._create())
+            with contextlib.suppress(SandboxError):  # whoever asks next tries again, and is told
+                self._ready.append(await self._create())
         finally:
             self._starting -= 1
 

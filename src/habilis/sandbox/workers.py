@@ -9,7 +9,7 @@ import atexit
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +19,7 @@ STACK = 80 << 20
 """Bytes of stack of a worker; only what is used of it takes memory."""
 
 _thread = threading.local()
+_stack_size_lock = threading.Lock()
 
 
 class Interruptible:
@@ -34,6 +35,23 @@ def require_deep_stack() -> None:
     if not getattr(_thread, 'is_worker', False):
         msg = 'a guest runs only on the threads of habilis.sandbox.workers: they have the deep stack it needs'
         raise RuntimeError(msg)
+
+
+def start_deep_thread(target: Callable[[], None], name: str) -> threading.Thread:
+    """Start a daemon thread on which guests may run."""
+
+    def run() -> None:
+        _thread.is_worker = True
+        target()
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    with _stack_size_lock:  # the setting is the whole process's
+        before = threading.stack_size(STACK)
+        try:
+            thread.start()
+        finally:
+            threading.stack_size(before)
+    return thread
 
 
 class Job(Generic[T]):
@@ -111,14 +129,14 @@ class Workers:
 
     def _start(self) -> 'SimpleQueue[Job[Any]]':
         queue: SimpleQueue[Job[Any]] = SimpleQueue()
-        with self._lock, _deep_stack():
+        with self._lock:
             self._count += 1
-            threading.Thread(target=self._run, args=(queue,), name=f'habilis-{self._count}', daemon=True).start()
+            name = f'habilis-{self._count}'
+        start_deep_thread(lambda: self._run(queue), name)
         return queue
 
     def _run(self, queue: 'SimpleQueue[Job[Any]]') -> None:
         thread = threading.current_thread()
-        _thread.is_worker = True
         while True:
             job = queue.get()
             self._busy.add(thread)
@@ -144,15 +162,6 @@ class Workers:
         while self._busy and seconds > 0:
             pause.wait(0.01)
             seconds -= 0.01
-
-
-@contextlib.contextmanager
-def _deep_stack() -> Generator[None]:
-    before = threading.stack_size(STACK)
-    try:
-        yield
-    finally:
-        threading.stack_size(before)
 
 
 WORKERS = Workers()

@@ -98,21 +98,25 @@ def _component() -> Iterator[Finding]:
 
 
 def _cache() -> Iterator[Finding]:
-    folder = cache_folder() / 'wasm'
-    size = sum(path.stat().st_size for path in cache_folder().rglob('*') if path.is_file())
-    values: dict[str, object] = {'folder': str(cache_folder()), 'bytes': size}
-    if not folder.exists():
-        yield Finding(name='cache', status='ok', detail=f'{cache_folder()}: made on first use', values=values)
+    whole = cache_folder()
+    folder = whole / 'wasm'
+    values: dict[str, object] = {'folder': str(whole)}
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        detail, advice = f'{whole} cannot be made: {error.strerror}', 'set HABILIS_CACHE to a folder of yours'
+        yield Finding(name='cache', status='bad', detail=detail, advice=advice, values=values)
         return
+    size = sum(path.stat().st_size for path in whole.rglob('*') if path.is_file())
     writable, private = os.access(folder, os.W_OK | os.X_OK), _is_private(folder)
     words = f'{"writable" if writable else "not writable"}, {"private" if private else "open to others"}'
     advice = '' if writable else 'set HABILIS_CACHE to a folder of yours'
     yield Finding(
         name='cache',
         status='ok' if writable and private else 'bad',
-        detail=f'{cache_folder()}: {words}, {size / 1e6:,.0f} MB',
+        detail=f'{whole}: {words}, {size / 1e6:,.0f} MB',
         advice=advice if private else f'code is run from it: chmod 700 {folder}',
-        values={**values, 'writable': writable, 'private': private},
+        values={**values, 'bytes': size, 'writable': writable, 'private': private},
     )
 
 
@@ -169,11 +173,11 @@ def _isolation() -> Iterator[Finding]:
 
     docker = find_docker()
     level = backend(DEFAULT_BACKEND).isolation
-    here = 'Docker is here too' if docker.answers else 'no Docker here, and none needed'
+    here = 'Docker is here too, and not used' if docker.answers else 'no Docker here, and none needed'
     yield Finding(
         name='isolation',
         status='ok',
-        detail=f'{DEFAULT_BACKEND}: {level} ({here})',
+        detail=f'in use is {DEFAULT_BACKEND}, inside this process; {here}',
         values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': docker.answers},
     )
     if docker.answers:

@@ -41,6 +41,7 @@ _UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryErr
 
 _WORD = 1 << 63
 _NOT_FIRST = frozenset(' \t#@')
+WARM_CELLS = ('1 + 1', 'x = [1, "a"]\ndef f(n):\n    return n\nf(x)')
 
 
 class Broken(Exception):
@@ -97,11 +98,18 @@ class Kernel:
         A message that starts with `r` is a cell and nothing else: the commonest request, and the shortest way.
         """
         if message[:1] == 'r':
-            return dump(self.run_cell(message[1:], None))
+            return self._written(self.run_cell(message[1:], None))
         request: Any = parse(message)
         if 'setup' in request:
             self.set_up(request['setup'])
-        return dump(_HANDLERS[request['op']](self, request))
+        return self._written(_HANDLERS[request['op']](self, request))
+
+    def _written(self, answer: Json) -> str:
+        try:
+            return dump(answer)
+        except MemoryError as error:  # there was room for the value, not for telling of it
+            self.reserve = None
+            return dump({'error': describe(error, 'memory')})
 
     def set_up(self, setup: Request) -> None:
         """What a new sandbox needs before its first cell: fresh randomness, tools, paths, variables."""
@@ -151,6 +159,13 @@ class Kernel:
             answer['displays'] = self.displays
         self._save_if_quick(answer)
         return answer
+
+    def warm(self, request: Request) -> Json:
+        """Run something harmless, so that a first cell finds its memory in place."""
+        for code in WARM_CELLS:
+            self.run_cell(code, None)
+        self.forget()
+        return {}
 
     def save(self, request: Request) -> Json:
         """All variables, as text the host stores and does not read."""
@@ -337,6 +352,7 @@ def _kind_of(error: BaseException) -> str:
 
 _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'run': Kernel.run,
+    'warm': Kernel.warm,
     'save': Kernel.save,
     'load': Kernel.load,
     'get': Kernel.get,

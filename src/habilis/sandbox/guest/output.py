@@ -8,6 +8,8 @@ EAGER_WRITES = 1000
 """So many lines of a cell go out at once, so that nothing is lost when it is killed; later ones go in blocks."""
 
 BLOCK = 8192
+LARGE = 1 << 20
+"""More than this goes out in pieces, so that the output limit comes before that of memory."""
 
 
 class HostStream(io.TextIOBase):
@@ -60,7 +62,8 @@ class HostStream(io.TextIOBase):
             self.pending.clear()
             self._size = 0
             self.writes += 1
-            self._bridge.write(self._code, text)
+            for start in range(0, len(text), LARGE):
+                self._bridge.write(self._code, text[start : start + LARGE])
 
     def finish(self) -> str | None:
         """Send the rest; the kind of the limit if the host says that this was too much."""

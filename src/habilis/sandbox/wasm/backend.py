@@ -5,6 +5,7 @@ import threading
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.wasm.cache import compiled_component
 from habilis.sandbox.wasm.engine import Engine
+from habilis.sandbox.wasm.spares import Spares
 
 
 class WasmBackend:
@@ -15,11 +16,24 @@ class WasmBackend:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._engine: Engine | None = None
+        self._spares: Spares | None = None
 
     def start(self, spec: GuestSpec) -> Guest:
         """A new instance; the first one of a process loads (and on a new machine builds) the component."""
-        if self._engine is None:
+        engine, spares = self._load()
+        if spec.mounts or spec.network:  # these are part of an instance from its start
+            return engine.start(spec)
+        spare = spares.take()
+        if spare is None:
+            return engine.start(spec)
+        spare.adopt(spec.limits)
+        return spare
+
+    def _load(self) -> tuple[Engine, Spares]:
+        if self._engine is None or self._spares is None:
             with self._lock:
-                if self._engine is None:
-                    self._engine = Engine(compiled_component())
-        return self._engine.start(spec)
+                if self._engine is None or self._spares is None:
+                    engine = Engine(compiled_component())
+                    self._spares = Spares(lambda: engine.start(GuestSpec()))
+                    self._engine = engine
+        return self._engine, self._spares

@@ -15,6 +15,7 @@ from typing import Any, cast
 import wasmtime
 from wasmtime import component
 
+from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
 from habilis.sandbox.workers import STACK, require_deep_stack
 
@@ -104,10 +105,9 @@ class WasmGuest:
         self._engine = engine
         self._interrupted = False
         self._dead = False
-        self._share = spec.limits.cpu
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
-        self._store.set_limits(memory_size=spec.limits.memory_mb << 20)
+        self.adopt(spec.limits)
         ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
         self._store.set_wasi(self._wasi(spec))
         self._store.set_epoch_deadline(1)
@@ -118,6 +118,11 @@ class WasmGuest:
         self._parameters: Any = (ffi.wasmtime_component_val_t * 1)()
         self._parameters[0].kind = _STRING
         self._result: Any = ffi.wasmtime_component_val_t()
+
+    def adopt(self, limits: Limits) -> None:
+        """Hold these limits from now on."""
+        self._share = limits.cpu
+        self._store.set_limits(memory_size=limits.memory_mb << 20)
 
     def _wasi(self, spec: GuestSpec) -> wasmtime.WasiConfig:
         wasi = wasmtime.WasiConfig()

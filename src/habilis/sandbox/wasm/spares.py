@@ -1,0 +1,70 @@
+"""Interpreters started ahead, so that whoever asks for a sandbox finds one ready.
+
+A spare has run a few cells of the kernel's own, which touches the memory a first cell touches: that is most of what a
+first cell costs. It has no mounts and has seen nothing of any user. There are at most a few, and a new one is made in
+the background whenever one is taken.
+"""
+
+import atexit
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from habilis.sandbox.contract import GuestDied, Stream
+from habilis.sandbox.wasm.engine import WasmGuest
+from habilis.sandbox.workers import start_deep_thread
+
+COUNT = 2
+
+
+class Spares:
+    """Up to `COUNT` guests in waiting."""
+
+    def __init__(self, make: Callable[[], WasmGuest]) -> None:
+        self._make = make
+        self._ready: deque[WasmGuest] = deque()
+        self._wanted = threading.Event()
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+
+    def take(self) -> WasmGuest | None:
+        """A guest that is ready, or None. Has another one made in either case."""
+        guest = self._ready.popleft() if self._ready else None
+        if self._thread is None:
+            self._thread = start_deep_thread(self._run, 'habilis-spares')
+            atexit.register(self._stop)
+        self._wanted.set()
+        return guest
+
+    def _run(self) -> None:
+        while not self._stopped:
+            while len(self._ready) < COUNT and not self._stopped:
+                guest = self._make()
+                try:
+                    guest.enter('{"op":"warm"}', _Nobody())
+                except GuestDied:  # out of memory, say: whoever asks will make their own and see
+                    break
+                self._ready.append(guest)
+            self._wanted.wait()
+            self._wanted.clear()
+
+    def _stop(self) -> None:
+        """Python must not shut down while this thread is inside a guest."""
+        self._stopped = True
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join(2.0)
+
+
+class _Nobody:
+    """The host of a spare: there is nobody to talk to."""
+
+    def answer(self, message: str) -> str:
+        """Nothing is asked."""
+        return ''
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Nothing is said."""
+
+    def check(self) -> None:
+        """Nothing is wrong."""
