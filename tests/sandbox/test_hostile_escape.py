@@ -30,9 +30,8 @@ NO_SUCH_THING = {'ModuleNotFoundError', 'ImportError', 'AttributeError', 'OSErro
         'import importlib; importlib.import_module("/etc/passwd")',
         'import importlib; importlib.import_module("..etc", "etc")',
         'from importlib.machinery import SourceFileLoader as L; L("p", "/etc/passwd").load_module()',
-        'import importlib.machinery as m; m.ExtensionFileLoader("x", "/lib/x.so").create_module(m.ModuleSpec("x", None))',
+        'import importlib.machinery as m; m.ExtensionFileLoader("x", "/lib/x.so").create_module(m.ModuleSpec("x", None, origin="/x.so"))',
         'import runpy; runpy.run_path("/etc/passwd")',
-        'import zipimport; zipimport.zipimporter("/etc/passwd")',
         'import sys; sys.path.insert(0, "/usr/lib/python3"); import habilis.sandbox.session',
         'import habilis.sandbox.wasm.engine',
         'import wasmtime',
@@ -159,7 +158,7 @@ async def test_no_connection_leaves_the_sandbox(sandbox: Sandbox, code: str) -> 
 )
 async def test_reaching_into_the_interpreter_reaches_nothing_of_the_host(sandbox: Sandbox, code: str) -> None:
     cell = await attack(sandbox, code)
-    assert kind_of(cell) in {'exception', 'broken', None}
+    assert kind_of(cell) in {'exception', 'exit', None}
     assert 'root:' not in f'{cell.stdout}{cell.text}'
 
 
@@ -242,7 +241,7 @@ async def test_a_fork_does_not_share_state_with_its_twin(sandbox: Sandbox) -> No
     async with await sandbox.fork() as twin:
         assert (await twin.run("keep = 'changed'; shared.append(2); count()")).value == 3
         assert kind_of(await attack(twin, 'import os; os.abort()')) == 'broken'
-        assert (await sandbox.run('keep, shared, count()')).value == ('kept', [1], 2)
+        assert (await sandbox.run('keep, list(shared), count()')).value == ('kept', [1], 2)
         assert (await twin.run('shared')).value == [1, 2, 0]
 
 

@@ -38,7 +38,7 @@ def interact(settings: Settings) -> int:
     """Run the prompt until its user leaves. Returns the exit code."""
     terminal = Terminal()
     settings['input'] = terminal.ask
-    box = SyncSandbox.create(**settings)
+    box = terminal.create(settings)
     prompt = Prompt(terminal)
     repl = Repl(box, settings, terminal, prompt)
     if prompt.is_tty:
@@ -140,6 +140,9 @@ class Repl:
         if cell.error is None:
             return
         self.failed = True
+        if cell.error.kind == 'exit':
+            self._complain(f'the cell ended itself ({cell.error}); :quit leaves')
+            return
         self._terminal.show_error(cell.error)
         if cell.error.kind in ROLLED_BACK:
             lost = f', without {", ".join(cell.lost)}, which could not be saved' if cell.lost else ''

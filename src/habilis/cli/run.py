@@ -12,7 +12,6 @@ from habilis.cli.terminal import Terminal, exit_code
 from habilis.core.codec import Json, pack
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
-from habilis.sandbox.sync import SyncSandbox
 
 
 class Unreadable(Exception):
@@ -24,7 +23,7 @@ def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
     code = read_source(name)
     terminal = Terminal(live=not as_json)
     settings['input'] = _no_input if name == '-' else terminal.ask
-    with SyncSandbox.create(**settings) as box:
+    with terminal.create(settings) as box:
         cell = terminal.run(box, code)
     if as_json:
         print(json.dumps(to_json(cell)))

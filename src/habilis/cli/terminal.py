@@ -9,12 +9,14 @@ from collections.abc import Generator
 from typing import TextIO
 
 from habilis.cli.lines import Lines
-from habilis.sandbox.contract import Cell, CellError, ErrorKind, Stream
+from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
+from habilis.sandbox.options import Settings
 from habilis.sandbox.sync import SyncSandbox, wait_for
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
 """As `timeout`, the kernel and a shell have them. Every other error is 1."""
 
+PLAIN = 'text/plain'
 _MORE: dict[ErrorKind, str] = {'time': '; --seconds gives it more', 'memory': '; --memory-mb gives it more'}
 _REASONS: dict[ErrorKind, str] = {'memory': 'the code needed more memory than its limit'}
 _OWN_DOING: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
@@ -34,11 +36,23 @@ class Terminal:
             if isinstance(stream, io.TextIOWrapper):  # a cell may print what this terminal cannot show
                 stream.reconfigure(errors='backslashreplace')
 
+    def create(self, settings: Settings) -> SyncSandbox:
+        """A sandbox. The first one ever takes half a minute, with a line of progress that Ctrl-C would cut in two."""
+        try:
+            return SyncSandbox.create(**settings)
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():
+                print(file=sys.stderr)
+            raise
+
     def run(self, box: SyncSandbox, code: str) -> Cell:
         """Run a cell. Ctrl-C ends it."""
         self._box, self._at_line_start = box, True
-        with self._interruptible(box):
-            cell = box.run(code, on_output=self._write if self._live else None)
+        try:
+            with self._interruptible(box):
+                cell = box.run(code, on_output=self._write if self._live else None)
+        finally:
+            self.lines.stop()  # a cell that ran out of time may have left a thread waiting for a line
         if self._broken is not None:
             raise self._broken
         return cell
@@ -73,7 +87,7 @@ class Terminal:
 
     def show_value(self, cell: Cell) -> None:
         """What a notebook shows below a cell: what it displayed, and the value of its last expression."""
-        shown = [str(display.data) for display in cell.displays if display.mime == 'text/plain']
+        shown = [_in_words(display) for display in cell.displays if cell.text is None or display.mime == PLAIN]
         if cell.text is not None:
             shown.append(cell.text)
         for text in shown:
@@ -100,6 +114,7 @@ class Terminal:
         def handle(_number: int, _frame: object) -> None:
             nonlocal pressed
             self.lines.stop()
+            self._at_line_start = not sys.stdin.isatty()  # the terminal has shown ^C
             if pressed or not box.cancel():
                 raise KeyboardInterrupt
             pressed = True
@@ -123,6 +138,13 @@ def describe(error: CellError, path: str | None = None) -> str:
     frames, newline, _ = trace.rpartition('\n')  # its last line names the limit in the guest's words
     reason = error.message or _REASONS.get(error.kind, error.type)
     return f'{frames}{newline}habilis: {reason}{_MORE.get(error.kind, "")}'
+
+
+def _in_words(display: Display) -> str:
+    """A terminal shows text; of an image or a page it can only say that there is one."""
+    if display.mime == PLAIN:
+        return str(display.data)
+    return f'({display.mime}, {len(display.data):,} {"bytes" if isinstance(display.data, bytes) else "characters"})'
 
 
 def exit_code(cell: Cell) -> int:

@@ -74,7 +74,7 @@ class Options:
         return setup
 
     def shared(self) -> 'Options':
-        """The same for a fork, which does not remove a temporary workspace when it ends."""
+        """The same for a fork. The last to be closed removes a temporary workspace."""
         return replace(self, workspace=self.workspace.shared() if self.workspace else None)
 
     def close(self) -> None:
@@ -89,6 +89,8 @@ async def make_options(settings: Settings) -> Options:
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
         raise TypeError(msg)
     functions = host_functions(settings.get('tools', ()))
+    variables = pack_variables(settings.get('variables') or {})
+    env = _environment(settings.get('env'))
     mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
     paths: list[str] = []
     packages = settings.get('packages', ())
@@ -104,11 +106,11 @@ async def make_options(settings: Settings) -> Options:
     return Options(
         limits=settings.get('limits') or Limits(),
         functions=functions,
-        variables=pack_variables(settings.get('variables') or {}),
+        variables=variables,
         workspace=space,
         mounts=tuple(mounted),
         paths=tuple(paths),
-        env=_environment(settings.get('env')),
+        env=env,
         network=settings.get('network', False),
         policy=settings.get('policy'),
         answer_input=_answers(settings.get('input')),

@@ -81,7 +81,13 @@ class Sandbox(Interruptible):
             checkpoints: keep what is needed to bring the variables back after a cell was stopped by force.
         """
         maker = backend(backend_name)
-        return await cls(maker, await make_options(settings))._start()
+        made = cls(maker, await make_options(settings))
+        try:
+            await made._start()
+        except BaseException:
+            await made.close()
+            raise
+        return made
 
     @classmethod
     async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
@@ -102,23 +108,16 @@ class Sandbox(Interruptible):
 
         return SyncSandbox.create(backend_name, **settings)
 
-    async def _start(self) -> Self:
-        try:
-            self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
-        except BaseException:
-            self._options.close()
-            raise
+    async def _start(self) -> None:
+        self._guest = await WORKERS.submit(lambda: self._backend.start(self._spec()))
         stop_at_exit(self)
-        return self
 
     async def fork(self) -> 'Sandbox':
         """A second sandbox with the same variables and settings, separate from now on. They share the workspace."""
         async with self._turn():
             await self._wake()
-            await self._wake()
             twin = Sandbox(self._backend, self._options.shared(), await self._current())
         twin.policy = self.policy
-        await twin._start()
         try:
             async with twin._lock:
                 await twin._wake()
@@ -355,9 +354,10 @@ class Sandbox(Interruptible):
         """The caller was cancelled: end the guest before letting go of the lock."""
         host.end('cancelled')
         guest.interrupt()
-        if not await job.ended(GRACE):
-            self._guest = None
+        self._guest = None  # now: if we are cancelled again while it ends, nobody may enter it
         await self._roll_back()
+        if await job.ended(GRACE):
+            await WORKERS.submit(guest.close)
 
     async def _roll_back(self) -> None:
         """Replace the interpreter; the variables come back with the next request."""

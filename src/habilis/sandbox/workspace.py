@@ -25,9 +25,11 @@ _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 class Workspace:
     """A folder of the host, mounted at `/workspace`."""
 
-    def __init__(self, folder: Path, *, temporary: bool = False) -> None:
+    def __init__(self, folder: Path, *, users: 'set[Workspace] | None' = None) -> None:
         self.folder = folder
-        self._temporary = temporary
+        self._users = users  # who shares a temporary folder; the last one removes it
+        if users is not None:
+            users.add(self)
 
     @classmethod
     def at(cls, folder: Path, *, must_exist: bool) -> 'Workspace':
@@ -45,17 +47,19 @@ class Workspace:
 
     @classmethod
     def temporary(cls) -> 'Workspace':
-        """A new folder that is removed when the sandbox is closed."""
-        return cls(Path(tempfile.mkdtemp(prefix='habilis-workspace-')), temporary=True)
+        """A new folder that is removed when the sandbox and all its forks are closed."""
+        return cls(Path(tempfile.mkdtemp(prefix='habilis-workspace-')), users=set())
 
     def shared(self) -> 'Workspace':
-        """The same folder for another sandbox, which does not remove it."""
-        return Workspace(self.folder)
+        """The same folder for another sandbox."""
+        return Workspace(self.folder, users=self._users)
 
     def close(self) -> None:
-        """Remove a temporary folder."""
-        if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove a temporary folder that nobody else shares."""
+        if self._users is not None:
+            self._users.discard(self)
+            if not self._users:
+                shutil.rmtree(self.folder, ignore_errors=True)
 
     def read(self, path: str, *, limit: int = 1 << 30) -> bytes:
         """The bytes of a file."""
@@ -111,9 +115,9 @@ class Workspace:
     def _opened(self, path: str, flags: int, *, make: bool = False) -> Generator[int]:
         """Open a file below the folder, one step at a time, following no link."""
         *parents, name = _steps(path)
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-        descriptor = -1
+        folder = descriptor = -1
         try:
+            folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
             for step in parents:
                 if make:
                     with contextlib.suppress(FileExistsError):
@@ -130,9 +134,9 @@ class Workspace:
             msg = f'{path!r} is not a name a file can have'
             raise WorkspaceError(msg) from error
         finally:
-            os.close(folder)
-            if descriptor >= 0:
-                os.close(descriptor)
+            for opened in (folder, descriptor):
+                if opened >= 0:
+                    os.close(opened)
 
 
 def _require_file(path: str, descriptor: int) -> os.stat_result:

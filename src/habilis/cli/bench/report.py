@@ -64,6 +64,9 @@ class Comparison:
     """Why it was not measured, and how to get it."""
 
     new: Pair | None = None
+    new_cold: Pair | None = None
+    """The same, where ours had no interpreter started ahead."""
+
     later: Pair | None = None
     rate: Pair | None = None
 
@@ -93,6 +96,6 @@ class Report:
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, object]:
-    pairs = {'new': comparison.new, 'later': comparison.later, 'rate': comparison.rate}
+    pairs = {'new': comparison.new, 'new_cold': comparison.new_cold, 'later': comparison.later, 'rate': comparison.rate}
     ratios = {f'{name}_ratio': pair.ratio if pair else None for name, pair in pairs.items()}
     return {**dataclasses.asdict(comparison), **ratios}

@@ -16,8 +16,6 @@ from habilis.sandbox.session import Sandbox
 Tell = Callable[[str], None]
 GIGABYTE = 1 << 30
 MEGABYTE = 1 << 20
-PYERYX = 'pyeryx'
-DOCKER = 'docker'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +44,7 @@ async def measure(*, quick: bool, tell: Tell) -> Report:
     await ours.new()  # builds the component if need be
     comparisons = tuple([await _compare(peer, effort, tell) for peer in all_peers()])
     rows = [
-        await _new(effort, tell),
+        *await _new(effort, tell),
         *_against(comparisons),
         await _rate(effort, tell),
         await _later(effort, tell),
@@ -87,10 +85,17 @@ def _timed(key: str, what: str, spread: Sample, target: float, *, unit: str = 'm
     return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=Target(bound=target))
 
 
-async def _new(effort: Effort, tell: Tell) -> Row:
+async def _new(effort: Effort, tell: Tell) -> list[Row]:
     tell('new sandbox + first result')
-    times = [await ours.new() for _ in range(effort.rounds)]
-    return _timed('new', 'new sandbox + first result', sample(times), 3.5)
+    ahead: list[float] = []
+    cold: list[float] = []
+    for _ in range(effort.rounds):
+        ahead.append(await ours.new())
+        cold.append(await ours.new_cold())
+    return [
+        _timed('new', 'new sandbox + first result', sample(ahead), 3.5),
+        _timed('new_cold', 'the same, none started ahead', sample(cold), 3.5),
+    ]
 
 
 async def _rate(effort: Effort, tell: Tell) -> Row:
@@ -110,6 +115,7 @@ async def _later(effort: Effort, tell: Tell) -> Row:
     tell('later cells')
     async with await Sandbox.create() as sandbox:
         await ours.later(sandbox)
+        await ours.settle()
         times = [await ours.later(sandbox) for _ in range(effort.cells)]
     return _timed('later', 'later cell', sample(times), 0.25)
 
@@ -184,10 +190,12 @@ async def _compare(peer: Peer, effort: Effort, tell: Tell) -> Comparison:
         peer.start()
         try:
             rounds = effort.slow_rounds if peer.is_slow else effort.rounds
+            new, new_cold = await _new_in_turns(peer, rounds)
             return Comparison(
                 peer=peer.name,
                 isolation=peer.isolation,
-                new=await _new_in_turns(peer, rounds),
+                new=new,
+                new_cold=new_cold,
                 later=await _later_in_turns(peer, effort.cells) if peer.keeps_state else None,
                 rate=await _rate_in_turns(peer, effort),
             )
@@ -198,17 +206,21 @@ async def _compare(peer: Peer, effort: Effort, tell: Tell) -> Comparison:
         return Comparison(peer=peer.name, isolation=peer.isolation, absent=reason)
 
 
-async def _new_in_turns(peer: Peer, rounds: int) -> Pair:
-    mine: list[float] = []
+async def _new_in_turns(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
+    """Ours as it is used, and ours with nothing started ahead."""
+    ahead: list[float] = []
+    cold: list[float] = []
     theirs: list[float] = []
     peer.cycle()
     for _ in range(rounds):
-        mine.append(await ours.new())
+        ahead.append(await ours.new())
         started = time.perf_counter()
         session = peer.new()
         theirs.append(time.perf_counter() - started)
         peer.end(session)
-    return Pair(ours=sample(mine), peer=sample(theirs))
+        cold.append(await ours.new_cold())
+    peers = sample(theirs)
+    return Pair(ours=sample(ahead), peer=peers), Pair(ours=sample(cold), peer=peers)
 
 
 async def _later_in_turns(peer: Peer, cells: int) -> Pair:
@@ -217,6 +229,7 @@ async def _later_in_turns(peer: Peer, cells: int) -> Pair:
     session = peer.new()
     async with await Sandbox.create() as sandbox:
         await ours.later(sandbox)
+        await ours.settle()
         for _ in range(cells):
             mine.append(await ours.later(sandbox))
             theirs.append(seconds(lambda: peer.later(session)))
@@ -229,6 +242,7 @@ async def _rate_in_turns(peer: Peer, effort: Effort) -> Pair:
     theirs: list[float] = []
     for _ in range(effort.windows):
         mine.append(await ours.rate(_callers(), effort.window))
+        await ours.settle()
         theirs.append(per_second(peer.cycle, threads=_callers(), window=effort.window))
     return Pair(ours=sample(mine), peer=sample(theirs))
 
@@ -236,12 +250,13 @@ async def _rate_in_turns(peer: Peer, effort: Effort) -> Pair:
 def _against(comparisons: tuple[Comparison, ...]) -> list[Row]:
     """The targets that are ratios: no slower than pyeryx, a hundredth of `docker run`."""
     rows: list[Row] = []
-    for name, what, bound in (
-        (PYERYX, 'new + first result, of the time of pyeryx', 1.0),
-        (DOCKER, 'new + first result, of the time of docker run', 0.01),
-    ):
-        found = next((one for one in comparisons if one.peer.startswith(name)), None)
-        if found is not None and found.new is not None:
-            share = 1 / found.new.ratio
-            rows.append(Row(key=f'new_by_{name}', what=what, unit='×', value=share, target=Target(bound=bound)))
+    for name, bound in (('pyeryx', 1.0), ('docker', 0.01)):
+        for found in comparisons:
+            if found.peer.startswith(name) and found.new and found.new_cold:
+                what, target = f'share of the time of {name}', Target(bound=bound)
+                ahead, cold = 1 / found.new.ratio, 1 / found.new_cold.ratio
+                rows += [
+                    Row(key=f'new_by_{name}', what=what, unit='×', value=ahead, target=target),
+                    Row(key=f'new_cold_by_{name}', what=f'{what}, none ahead', unit='×', value=cold, target=target),
+                ]
     return rows

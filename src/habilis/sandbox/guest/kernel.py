@@ -32,7 +32,7 @@ _VALUE = ' value'  # not an identifier, so no cell can have it as a name
 _HIDDEN = frozenset({'__builtins__', '__warningregistry__', '__annotations__', '__conditional_annotations__', _VALUE})
 _NO_SUCH_FILE = (errno.ENOENT, getattr(errno, 'ENOTCAPABLE', errno.ENOENT))
 _REFUSED = (errno.EACCES, errno.EPERM)
-_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
 # Bound now: a cell that patches these modules for its own ends must not confuse the kernel.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
 _STORE = ast.Store()
@@ -214,7 +214,7 @@ class Kernel:
             raise
         except BaseException as error:
             raise Broken(filename) from error
-        if compiled.co_flags & inspect.CO_COROUTINE:
+        if compiled.co_flags & _COROUTINE:
             self._run_coroutine(types.FunctionType(compiled, self.namespace)())
         else:
             value = _eval(compiled, self.namespace)
@@ -243,8 +243,11 @@ class Kernel:
         return _compile(tree, filename, 'exec', _AWAIT)
 
     def _run_coroutine(self, coroutine: Coroutine[object, object, object]) -> None:
-        if self.loop is None or self.loop.is_closed():
-            self.loop = GuestLoop(self.selector)
+        try:
+            if self.loop is None or self.loop.is_closed():
+                self.loop = GuestLoop(self.selector)
+        except BaseException as error:
+            raise Broken('asyncio') from error
         self.loop.run_until_complete(coroutine)
 
     def _answer_value(self, value: object, answer: Request) -> None:

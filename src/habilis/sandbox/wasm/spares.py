@@ -23,16 +23,18 @@ class Spares:
     def __init__(self, make: Callable[[], WasmGuest]) -> None:
         self._make = make
         self._ready: deque[WasmGuest] = deque()
+        self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
 
     def take(self) -> WasmGuest | None:
         """A guest that is ready, or None. Has another one made in either case."""
-        guest = self._ready.popleft() if self._ready else None
-        if self._thread is None:
-            self._thread = start_deep_thread(self._run, 'habilis-spares')
-            atexit.register(self._stop)
+        with self._lock:
+            guest = self._ready.popleft() if self._ready else None
+            if self._thread is None:
+                self._thread = start_deep_thread(self._run, 'habilis-spares')
+                atexit.register(self._stop)
         self._wanted.set()
         return guest
 
