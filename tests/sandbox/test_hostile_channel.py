@@ -140,7 +140,9 @@ async def test_a_number_at_the_edge_arrives_as_what_it_is(tooled: Sandbox, numbe
     assert [str(call.arguments[0]) for call in cell.calls] == [value]
 
 
-@pytest.mark.parametrize('seconds', ['-5', '-1e999', 'NaN', '"5"', '[]', '{}', 'false', '', '5 5', '[' * 2000, '1e-300'])
+@pytest.mark.parametrize(
+    'seconds', ['-5', '-1e999', 'NaN', '"5"', '[]', '{}', 'false', '', '5 5', '[' * 2000, '1e-300']
+)
 async def test_a_strange_wait_is_a_short_one(sandbox: Sandbox, seconds: str) -> None:
     cell = await attack(sandbox, HOST + f'host("w" + {seconds!r})')
     assert cell.value == '[]'
@@ -269,7 +271,9 @@ async def test_strange_fields_of_an_error_become_text(sandbox: Sandbox) -> None:
 )
 async def test_a_value_made_to_cost_the_host_time_costs_little(sandbox: Sandbox, value: str) -> None:
     await prepare(sandbox)
-    forging = f'import json\nforged = json.dumps({{"value": {value}}})\ntype(kernel).enter = lambda self, message: forged'
+    forging = (
+        f'import json\nforged = json.dumps({{"value": {value}}})\ntype(kernel).enter = lambda self, message: forged'
+    )
     await sandbox.run(KERNEL + forging)
     start = time.monotonic()
     await sandbox.run('1')
@@ -280,7 +284,9 @@ async def test_a_value_made_to_cost_the_host_time_costs_little(sandbox: Sandbox,
 
 
 @pytest.mark.parametrize('operation', ['save', 'get', 'set', 'load'])
-@pytest.mark.parametrize('answer', ['{}', '[]', '{"values": 5}', '1 / 0', '{"state": 5}', '{"values": {"x": {"$": 1}}}'])
+@pytest.mark.parametrize(
+    'answer', ['{}', '[]', '{"values": 5}', '1 / 0', '{"state": 5}', '{"values": {"x": {"$": 1}}}']
+)
 async def test_a_forged_answer_to_a_request_is_an_error_of_the_sandbox(
     sandbox: Sandbox, operation: str, answer: str
 ) -> None:

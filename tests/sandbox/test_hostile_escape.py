@@ -144,7 +144,9 @@ async def test_no_connection_leaves_the_sandbox(sandbox: Sandbox, code: str) -> 
             'import sys\nf = sys._getframe()\nwhile f.f_back: f = f.f_back\nf.f_globals["os"].system("id")', id='frames'
         ),
         pytest.param('def g(): yield\nx = g()\nx.gi_frame.f_back.f_globals', id='frame of a generator'),
-        pytest.param('try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_back.f_locals["x"]', id='traceback'),
+        pytest.param(
+            'try: 1 / 0\nexcept Exception as e: e.__traceback__.tb_frame.f_back.f_locals["x"]', id='traceback'
+        ),
         pytest.param('(lambda: 0).__code__.replace(co_code=b"\\xff" * 100)', id='bytecode that is none, not run'),
         pytest.param('import types; types.CodeType(0)', id='a code object from nothing'),
         pytest.param('"{0.__class__.__init__.__globals__}".format(1)', id='format string'),
@@ -173,7 +175,9 @@ async def test_reaching_into_the_interpreter_reaches_nothing_of_the_host(sandbox
         pytest.param('import faulthandler; faulthandler._fatal_error_c_thread()', id='fatal error'),
         pytest.param('import os; os.abort()', id='abort'),
         pytest.param('import signal; signal.raise_signal(signal.SIGABRT)', id='signal'),
-        pytest.param('import sys; sys.breakpointhook = None; sys._clear_type_cache(); del sys.modules["sys"]', id='sys'),
+        pytest.param(
+            'import sys; sys.breakpointhook = None; sys._clear_type_cache(); del sys.modules["sys"]', id='sys'
+        ),
     ],
 )
 async def test_a_crash_of_the_interpreter_is_not_one_of_the_host(sandbox: Sandbox, code: str) -> None:

@@ -47,7 +47,9 @@ async def test_emptying_a_module_the_kernel_uses_breaks_at_most_the_kernel(sandb
         pytest.param('import sys\nsys.stdout.__class__ = type("S", (), {})', id='class of a stream'),
         pytest.param('import sys\nsys.stdout.pending = None\nsys.stdout.writes = "x"', id='insides of a stream'),
         pytest.param('import sys\nfor n in list(vars(type(sys.stdout))): type(sys.stdout).write = None', id='no write'),
-        pytest.param('import os\nfor n in range(10):\n    try: os.close(n)\n    except OSError: pass', id='descriptors'),
+        pytest.param(
+            'import os\nfor n in range(10):\n    try: os.close(n)\n    except OSError: pass', id='descriptors'
+        ),
         pytest.param('import sys\nsys.excepthook = sys.unraisablehook = sys.displayhook = None\n1 / 0', id='hooks'),
         pytest.param('import sys\nsys.addaudithook(lambda *a: 1 / 0)', id='an audit hook'),
         pytest.param('import sys\nsys.settrace(lambda *a: 1 / 0)', id='a trace function'),
@@ -68,8 +70,12 @@ async def test_emptying_a_module_the_kernel_uses_breaks_at_most_the_kernel(sandb
         pytest.param('import asyncio\nasyncio.get_running_loop().close()', id='loop closed'),
         pytest.param('import asyncio\nasyncio.current_task().cancel()\nawait asyncio.sleep(0)', id='task cancelled'),
         pytest.param('import os\nos.chdir = os.getcwd = os.environ = None', id='os'),
-        pytest.param('import gc\ngc.unfreeze()\nfor o in gc.get_objects():\n    if type(o) is dict: o.clear()', id='dicts'),
-        pytest.param('import gc\nfor o in gc.get_objects():\n    try: o.clear()\n    except BaseException: 0', id='clear'),
+        pytest.param(
+            'import gc\ngc.unfreeze()\nfor o in gc.get_objects():\n    if type(o) is dict: o.clear()', id='dicts'
+        ),
+        pytest.param(
+            'import gc\nfor o in gc.get_objects():\n    try: o.clear()\n    except BaseException: 0', id='clear'
+        ),
     ],
 )
 async def test_tampering_with_the_interpreter_breaks_at_most_the_interpreter(sandbox: Sandbox, code: str) -> None:
@@ -167,20 +173,33 @@ async def test_every_way_to_end_a_cell_ends_that_cell_only(sandbox: Sandbox, cod
     [
         pytest.param('import atexit\natexit.register(lambda: 1 / 0)', id='atexit'),
         pytest.param('import atexit\natexit.register(print, "x")\natexit._run_exitfuncs()', id='atexit, run'),
-        pytest.param('def g():\n    try: yield 1\n    finally: print("late")\nx = g(); next(x)', id='an open generator'),
-        pytest.param('async def g():\n    try: yield 1\n    finally: print("late")\nx = g(); await anext(x)', id='async'),
-        pytest.param('def g():\n    while True:\n        try: yield\n        except BaseException: 0\nx = g(); next(x)', id='stubborn'),
+        pytest.param(
+            'def g():\n    try: yield 1\n    finally: print("late")\nx = g(); next(x)', id='an open generator'
+        ),
+        pytest.param(
+            'async def g():\n    try: yield 1\n    finally: print("late")\nx = g(); await anext(x)', id='async'
+        ),
+        pytest.param(
+            'def g():\n    while True:\n        try: yield\n        except BaseException: 0\nx = g(); next(x)',
+            id='stubborn',
+        ),
         pytest.param('class A:\n    def __del__(self): print("late"); raise ValueError\na = A()', id='a destructor'),
         pytest.param('class A:\n    def __del__(self): exit(3)\nA()\nNone', id='a destructor that exits'),
         pytest.param('class A:\n    def __del__(self): globals()["keep"] = 0\nA()\nkeep = "kept"', id='that changes'),
         pytest.param('class A:\n    def __del__(self): globals()["a"] = A()\na = A()\ndel a', id='that comes back'),
         pytest.param('import weakref\nclass A: 0\na = A()\nweakref.finalize(a, exit, 3)\ndel a', id='a finalizer'),
-        pytest.param('import asyncio\nt = asyncio.ensure_future(asyncio.sleep(99))\nawait asyncio.sleep(0)', id='a task'),
-        pytest.param('import asyncio\nasync def f(): 1 / 0\nt = asyncio.ensure_future(f())', id='a task that fails later'),
+        pytest.param(
+            'import asyncio\nt = asyncio.ensure_future(asyncio.sleep(99))\nawait asyncio.sleep(0)', id='a task'
+        ),
+        pytest.param(
+            'import asyncio\nasync def f(): 1 / 0\nt = asyncio.ensure_future(f())', id='a task that fails later'
+        ),
         pytest.param('async def f(): pass\nx = f()', id='a coroutine nobody awaits'),
         pytest.param('import contextlib, sys\nc = contextlib.redirect_stdout(None); c.__enter__()', id='a redirection'),
         pytest.param('import unittest.mock as m\nm.patch("json.dumps", None).start()', id='a patch left on'),
-        pytest.param('import signal\nsignal.signal(signal.SIGINT, lambda *a: 1 / 0)\nsignal.raise_signal(2)', id='signals'),
+        pytest.param(
+            'import signal\nsignal.signal(signal.SIGINT, lambda *a: 1 / 0)\nsignal.raise_signal(2)', id='signals'
+        ),
     ],
 )
 async def test_what_a_cell_leaves_behind_does_not_disturb_the_next(sandbox: Sandbox, code: str) -> None:

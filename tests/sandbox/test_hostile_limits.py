@@ -19,10 +19,12 @@ from tests.sandbox.hostile import HOST, assert_right, attack, kind_of, prepare
     [
         pytest.param('while True: pass', id='a loop'),
         pytest.param(
-            'def f():\n    try:\n        while True: pass\n    finally:\n        f()\nf()', id='a loop, and one when it ends'
+            'def f():\n    try:\n        while True: pass\n    finally:\n        f()\nf()',
+            id='a loop, and one when it ends',
         ),
         pytest.param(
-            'while True:\n    try:\n        while True: pass\n    except BaseException: pass', id='a loop that catches all'
+            'while True:\n    try:\n        while True: pass\n    except BaseException: pass',
+            id='a loop that catches all',
         ),
         pytest.param('while True:\n    try: raise KeyboardInterrupt\n    except BaseException: pass', id='exceptions'),
         pytest.param('for _ in iter(int, 1): pass', id='an endless iterator'),
@@ -39,10 +41,14 @@ from tests.sandbox.hostile import HOST, assert_right, attack, kind_of, prepare
         pytest.param('class A:\n    def __repr__(self):\n        while True: pass\nA()', id='a repr'),
         pytest.param('class A(Exception):\n    def __str__(self):\n        while True: pass\nraise A', id='a message'),
         pytest.param('class A:\n    def __del__(self):\n        while True: pass\nA()\nNone', id='a destructor'),
-        pytest.param('class A(dict):\n    def items(self):\n        while True: yield 1, 2\nA()', id='a dict that lies'),
+        pytest.param(
+            'class A(dict):\n    def items(self):\n        while True: yield 1, 2\nA()', id='a dict that lies'
+        ),
         pytest.param('import sys\nsys.stdout.write = None\nwhile True: pass', id='a loop without output'),
         pytest.param('import asyncio\nasync def f():\n    while True: await asyncio.sleep(0)\nawait f()', id='async'),
-        pytest.param('import asyncio\nwhile True:\n    try: await asyncio.sleep(9)\n    except BaseException: 0', id='no cancel'),
+        pytest.param(
+            'import asyncio\nwhile True:\n    try: await asyncio.sleep(9)\n    except BaseException: 0', id='no cancel'
+        ),
         pytest.param('import sys\nsys.setswitchinterval(1e9)\nwhile True: pass', id='a long switch interval'),
     ],
 )
@@ -153,7 +159,9 @@ async def test_variables_that_kill_whoever_saves_them_are_given_up(sandbox: Sand
     await assert_right(sandbox)
 
 
-@pytest.mark.parametrize('made', ['(os._exit, (1,))', '(os.abort, ())', '(int, ("x",))', '(exit, ())', '(eval, ("1/0",))'])
+@pytest.mark.parametrize(
+    'made', ['(os._exit, (1,))', '(os.abort, ())', '(int, ("x",))', '(exit, ())', '(eval, ("1/0",))']
+)
 async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sandbox, made: str) -> None:
     await prepare(sandbox)
     await sandbox.run(f'import os\nclass X:\n    def __reduce__(self):\n        return {made}\nx = X()')
@@ -179,7 +187,9 @@ async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sa
         pytest.param('x = b"x" * (120 << 20)\nx', id='a large value'),
         pytest.param('x = "é" * (60 << 20)\nx', id='a large text as value'),
         pytest.param('x = "ab"\nwhile True: x += x', id='doubling'),
-        pytest.param('import zlib; d = zlib.compress(bytes(1 << 20)) * 1\nx = zlib.decompress(d) * 400', id='a zip bomb'),
+        pytest.param(
+            'import zlib; d = zlib.compress(bytes(1 << 20)) * 1\nx = zlib.decompress(d) * 400', id='a zip bomb'
+        ),
         pytest.param('class A:\n    def __repr__(self): return "x" * (400 << 20)\nA(), str(A())', id='a repr'),
         pytest.param('x = []\nwhile True: x.append(x[:])\n', id='lists'),
     ],
@@ -229,9 +239,15 @@ async def test_a_smaller_limit_of_memory_ends_a_cell_sooner() -> None:
         pytest.param('import sys\nwhile True: print("x" * 1000, file=sys.stderr)', id='stderr'),
         pytest.param('import os\nwhile True: os.write(1, b"x" * 65536)', id='going around the kernel'),
         pytest.param(HOST + 'while True: host("o" + "x" * 10_000)', id='on the channel'),
-        pytest.param('while True:\n    try:\n        while True: print("x" * 1000)\n    except BaseException: 0', id='stubborn'),
-        pytest.param('import warnings\nwarnings.simplefilter("always")\nwhile True: warnings.warn("x" * 9000)', id='warnings'),
-        pytest.param('class A:\n    def __del__(self):\n        while True: print("x" * 1000)\nA()\nNone', id='at the end'),
+        pytest.param(
+            'while True:\n    try:\n        while True: print("x" * 1000)\n    except BaseException: 0', id='stubborn'
+        ),
+        pytest.param(
+            'import warnings\nwarnings.simplefilter("always")\nwhile True: warnings.warn("x" * 9000)', id='warnings'
+        ),
+        pytest.param(
+            'class A:\n    def __del__(self):\n        while True: print("x" * 1000)\nA()\nNone', id='at the end'
+        ),
     ],
 )
 async def test_too_much_output_ends_the_cell(sandbox: Sandbox, code: str) -> None:
@@ -256,7 +272,9 @@ DEEP = 'deep = []\nfor _ in range(100_000): deep = [deep]\n'
     'code',
     [
         pytest.param('def f(): return f()\nf()', id='a function'),
-        pytest.param('import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): return f()\nf()', id='without Python’s limit'),
+        pytest.param(
+            'import sys\nsys.setrecursionlimit(10 ** 9)\ndef f(): return f()\nf()', id='without Python’s limit'
+        ),
         pytest.param('class A:\n    def __getattr__(self, name): return getattr(self, name)\nA().x', id='attributes'),
         pytest.param('class A:\n    def __repr__(self): return repr(self)\nrepr(A())', id='a repr of itself'),
         pytest.param(DEEP + 'repr(deep)', id='repr'),

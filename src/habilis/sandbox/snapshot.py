@@ -32,19 +32,15 @@ class Snapshot(bytes):
 
 
 def to_bytes(checkpoint: Checkpoint) -> Snapshot:
-    """Header, checksum and variables in one piece."""
+    """Checksum, header and variables in one piece."""
     try:
         state = base64.b64decode(checkpoint.state)
     except ValueError as error:
         msg = 'the sandbox did not save its variables but something else; its own code has broken it'
         raise SnapshotError(msg) from error
-    header = {
-        'python': checkpoint.python,
-        'cells': checkpoint.cells,
-        'lost': checkpoint.lost,
-        'sha256': hashlib.sha256(state).hexdigest(),
-    }
-    snapshot = Snapshot(MAGIC + json.dumps(header).encode() + b'\n' + state)
+    header = {'python': checkpoint.python, 'cells': checkpoint.cells, 'lost': checkpoint.lost}
+    content = json.dumps(header).encode() + b'\n' + state
+    snapshot = Snapshot(MAGIC + _checksum(content) + b'\n' + content)
     snapshot.lost = checkpoint.lost
     return snapshot
 
@@ -57,19 +53,23 @@ def from_bytes(data: bytes) -> Checkpoint:
     if not data.startswith(MAGIC):
         msg = 'this snapshot was made by another version of Habilis; run that version to read it'
         raise SnapshotError(msg)
-    text, _, state = data[len(MAGIC) :].partition(b'\n')
+    checksum, _, content = data[len(MAGIC) :].partition(b'\n')
+    if checksum != _checksum(content):
+        msg = 'this snapshot is damaged (its checksum does not match)'
+        raise SnapshotError(msg)
+    text, _, state = content.partition(b'\n')
     try:
         header = cast('dict[str, object]', json.loads(text))
-        whole = header['sha256'] == hashlib.sha256(state).hexdigest()
-        checkpoint = Checkpoint(
+        return Checkpoint(
             state=base64.b64encode(state).decode('ascii'),
             python=str(header['python']),
             cells=int(cast('int', header['cells'])),
-            lost=tuple(cast('list[str]', header['lost'])),
+            lost=tuple(map(str, cast('list[object]', header['lost']))),
         )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        whole = False
-    if not whole:
-        msg = 'this snapshot is damaged (its checksum does not match)'
-        raise SnapshotError(msg)
-    return checkpoint  # pyright: ignore[reportPossiblyUnboundVariable]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        msg = 'this snapshot is malformed (it was not made by Habilis)'
+        raise SnapshotError(msg) from error
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()

@@ -253,7 +253,7 @@ def _against(comparisons: tuple[Comparison, ...]) -> list[Row]:
     for name, bound in (('pyeryx', 1.0), ('docker', 0.01)):
         for found in comparisons:
             if found.peer.startswith(name) and found.new and found.new_cold:
-                what, target = f'share of the time of {name}', Target(bound=bound)
+                what, target = f'new + first result ÷ that of {name}', Target(bound=bound)
                 ahead, cold = 1 / found.new.ratio, 1 / found.new_cold.ratio
                 rows += [
                     Row(key=f'new_by_{name}', what=what, unit='×', value=ahead, target=target),

@@ -1,0 +1,95 @@
+"""The real command in a process of its own, with pipes or with a terminal."""
+
+import contextlib
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+
+COMMAND = (sys.executable, '-m', 'habilis')
+PATIENCE = 180.0
+"""Seconds; the first sandbox of a new version is built first."""
+
+# Makes stdin the controlling terminal, so that ^C typed there becomes a signal.
+_WITH_TERMINAL = (
+    'import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])'
+)
+
+
+def habilis(
+    *arguments: str, stdin: str | bytes = '', env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    data = stdin.encode() if isinstance(stdin, str) else stdin
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        input=data,
+        capture_output=True,
+        env=environment(env),
+        check=False,
+        timeout=PATIENCE,
+    )
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Ours, with warnings as errors as in every test, and lines that are not folded."""
+    return {**os.environ, 'PYTHONWARNINGS': 'error', 'COLUMNS': '200', **(more or {})}
+
+
+class Terminal:
+    """A command on a terminal, and what it shows there."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        command = [sys.executable, '-c', _WITH_TERMINAL, *COMMAND, *arguments]
+        env = environment({'TERM': 'xterm', 'NO_COLOR': ''})
+        self.process = subprocess.Popen(
+            command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
+        )
+        os.close(slave)
+        self.shown = ''
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def wait_for(self, text: str, *, seconds: float = PATIENCE) -> str:
+        """What is shown up to and with this text, from where the last wait ended."""
+        end = time.monotonic() + seconds
+        while text not in self.shown:
+            if time.monotonic() > end or not self._read(end - time.monotonic()):
+                msg = f'{text!r} did not appear; this did: {self.shown!r}'
+                raise AssertionError(msg)
+        before, _, self.shown = self.shown.partition(text)
+        return before + text
+
+    def _read(self, seconds: float) -> bool:
+        if not select.select([self._master], [], [], seconds)[0]:
+            return True
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # the other side is closed
+            return False
+        self.shown += data.decode(errors='replace').replace('\r\n', '\n')
+        return bool(data)
+
+    def close(self) -> None:
+        """End it, however it is doing."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        os.close(self._master)
+
+
+@contextlib.contextmanager
+def on_terminal(*arguments: str) -> Generator[Terminal]:
+    """Run it on a terminal."""
+    terminal = Terminal(*arguments)
+    try:
+        yield terminal
+    finally:
+        terminal.close()

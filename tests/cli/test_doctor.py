@@ -1,0 +1,114 @@
+"""`habilis doctor`: what it finds, and how it says so."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.process import habilis
+
+Environment = dict[str, str]
+
+
+def findings(*, env: Environment | None = None, returns: int = 0) -> dict[str, Any]:
+    """What the doctor says to machines, by name."""
+    done = habilis('doctor', '--json', env=env)
+    report = json.loads(done.stdout)
+    assert done.returncode == returns
+    assert report['ok'] is (returns == 0)
+    return {finding['name']: finding for finding in report['findings']}
+
+
+def test_a_working_installation_is_reported_line_by_line() -> None:
+    done = habilis('doctor')
+    assert (done.returncode, done.stderr) == (0, '')
+    lines = done.stdout.splitlines()
+    for start in ('✓ Python ', '✓ platform ', '✓ wasmtime ', '✓ component ', '✓ cache ', '✓ compiled code '):
+        assert any(line.startswith(start) for line in lines), start
+    assert any(line.startswith('✓ backend wasm ') and 'WebAssembly' in line for line in lines)
+    assert lines[-1] == 'The sandbox works.'
+    assert all(line[0] in '✓–' for line in lines[:-2])
+
+
+def test_the_self_test_is_real_and_says_how_long_creation_took() -> None:
+    found = findings()['self-test']
+    assert found['status'] == 'ok'
+    assert 'tool called, endless loop stopped' in found['detail']
+    assert found['values']['create_ms'] > 0
+    assert found['values']['loop_ms'] >= 200
+
+
+def test_the_json_has_what_a_machine_needs() -> None:
+    found = findings()
+    assert found['component']['values']['source'] in ('built', 'bundled')
+    assert found['cache']['values'].keys() == {'folder', 'bytes', 'writable', 'private'}
+    assert found['backend wasm']['values']['default'] is True
+    assert Path(found['compiled code']['values']['path']).is_file()
+
+
+def test_what_is_optional_and_missing_says_how_to_get_it() -> None:
+    for finding in findings().values():
+        if finding['status'] == 'absent' and finding['name'] != 'docker':
+            assert finding['advice']
+
+
+# Docker ---------------------------------------------------------------------------------------------------------------
+
+
+def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> None:
+    found = findings(env={'PATH': str(tmp_path)})
+    assert 'in use is wasm' in found['isolation']['detail']
+    assert 'no Docker here, and none needed' in found['isolation']['detail']
+    assert found['docker']['status'] == 'absent'
+    assert 'not installed' in found['docker']['detail']
+
+
+def test_a_docker_command_without_an_engine_is_told_apart(fake_docker: Callable[[str], Environment]) -> None:
+    found = findings(env=fake_docker('echo "Cannot connect to the Docker daemon" >&2; exit 1'))['docker']
+    assert found['status'] == 'absent'
+    assert 'no engine answers (Cannot connect to the Docker daemon)' in found['detail']
+
+
+def test_a_docker_engine_is_found(fake_docker: Callable[[str], Environment]) -> None:
+    found = findings(env=fake_docker('[ "$1" = version ] && echo 28.1'))
+    assert found['docker']['detail'] == 'engine 28.1'
+    assert found['isolation']['values']['docker'] is True
+
+
+# What can be wrong ----------------------------------------------------------------------------------------------------
+
+
+def test_a_cache_that_cannot_be_made_is_named_with_what_to_do(tmp_path: Path) -> None:
+    in_the_way = tmp_path / 'file'
+    in_the_way.touch()
+    found = findings(env={'HABILIS_CACHE': str(in_the_way)}, returns=1)
+    assert found['cache']['status'] == 'bad'
+    assert found['cache']['advice'] == 'set HABILIS_CACHE to a folder of yours'
+    assert found['self-test']['status'] == 'bad'
+
+
+def test_a_cache_that_others_can_write_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / 'wasm'
+    folder.mkdir()
+    folder.chmod(0o777)
+    env = {'HABILIS_CACHE': str(tmp_path)}
+    found = findings(env=env, returns=1)
+    assert found['cache']['values']['private'] is False
+    assert found['cache']['advice'] == f'code is run from it: chmod 700 {folder}'
+    done = habilis('doctor', env=env)
+    assert done.returncode == 1
+    assert done.stdout.endswith('The sandbox does not work here. Look at: cache, self-test.\n')
+    assert 'Traceback' not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize('value', ['no_such_module:Backend', 'json:no_such_class', 'json:dumps'])
+def test_a_broken_backend_of_somebody_else_is_not_our_trouble(tmp_path: Path, value: str) -> None:
+    package = tmp_path / 'somebody-1.0.dist-info'
+    package.mkdir()
+    (package / 'METADATA').write_text('Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n')
+    (package / 'entry_points.txt').write_text(f'[habilis.sandboxes]\nbroken = {value}\n')
+    found = findings(env={'PYTHONPATH': str(tmp_path)})['backend broken']
+    assert found['status'] == 'absent'
+    assert found['detail'].startswith('cannot be used: ')

@@ -1,0 +1,313 @@
+"""A snapshot brings the variables back, names what it cannot, and is refused when it is not whole."""
+
+import asyncio
+import hashlib
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from habilis import Limits, Sandbox
+from habilis.core.errors import SandboxClosed, SnapshotError
+from habilis.sandbox.contract import Cell
+from habilis.sandbox.snapshot import MAGIC, Checkpoint, from_bytes, to_bytes
+from tests.core.plain import plain, shape
+
+# The bytes ------------------------------------------------------------------------------------------------------------
+
+CHECKPOINT = Checkpoint(state='AAECAw==', python='cpython 3.14', cells=7, lost=('a', 'b'))
+
+
+def forge(header: object, state: bytes = b'') -> bytes:
+    """A snapshot whose checksum is right and whose content is not."""
+    content = (header if isinstance(header, bytes) else json.dumps(header).encode()) + b'\n' + state
+    return MAGIC + hashlib.sha256(content).hexdigest().encode() + b'\n' + content
+
+
+def test_a_checkpoint_is_bytes_and_back() -> None:
+    snapshot = to_bytes(CHECKPOINT)
+    assert isinstance(snapshot, bytes)
+    assert snapshot.lost == ('a', 'b')
+    assert snapshot.startswith(b'habilis snapshot 1\n')
+    assert from_bytes(bytes(snapshot)) == CHECKPOINT
+
+
+def test_damage_of_any_byte_is_found() -> None:
+    whole = bytes(to_bytes(CHECKPOINT))
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x10
+        with pytest.raises(SnapshotError):
+            from_bytes(bytes(damaged))
+    for length in range(len(whole)):
+        with pytest.raises(SnapshotError):
+            from_bytes(whole[:length])
+    with pytest.raises(SnapshotError, match='damaged'):
+        from_bytes(whole + b'\0')
+
+
+@given(st.binary() | st.binary().map(lambda data: MAGIC + data))
+def test_bytes_that_are_no_snapshot_are_refused(data: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        from_bytes(data)
+
+
+def test_a_snapshot_of_another_version_is_refused_with_advice() -> None:
+    with pytest.raises(SnapshotError, match='another version of Habilis; run that version'):
+        from_bytes(b'habilis snapshot 2\n{}')
+
+
+@pytest.mark.parametrize(
+    'header',
+    [
+        {},
+        [],
+        None,
+        {'python': 'x', 'cells': 'many', 'lost': []},
+        {'python': 'x', 'cells': float('inf'), 'lost': []},
+        {'python': 'x', 'cells': 1, 'lost': 3},
+        b'[' * 100_000,
+        b'\xff',
+    ],
+    ids=lambda header: str(header)[:30],
+)
+def test_a_forged_header_is_refused(header: object) -> None:
+    with pytest.raises(SnapshotError, match='malformed'):
+        from_bytes(forge(header))
+
+
+async def test_a_snapshot_of_another_python_is_refused() -> None:
+    with pytest.raises(SnapshotError, match=r'made by cpython 2\.7, this sandbox runs cpython 3\.'):
+        await Sandbox.restore(forge({'python': 'cpython 2.7', 'cells': 1, 'lost': []}, b'state'))
+
+
+async def test_a_state_that_cannot_be_read_is_refused() -> None:
+    async with await Sandbox.create() as sandbox:
+        python = from_bytes(await sandbox.snapshot()).python
+    for state in (b'', b'not a pickle', b'cos\nsystem\n(S"id"\ntR.'):
+        with pytest.raises(SnapshotError, match='cannot be restored here'):
+            await Sandbox.restore(forge({'python': python, 'cells': 1, 'lost': []}, state))
+
+
+# What survives --------------------------------------------------------------------------------------------------------
+
+
+def greet(name: str) -> str:
+    """A tool."""
+    return f'hello {name}'
+
+
+async def restored(made: str, check: str) -> tuple[Cell, tuple[str, ...]]:
+    """Run one cell, snapshot, restore, run another."""
+    async with await Sandbox.create(tools=[greet], limits=Limits(seconds=10)) as sandbox:
+        cell = await sandbox.run(made)
+        assert cell.ok, cell.error
+        snapshot = await sandbox.snapshot()
+    async with await Sandbox.restore(bytes(snapshot), tools=[greet], limits=Limits(seconds=10)) as again:
+        return await again.run(check), snapshot.lost
+
+
+SURVIVES: dict[str, tuple[str, str, object]] = {
+    'closures that count': (
+        'def outer():\n    n = 0\n    def inner():\n        nonlocal n\n        n += 1\n        return n\n'
+        '    def peek(): return n\n    return inner, peek\ncount, peek = outer()\ncount()',
+        'count(), count(), peek()',
+        (2, 3, 3),
+    ),
+    'shared references': ('a = b = [1]\nc = {"x": a}', 'b.append(2)\na, c["x"] is b', ([1, 2], True)),
+    'dataclasses': (
+        'from dataclasses import dataclass, field, replace\n@dataclass(frozen=True, slots=True)\nclass P:\n'
+        '    x: int\n    tags: list[str] = field(default_factory=list)\np = P(1)',
+        'p == P(1), replace(p, x=2).x, P.__annotations__["x"].__name__',
+        (True, 2, 'int'),
+    ),
+    'enums': (
+        'import enum\nclass C(enum.Enum):\n    RED = 1\n    BLUE = 2\nclass F(enum.Flag):\n    A = 1\n    B = 2\nc = C.RED',
+        'c is C.RED, C(2).name, (F.A | F.B).value',
+        (True, 'BLUE', 3),
+    ),
+    'classes with slots': (
+        'class S:\n    __slots__ = ("x", "y")\ns = S()\ns.x = 1',
+        's.x, hasattr(s, "y"), hasattr(s, "__dict__")',
+        (1, False, False),
+    ),
+    'inheritance and super': (
+        'class A:\n    total = 0\n    def f(self): return "A"\n    @classmethod\n    def make(cls): return cls()\n'
+        '    @staticmethod\n    def s(): return "s"\n    @property\n    def p(self): return self.f() + "!"\n'
+        'class B(A):\n    def f(self): return super().f() + "B"\nb = B.make()',
+        'b.f(), b.p, B.s(), isinstance(b, A), B.__mro__[1] is A, type(b) is B',
+        ('AB', 'AB!', 's', True, True, True),
+    ),
+    'abstract and generic classes': (
+        'import abc\nfrom typing import Generic, TypeVar\nT = TypeVar("T")\nclass G(abc.ABC, Generic[T]):\n'
+        '    @abc.abstractmethod\n    def f(self): ...\nclass H(G[int]):\n    def f(self): return 1',
+        'H().f(), H.__orig_bases__[0].__args__[0].__name__, G.__abstractmethods__',
+        (1, 'int', frozenset({'f'})),
+    ),
+    'lambdas and comprehensions': ('k = 3\nfs = [lambda x, i=i: x * i + k for i in range(3)]', '[f(2) for f in fs]', [3, 5, 7]),
+    'modules': (
+        'import math as m, os.path, json\nfrom collections import Counter',
+        'm.sqrt(4), os.path.join("a", "b"), json.dumps(Counter("aa"))',
+        (2.0, 'a/b', '{"a": 2}'),
+    ),
+    'modules made by hand': ('import types\nm = types.ModuleType("made")\nm.x = 1\ny = 2', 'm.x, m.__name__, y', (1, 'made', 2)),
+    'aliases of tools': ('say = greet\ntools = {"g": greet}', 'say("you"), tools["g"] is greet', ('hello you', True)),
+    'recursive structures': ('a = []\na.append(a)\nd = {"a": a}\nd["d"] = d', 'a[0] is a, d["d"]["d"]["a"] is a', (True, True)),
+    'objects that know each other': (
+        'class N:\n    pass\na, b = N(), N()\na.other, b.other = b, a\nparents = {a: b}',
+        'a.other.other is a, parents[a] is b',
+        (True, True),
+    ),
+    'bound methods': ('class A:\n    n = 1\n    def f(self): return self.n\na = A()\nf = a.f', 'a.n = 2\nf(), f.__self__ is a', (2, True)),
+    'partials and caches': (
+        'import functools\nadd = functools.partial(lambda a, b: a + b, 1)\n@functools.cache\ndef f(n): return n * 2\nf(1)',
+        'add(2), f(4)',
+        (3, 8),
+    ),
+    'decorators': (
+        'import functools\ndef twice(g):\n    @functools.wraps(g)\n    def w(*a): return g(*a) * 2\n    return w\n'
+        '@twice\ndef h(x):\n    "doc"\n    return x',
+        'h(2), h.__name__, h.__doc__, h.__wrapped__(2)',
+        (4, 'h', 'doc', 2),
+    ),
+    'functions with everything': (
+        'def f(a: int, b=[1], *c, d: "str" = "x", **e) -> list[int]:\n    """Doc."""\n    return b\nf.extra = 5',
+        'import inspect\nf(1), f.extra, f.__doc__, str(inspect.signature(f)), f.__module__',
+        ([1], 5, 'Doc.', "(a: int, b=[1], *c, d: 'str' = 'x', **e) -> list[int]", '__main__'),
+    ),
+    'generic functions': (
+        'def f[T](x: T) -> list[T]: return [x]\ntype Pairs = list[int]',
+        'f(1), f.__type_params__[0].__name__',
+        ([1], 'T'),
+    ),
+    'recursion': ('def fac(n): return n * fac(n - 1) if n else 1', 'fac(10)', 3628800),
+    'coroutines and generators as functions': (
+        'async def a(x): return x\ndef g():\n    yield 1\n    yield 2',
+        'await a(list(g()))',
+        [1, 2],
+    ),
+    'functions see later changes of globals': ('k = 1\ndef f(): return k', 'before = f()\nk = 5\nbefore, f()', (1, 5)),
+    'a function replaces what another calls': ('def g(): return 1\ndef f(): return g()', 'def g(): return 2\nf()', 2),
+    'exceptions': (
+        'class E(Exception):\n    pass\ntry:\n    raise E("x")\nexcept E as e:\n    kept = e',
+        'isinstance(kept, E), str(kept)',
+        (True, 'x'),
+    ),
+    'standard objects': (
+        'import re, collections, datetime, decimal, pathlib, random\npattern = re.compile("a+")\n'
+        'queue = collections.deque([1], 3)\npath = pathlib.Path("a") / "b"\nrng = random.Random(1)\n'
+        'first = random.Random(1).random()\nview = memoryview(b"x").tobytes()\nspan = range(3)',
+        'pattern.match("aa").end(), queue.maxlen, str(path), rng.random() == first, list(span)',
+        (2, 3, 'a/b', True, [0, 1, 2]),
+    ),
+    'a name like a builtin': ('list = [1]\nprint = 3', 'list, print', ([1], 3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(('made', 'check', 'value'), SURVIVES.values(), ids=SURVIVES.keys())
+async def test_it_survives(made: str, check: str, value: object) -> None:
+    cell, lost = await restored(made, check)
+    assert cell.error is None, cell.error.traceback
+    assert cell.value == value
+    assert lost == ()
+
+
+async def test_a_traceback_and_getsource_show_the_lines_of_functions_from_before() -> None:
+    made = 'def broken():\n    return 1 / 0  # this line'
+    cell, _ = await restored(made, 'broken()')
+    assert cell.error is not None
+    assert 'return 1 / 0  # this line' in cell.error.traceback
+    cell, _ = await restored(made, 'import inspect\ninspect.getsource(broken)')
+    assert str(cell.value).strip() == made
+
+
+@settings(max_examples=40)
+@given(st.dictionaries(st.sampled_from(['a', 'b', 'c', 'ü', '_x']), plain, max_size=4))
+def test_any_plain_variables_survive(variables: dict[str, object]) -> None:
+    async def there_and_back() -> dict[str, object]:
+        async with await Sandbox.create(variables=variables) as sandbox:
+            snapshot = await sandbox.snapshot()
+        async with await Sandbox.restore(snapshot) as again:
+            return await again.get_variables()
+
+    back = asyncio.run(there_and_back())
+    assert back.keys() == variables.keys()
+    assert {name: shape(value) for name, value in back.items()} == {
+        name: shape(value) for name, value in variables.items()
+    }
+
+
+# What does not --------------------------------------------------------------------------------------------------------
+
+UNSAVEABLE = {
+    'generators': 'bad = (i for i in range(3))',
+    'coroutines': 'async def f(): pass\nbad = f()\nbad.close()',
+    'open files': 'open("/workspace/x", "w").close()\nbad = open("/workspace/x")',
+    'frames': 'import sys\nbad = sys._getframe()',
+    'locks': 'import threading\nbad = threading.Lock()',
+    'objects that refuse': 'class R:\n    def __reduce__(self): raise RuntimeError\nbad = R()',
+    'objects that exit': 'class R:\n    def __reduce__(self): raise SystemExit\nbad = R()',
+    'deep chains': 'bad = None\nfor _ in range(200_000): bad = [bad]',
+    'something hidden inside': 'bad = {"a": [1, {"b": iter(lambda: 1, 2)}]}',
+}
+
+
+@pytest.mark.parametrize('made', UNSAVEABLE.values(), ids=UNSAVEABLE.keys())
+async def test_what_cannot_be_saved_is_named_and_the_rest_is_kept(made: str) -> None:
+    async with await Sandbox.create(workspace=True, limits=Limits(seconds=10)) as sandbox:
+        await sandbox.run(f'good = [1]\nalias = good\n{made}')
+        snapshot = await sandbox.snapshot()
+        assert snapshot.lost == ('bad',)
+        stopped = await sandbox.run('while True: pass', seconds=0.2)
+        assert stopped.lost == sandbox.lost == ('bad',)
+        assert (await sandbox.run("good is alias, 'bad' in globals()")).value == (True, False)
+
+
+async def test_a_snapshot_that_needs_a_tool_says_which() -> None:
+    async with await Sandbox.create(tools=[greet]) as sandbox:
+        await sandbox.run('say = greet')
+        snapshot = await sandbox.snapshot()
+    with pytest.raises(SnapshotError, match="uses the tool 'greet'"):
+        await Sandbox.restore(snapshot)
+
+
+# When -----------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_untouched_sandbox_can_be_saved_and_forked() -> None:
+    async with await Sandbox.create(variables={'x': 1}) as sandbox, await sandbox.fork() as twin:
+        assert (await twin.run('x')).value == 1
+        async with await Sandbox.restore(await sandbox.snapshot()) as again:
+            assert (await again.run('x')).value == 1
+
+
+@pytest.mark.parametrize('checkpoints', [True, False])
+async def test_a_snapshot_and_a_fork_are_of_now(checkpoints: bool) -> None:
+    async with await Sandbox.create(checkpoints=checkpoints) as sandbox:
+        for number in range(3):
+            await sandbox.run(f'x = {number}\ny = [x]')
+            async with await sandbox.fork() as twin, await Sandbox.restore(await sandbox.snapshot()) as again:
+                assert (await twin.run('x, y')).value == (await again.run('x, y')).value == (number, [number])
+        await sandbox.set_variables({'x': 'set'})
+        async with await sandbox.fork() as twin:
+            assert (await twin.run('x')).value == 'set'
+
+
+async def test_cells_go_on_counting_after_a_restore() -> None:
+    async with await Sandbox.create() as sandbox:
+        for _ in range(3):
+            await sandbox.run('f = lambda: 1')
+        snapshot = await sandbox.snapshot()
+    async with await Sandbox.restore(snapshot) as again:
+        error = (await again.run('1/0')).error
+    assert error is not None
+    assert '<cell 4>' in error.traceback
+
+
+async def test_a_closed_sandbox_cannot_be_saved(sandbox: Sandbox) -> None:
+    await sandbox.close()
+    with pytest.raises(SandboxClosed):
+        await sandbox.snapshot()
+    with pytest.raises(SandboxClosed):
+        await sandbox.fork()
