@@ -1,6 +1,7 @@
 """Cells that tamper with the interpreter they run in. They may break it; the host says so and goes on."""
 
 import asyncio
+import hashlib
 import pickle
 from pathlib import Path
 
@@ -55,8 +56,8 @@ async def test_emptying_a_module_the_kernel_uses_breaks_at_most_the_kernel(sandb
         pytest.param('import sys\nsys.settrace(lambda *a: 1 / 0)', id='a trace function'),
         pytest.param('import sys\nsys.setprofile(lambda *a: 1 / 0)', id='a profile function'),
         pytest.param(
-            'from sys import monitoring as m\nm.use_tool_id(0, "x")\nm.register_callback(0, m.events.PY_START, lambda *a: 1 / 0)'
-            '\nm.set_events(0, m.events.PY_START)',
+            'from sys import monitoring as m\nm.use_tool_id(0, "x")\nstart = m.events.PY_START\n'
+            'm.register_callback(0, start, lambda *a: 1 / 0)\nm.set_events(0, start)',
             id='monitoring',
         ),
         pytest.param('import sys\nsys.setrecursionlimit(30)', id='a low recursion limit'),
@@ -208,6 +209,8 @@ async def test_what_a_cell_leaves_behind_does_not_disturb_the_next(sandbox: Sand
 
 # Values that are more than data
 
+EMPTY = hashlib.sha256(b'').hexdigest().encode()
+
 
 @pytest.mark.parametrize('made', ['(open, (PATH, "w"))', '(os.mkdir, (PATH,))', '(eval, ("open(PATH, \'w\')",))'])
 async def test_the_host_never_unpickles_what_comes_out(sandbox: Sandbox, tmp_path: Path, made: str) -> None:
@@ -220,7 +223,7 @@ async def test_the_host_never_unpickles_what_comes_out(sandbox: Sandbox, tmp_pat
     assert 'X object' in cell.text
     data = await sandbox.snapshot()
     assert type(pickle.loads(pickle.dumps(bytes(data)))) is bytes
-    with pytest.raises(SandboxError, match="'x'|x "):
+    with pytest.raises(SandboxError, match='is not plain data'):
         await sandbox.get_variables('x')
     with pytest.raises(SnapshotError):
         await Sandbox.restore(data)
@@ -237,10 +240,8 @@ async def test_the_host_never_unpickles_what_comes_out(sandbox: Sandbox, tmp_pat
         b'habilis snapshot 1\n',
         b'habilis snapshot 1\n' + b'[' * 100_000 + b'\n',
         b'habilis snapshot 1\n{"sha256": 5}\nx',
-        b'habilis snapshot 1\n{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",'
-        b'"python":"x","cells":1e999,"lost":[]}\n',
-        b'habilis snapshot 1\n{"sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",'
-        b'"python":"cpython 3.14","cells":0,"lost":[]}\n',
+        b'habilis snapshot 1\n{"sha256":"%s","python":"x","cells":1e999,"lost":[]}\n' % EMPTY,
+        b'habilis snapshot 1\n{"sha256":"%s","python":"cpython 3.14","cells":0,"lost":[]}\n' % EMPTY,
     ],
 )
 async def test_a_snapshot_that_is_none_is_refused(data: bytes) -> None:

@@ -17,6 +17,7 @@ from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, un
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.network import Network
 
 OnOutput = Callable[[Stream, str], object]
 AnswerInput = Callable[[str], str]
@@ -39,6 +40,7 @@ class CellHost:
         loop: asyncio.AbstractEventLoop,
         on_output: OnOutput | None = None,
         answer_input: AnswerInput | None = None,
+        network: Network | None = None,
     ) -> None:
         self._tools = tools
         self._limits = limits
@@ -47,6 +49,7 @@ class CellHost:
         self._loop = loop
         self._on_output = on_output
         self._answer_input = answer_input
+        self._network = network
         self._context = contextvars.copy_context()
         self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
@@ -248,6 +251,16 @@ class CellHost:
         self.check()
         return dump(answers)
 
+    def _use_network(self, body: str) -> str:
+        if self._network is None:
+            return dump({'error': ['PermissionError', 'this sandbox has no network: pass network=True to grant it']})
+        try:
+            request = parse(body)
+            return dump({'ok': self._network.handle(request if isinstance(request, list) else [], self.check)})
+        except (OSError, ValueError) as raised:
+            kind = next(base.__name__ for base in type(raised).__mro__ if base.__module__ == 'builtins')
+            return dump({'error': [kind, str(raised)]})
+
     def _input(self, body: str) -> str:
         if self._answer_input is None:
             text = 'input() has no one to ask in this sandbox (pass input=… to Sandbox.create to answer it)'
@@ -300,7 +313,7 @@ def _error_reply(error: BaseException) -> Json:
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return {'error': ['ToolError', 'the tool was cancelled']}
     try:
-        message = str(error)
+        message = str(error.args[0]) if isinstance(error, KeyError) and len(error.args) == 1 else str(error)
     except Exception:
         message = ''
     return {'error': [type(error).__name__, message[:10_000]]}
@@ -313,5 +326,6 @@ _HANDLERS: dict[str, Callable[[CellHost, str], str]] = {
     's': CellHost._submit,  # pyright: ignore[reportPrivateUsage]
     'k': CellHost._cancel,  # pyright: ignore[reportPrivateUsage]
     'w': CellHost._wait,  # pyright: ignore[reportPrivateUsage]
+    'n': CellHost._use_network,  # pyright: ignore[reportPrivateUsage]
     'i': CellHost._input,  # pyright: ignore[reportPrivateUsage]
 }

@@ -218,7 +218,7 @@ class SandboxConformance(_Suite):
             'try:\n    fail()\nexcept KeyError as e:\n    print(repr(e))\nawait fail_strangely()',
             tools=[fail, fail_strangely],
         )
-        assert cell.stdout == 'KeyError("\'missing\'")\n'
+        assert cell.stdout == "KeyError('missing')\n"
         assert cell.error is not None
         assert cell.error.message == 'Strange: odd'
         assert 'conformance.py' not in cell.error.traceback

@@ -119,7 +119,6 @@ class GuestSpec:
 
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
-    network: bool = False
 
 
 class HostSide(Protocol):

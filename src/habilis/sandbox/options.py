@@ -14,6 +14,7 @@ from habilis.sandbox.answers import pack_variables
 from habilis.sandbox.cellhost import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
+from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.workspace import Workspace
@@ -34,7 +35,7 @@ class Settings(TypedDict, total=False):
     mounts: Mapping[str, PathLike] | None
     env: Mapping[str, str] | None
     packages: Iterable[PathLike]
-    network: bool
+    network: bool | Iterable[str]
     policy: Policy | None
     input: AnswerInput | Iterable[str] | None
     checkpoints: bool
@@ -51,7 +52,7 @@ class Options:
     mounts: tuple[Mount, ...] = ()
     paths: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    network: bool = False
+    network: Network | None = None
     policy: Policy | None = None
     answer_input: AnswerInput | None = None
     checkpoints: bool = True
@@ -61,7 +62,7 @@ class Options:
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
-        if self.network:
+        if self.network is not None:
             setup['network'] = True
         if self.env:
             setup['env'] = dict(self.env)
@@ -75,10 +76,20 @@ class Options:
 
     def shared(self) -> 'Options':
         """The same for a fork. The last to be closed removes a temporary workspace."""
-        return replace(self, workspace=self.workspace.shared() if self.workspace else None)
+        return replace(
+            self,
+            workspace=self.workspace.shared() if self.workspace else None,
+            network=self.network.twin() if self.network else None,
+        )
+
+    def disconnect(self) -> None:
+        """End the connections of an interpreter that is gone."""
+        if self.network is not None:
+            self.network.close()
 
     def close(self) -> None:
         """Remove what was made for this sandbox alone."""
+        self.disconnect()
         if self.workspace is not None:
             self.workspace.close()
 
@@ -111,7 +122,7 @@ async def make_options(settings: Settings) -> Options:
         mounts=tuple(mounted),
         paths=tuple(paths),
         env=env,
-        network=settings.get('network', False),
+        network=make_network(settings.get('network', False)),
         policy=settings.get('policy'),
         answer_input=_answers(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),

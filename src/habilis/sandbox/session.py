@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import math
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -75,7 +76,7 @@ class Sandbox(Interruptible):
             mounts: more host folders by their path inside, read-only.
             env: environment variables; nothing of the host's environment is inside otherwise.
             packages: pure-Python packages to have inside: requirements (`'attrs==25.3'`), wheels or folders.
-            network: allow connections (plain sockets; the `wasm` interpreter has no TLS).
+            network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or the lines to give.
             checkpoints: keep what is needed to bring the variables back after a cell was stopped by force.
@@ -164,7 +165,10 @@ class Sandbox(Interruptible):
             seconds: a shorter time limit for this cell.
             on_output: called on the event loop with `'stdout'` or `'stderr'` and text, while the cell runs.
         """
-        limit = min(self._options.limits.seconds, seconds or self._options.limits.seconds)
+        if seconds is not None and not seconds > 0:
+            msg = f'seconds must be more than zero, not {seconds!r}'
+            raise ValueError(msg)
+        limit = min(self._options.limits.seconds, seconds or math.inf)
         async with self._turn():
             try:
                 await self._wake()
@@ -278,7 +282,7 @@ class Sandbox(Interruptible):
 
     def _spec(self) -> GuestSpec:
         options = self._options
-        return GuestSpec(limits=options.limits, mounts=options.mounts, network=options.network)
+        return GuestSpec(limits=options.limits, mounts=options.mounts)
 
     def _turn(self) -> '_Turn':
         return _Turn(self)
@@ -293,6 +297,7 @@ class Sandbox(Interruptible):
                 loop=asyncio.get_running_loop(),
                 on_output=on_output,
                 answer_input=self._options.answer_input if with_tools else None,
+                network=self._options.network if with_tools else None,
             )
         finally:
             _inside.reset(token)
@@ -364,6 +369,7 @@ class Sandbox(Interruptible):
         guest, self._guest = self._guest, None
         self._unsaved = False
         self._cells = self._checkpoint.cells if self._checkpoint else 0
+        self._options.disconnect()
         if guest is not None:
             await WORKERS.submit(guest.close)
 

@@ -1,7 +1,8 @@
 """The one way out of the sandbox: short text messages to the host, each with one reply.
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
-`k` cancel it, `w` wait, `i` ask for input. A reply that starts with `!` ends the cell, the rest naming the limit.
+`k` cancel it, `w` wait, `i` ask for input, `n` use the network. A reply that starts with `!` ends the cell; the rest
+names the limit.
 """
 
 import builtins
@@ -57,6 +58,12 @@ class Bridge:
     def input(self, prompt: str) -> str:
         """What the user types."""
         return str(result_of(parse(self._ask('i' + dump(prompt)))))
+
+    def network(self, request: list[Json]) -> Json:
+        """Have the host do something with a connection."""
+        answer = parse(self._ask('n' + dump(cast('Json', request))))
+        result_of(answer)
+        return cast('dict[str, Json]', answer)['ok']
 
     def _ask(self, message: str) -> str:
         reply = self.send(message)

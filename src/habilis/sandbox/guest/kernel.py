@@ -8,6 +8,7 @@ import inspect
 import linecache
 import os
 import random
+import select
 import sys
 import time
 import types
@@ -16,7 +17,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from habilis.core.codec import Json, NotPlain, dump, pack, parse, unpack
-from habilis.sandbox.guest import state
+from habilis.sandbox.guest import net, state
 from habilis.sandbox.guest.bridge import Bridge, CellEnded
 from habilis.sandbox.guest.display import displays_of
 from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
@@ -81,6 +82,7 @@ class Kernel:
         for name in ('exit', 'quit'):
             setattr(builtins, name, sys.exit)
         time.sleep = self.sleep  # type: ignore[assignment]
+        select.select = net.sleeping_select(self.sleep)
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - private, and ours to set here
         ImportGate().install(lambda: self.policy, lambda frame: is_user_file(frame.f_code.co_filename))
 
@@ -114,6 +116,7 @@ class Kernel:
     def set_up(self, setup: Request) -> None:
         """What a new sandbox needs before its first cell: fresh randomness, tools, paths, variables."""
         random.seed()
+        sys.argv = ['']
         if 'env' in setup:  # the interpreter may have started long before this sandbox
             os.environ.update(cast('dict[str, str]', setup['env']))
         for path in cast('list[str]', setup.get('paths', [])):
@@ -122,7 +125,9 @@ class Kernel:
             tool = make_tool(self.bridge, self.selector, description)
             self.tools[tool.__name__] = tool
             self.namespace[tool.__name__] = tool
-        self.has_network = bool(setup.get('network'))
+        if setup.get('network'):
+            self.has_network = True
+            net.install(self.bridge.network)
         if 'cwd' in setup:
             self.has_files = True
             cwd = cast('str', setup['cwd'])
@@ -169,7 +174,7 @@ class Kernel:
 
     def save(self, request: Request) -> Json:
         """All variables, as text the host stores and does not read."""
-        data, lost = state.save(self._user_values(), self.namespace)
+        data, lost = state.save(self._user_values(), self.namespace, self._things())
         self.quick = None
         return {'state': base64.b64encode(data).decode('ascii'), 'python': _PYTHON, 'lost': cast('Json', lost)}
 
@@ -178,7 +183,7 @@ class Kernel:
         if request['python'] != _PYTHON:
             return {'problem': f'the snapshot was made by {request["python"]}, this sandbox runs {_PYTHON}'}
         try:
-            state.load(base64.b64decode(cast('str', request['state'])), self.namespace, self.tools)
+            state.load(base64.b64decode(cast('str', request['state'])), self.namespace, self._things())
         except Exception as error:
             return {'problem': f'the snapshot cannot be restored here: {type(error).__name__}: {error}'}
         self.cells = cast('int', request.get('cells', 0))
@@ -288,6 +293,8 @@ class Kernel:
         """What to do about the errors that come from being in a sandbox."""
         if error.errno in _NO_SUCH_FILE and error.filename and not self.has_files:
             return '(a sandbox sees only its workspace and mounts: pass workspace=… to give it one)'
+        if isinstance(reason := getattr(error, 'reason', None), OSError):  # as urllib wraps them
+            return self._hint(reason)
         if type(error).__name__ == 'gaierror' or (error.errno in _REFUSED and not error.filename):
             return None if self.has_network else '(this sandbox has no network: pass network=True to grant it)'
         return None
@@ -315,6 +322,10 @@ class Kernel:
             if values.get(name) is tool:
                 del values[name]
         return values
+
+    def _things(self) -> state.Values:
+        """What every sandbox has: references to these are saved by name."""
+        return {**self.tools, ' kernel': self, ' stdout': self.stdout, ' stderr': self.stderr}
 
     # What cells may call ----------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ so that two names for one list still share it afterwards. A name that cannot be 
 silence. Only a sandbox ever reads a saved state; the host carries it as bytes.
 """
 
+import functools
 import importlib
 import io
 import linecache
@@ -12,16 +13,16 @@ import marshal
 import pickle
 import sys
 import types
+import typing
 from typing import Any
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
-from habilis.sandbox.guest.tools import HostTool
 from habilis.sandbox.guest.trace import CELL_PREFIX, remember_source
 
 QUICK_BYTES = 2000
 _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
-_NAMESPACE, _TOOL, _MODULE = 'namespace', 'tool', 'module'
+_NAMESPACE, _THING, _MODULE = 'namespace', 'thing', 'module'
 _dumps = pickle.dumps
 _NO_SOURCES = pickle.dumps({}, 5)
 Values = dict[str, object]
@@ -31,17 +32,18 @@ _Pickler: Any = cloudpickle.Pickler
 class Saver(_Pickler):
     """Pickles values of one namespace. The namespace itself is a reference, so functions find their globals again."""
 
-    def __init__(self, file: io.BytesIO, namespace: Values) -> None:
+    def __init__(self, file: io.BytesIO, namespace: Values, things: Values) -> None:
         _Pickler.__init__(self, file, protocol=5)
         self._namespace = namespace
+        self._things = {id(thing): name for name, thing in things.items()}
         self.filenames: set[str] = set()  # where the functions come from
 
     def persistent_id(self, obj: object) -> tuple[str, str] | None:
         """What is not copied but found again by name."""
         if obj is self._namespace:
             return (_NAMESPACE, '')
-        if isinstance(obj, HostTool):
-            return (_TOOL, obj.__name__)
+        if name := self._things.get(id(obj)):
+            return (_THING, name)
         if isinstance(obj, types.ModuleType) and sys.modules.get(obj.__name__) is obj:
             return (_MODULE, obj.__name__)
         return None
@@ -54,16 +56,21 @@ class Saver(_Pickler):
             return (_make_function, made, _function_state(obj), None, None, _set_function)
         if type(obj) is types.CellType:
             return (types.CellType, (), _cell_contents(obj), None, None, _set_cell)
-        return _Pickler.reducer_override(self, obj)
+        if isinstance(obj, io.TextIOWrapper):
+            msg = 'an open file'
+            raise pickle.PicklingError(msg)
+        reduced = _Pickler.reducer_override(self, obj)
+        by_name = isinstance(obj, (type, types.FunctionType)) or type(obj) in self.dispatch_table
+        return _reduce(obj) if reduced is NotImplemented and not by_name else reduced
 
 
 class Loader(pickle.Unpickler):
     """Reads what `Saver` wrote, into a namespace."""
 
-    def __init__(self, data: bytes, namespace: Values, tools: dict[str, HostTool]) -> None:
+    def __init__(self, data: bytes, namespace: Values, things: Values) -> None:
         super().__init__(io.BytesIO(data))
         self._namespace = namespace
-        self._tools = tools
+        self._things = things
 
     def persistent_load(self, pid: tuple[str, str]) -> object:
         """Find a thing by name again."""
@@ -72,19 +79,22 @@ class Loader(pickle.Unpickler):
             return self._namespace
         if kind == _MODULE:
             return importlib.import_module(name)
-        if name not in self._tools:
+        if name not in self._things:
             msg = f'it uses the tool {name!r}, which this sandbox does not have'
             raise LookupError(msg)
-        return self._tools[name]
+        return self._things[name]
 
 
-def save(values: Values, namespace: Values) -> tuple[bytes, list[str]]:
-    """The values as bytes, and the names that could not be saved."""
+def save(values: Values, namespace: Values, things: Values) -> tuple[bytes, list[str]]:
+    """The values as bytes, and the names that could not be saved.
+
+    `things` are what every sandbox has, tools and streams: references to them are saved by name.
+    """
     try:
-        return _save_together(values, namespace), []
+        return _save_together(values, namespace, things), []
     except BaseException:  # code of the cells runs here, and may raise anything
-        kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace)}
-        return _save_together(kept, namespace), sorted(values.keys() - kept.keys())
+        kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace, things)}
+        return _save_together(kept, namespace, things), sorted(values.keys() - kept.keys())
 
 
 def quick_save(values: Values) -> bytes | None:
@@ -107,9 +117,9 @@ def same(values: Values, others: Values) -> bool:
     return all(others.get(name, missing) is value for name, value in values.items())
 
 
-def load(data: bytes, namespace: Values, tools: dict[str, HostTool]) -> None:
+def load(data: bytes, namespace: Values, things: Values) -> None:
     """Put saved values into the namespace."""
-    loader = Loader(data, namespace, tools)
+    loader = Loader(data, namespace, things)
     values: Values = loader.load()
     sources: dict[str, str] = loader.load()
     namespace.update(values)
@@ -117,21 +127,47 @@ def load(data: bytes, namespace: Values, tools: dict[str, HostTool]) -> None:
         remember_source(filename, source)
 
 
-def _save_together(values: Values, namespace: Values) -> bytes:
+def _save_together(values: Values, namespace: Values, things: Values) -> bytes:
     """The values, then the source of the cells that their functions come from."""
     file = io.BytesIO()
-    saver = Saver(file, namespace)
+    saver = Saver(file, namespace, things)
     saver.dump(values)
     sources = {name: ''.join(linecache.getlines(name)) for name in saver.filenames if name.startswith(CELL_PREFIX)}
     return file.getvalue() + _dumps(sources, 5)
 
 
-def _can_save(name: str, value: object, namespace: Values) -> bool:
+def _can_save(name: str, value: object, namespace: Values, things: Values) -> bool:
     try:
-        _save_together({name: value}, namespace)
+        _save_together({name: value}, namespace, things)
     except BaseException:
         return False
     return True
+
+
+def _reduce(obj: object) -> Any:
+    """How an object that is neither a function nor a class is made again.
+
+    Some would be looked up in `__main__` by their name, where they are not yet when they are loaded.
+    """
+    if isinstance(obj, BaseException) and type(obj).__reduce__ is BaseException.__reduce__:
+        return (_make_exception, (type(obj), obj.args), obj.__dict__)  # its `__init__` may want other arguments
+    reduced: Any = obj.__reduce_ex__(5)
+    if not isinstance(reduced, str) or getattr(obj, '__module__', None) != '__main__':
+        return reduced
+    if isinstance(obj, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
+        return (_make_cached, (obj.__wrapped__, obj.cache_parameters()))
+    if isinstance(obj, (typing.NewType, typing.ParamSpec)):
+        return (type(obj), (obj.__name__, *([obj.__supertype__] if isinstance(obj, typing.NewType) else [])))
+    msg = f'{reduced} is known by its name only'
+    raise pickle.PicklingError(msg)
+
+
+def _make_exception(kind: type[BaseException], args: tuple[object, ...]) -> BaseException:
+    return kind.__new__(kind, *args)
+
+
+def _make_cached(function: Any, parameters: Any) -> object:
+    return functools.lru_cache(**parameters)(function)
 
 
 def _make_function(

@@ -31,6 +31,8 @@ def describe(error: BaseException, kind: str) -> Json:
     line = _keep_user_frames(formatted)
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
         line = error.lineno
+    if kind == 'policy':
+        line = getattr(error, 'line', None) or line
     return {
         'kind': kind,
         'type': type(error).__name__,

@@ -21,7 +21,7 @@ class WasmBackend:
     def start(self, spec: GuestSpec) -> Guest:
         """A new instance; the first one of a process loads (and on a new machine builds) the component."""
         engine, spares = self._load()
-        if spec.mounts or spec.network:  # these are part of an instance from its start
+        if spec.mounts:  # these are part of an instance from its start
             return engine.start(spec)
         spare = spares.take()
         if spare is None:

@@ -130,9 +130,6 @@ class WasmGuest:
         wasi.stderr_custom = self._writer('stderr')
         for mount in spec.mounts:
             wasi.preopen_dir(str(mount.source), mount.target, mount.writable)
-        if spec.network:
-            ffi.wasi_config_inherit_network(wasi.ptr())
-            ffi.wasi_config_allow_ip_name_lookup(wasi.ptr(), True)
         return wasi
 
     def _writer(self, stream: Stream) -> Callable[[bytes], None]:

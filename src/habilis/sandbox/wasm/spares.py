@@ -56,6 +56,8 @@ class Spares:
         self._wanted.set()
         if self._thread is not None:
             self._thread.join(2.0)
+        while self._ready:
+            self._ready.popleft().close()
 
 
 class _Nobody:

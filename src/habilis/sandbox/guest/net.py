@@ -1,0 +1,195 @@
+"""Sockets inside a sandbox that was granted the network: each call is done by the host.
+
+`urllib`, `http.client` and what builds on them work, over TLS too. There is no listening, no UDP, no asyncio stream.
+"""
+
+import base64
+import importlib
+import io
+import select
+import socket
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+from habilis.core.codec import Json
+
+Ask = Callable[[list[Json]], Json]
+
+
+class HostSocket:
+    """A TCP connection held by the host, with the methods of `socket.socket` that clients use."""
+
+    ask: Ask
+
+    def __init__(self, family: int = -1, type: int = -1, proto: int = -1, fileno: object = None) -> None:
+        if type not in (-1, socket.SOCK_STREAM):
+            msg = 'only TCP connections are possible from this sandbox'
+            raise OSError(msg)
+        self.family, self.type, self.proto = socket.AF_INET, socket.SOCK_STREAM, proto
+        self._number: Json = None
+        self._timeout: float | None = socket.getdefaulttimeout()
+        self._peer: tuple[str, int] = ('', 0)
+        self._io_refs = 0
+        self._closed = False
+
+    def connect(self, address: tuple[str, int]) -> None:
+        """Have the host connect."""
+        self._peer = (str(address[0]), int(address[1]))
+        self._number = self.ask(['open', *self._peer, self._timeout])
+
+    def start_tls(self, name: str, verify: bool) -> None:
+        """Have the host speak TLS from now on."""
+        self.ask(['tls', self._number, name, verify])
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """Send some bytes; how many the host took."""
+        text = base64.b64encode(bytes(data)).decode('ascii')
+        return cast('int', self.ask(['send', self._number, text, self._timeout]))
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send all bytes."""
+        view = memoryview(data).cast('B')
+        while view:
+            view = view[self.send(view[: 1 << 20]) :]
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Some bytes, at most `size`; none at the end."""
+        return base64.b64decode(cast('str', self.ask(['recv', self._number, size, self._timeout])))
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
+        """Receive into a buffer."""
+        view = memoryview(buffer).cast('B')
+        data = self.recv(size or len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def settimeout(self, seconds: float | None) -> None:
+        """How long to wait for the other side."""
+        self._timeout = seconds
+
+    def gettimeout(self) -> float | None:
+        """How long it waits."""
+        return self._timeout
+
+    def setblocking(self, flag: bool) -> None:
+        """Waits for ever, or not at all."""
+        self._timeout = None if flag else 0.0
+
+    def setsockopt(self, *_: object) -> None:
+        """The host chooses."""
+
+    def getpeername(self) -> tuple[str, int]:
+        """Where it is connected to."""
+        return self._peer
+
+    def getsockname(self) -> tuple[str, int]:
+        """Not told."""
+        return ('', 0)
+
+    def fileno(self) -> int:
+        """There is no descriptor in here."""
+        return -1
+
+    def shutdown(self, how: int) -> None:
+        """Closing is enough."""
+
+    def makefile(self, mode: str = 'r', buffering: int | None = None, **options: Any) -> Any:
+        """A file over the connection, as `socket.socket` makes it."""
+        raw = socket.SocketIO(cast('Any', self), 'rw' if 'w' in mode and 'r' in mode else 'w' if 'w' in mode else 'r')
+        self._io_refs += 1
+        if buffering == 0:
+            return raw
+        buffered: Any = io.BufferedReader(raw) if 'w' not in mode else io.BufferedWriter(raw)
+        return buffered if 'b' in mode else io.TextIOWrapper(buffered, **options)
+
+    def _decref_socketios(self) -> None:
+        self._io_refs -= 1
+        if self._closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close, once the files over it are closed too."""
+        self._closed = True
+        if self._io_refs <= 0 and self._number is not None:
+            number, self._number = self._number, None
+            self.ask(['close', number])
+
+    def __enter__(self) -> 'HostSocket':
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class TLSContext:
+    """The part of `ssl.SSLContext` that clients use. The host has the certificates."""
+
+    def __init__(self, protocol: object = None) -> None:
+        self.verify_mode = 2
+        self.check_hostname = True
+
+    def wrap_socket(self, sock: HostSocket, *, server_hostname: str | None = None, **_: object) -> HostSocket:
+        """Go on in TLS."""
+        sock.start_tls(server_hostname or '', bool(self.verify_mode))
+        return sock
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Everything else is the host's choice: certificates, ciphers, protocols."""
+        if name.startswith('__'):
+            raise AttributeError(name)
+        return lambda *_, **__: None
+
+
+def install(ask: Ask) -> None:
+    """Put the host's connections where Python looks for sockets, and TLS where it looks for `ssl`."""
+    HostSocket.ask = staticmethod(ask)
+    module: Any = socket
+    module.socket = module.SocketType = HostSocket
+    module.getaddrinfo = _addresses
+    sys.modules['ssl'] = _ssl_module()
+    for name in ('http.client', 'urllib.request'):  # they look for ssl when they are imported
+        importlib.reload(importlib.import_module(name))
+
+
+def _addresses(host: object, port: object, *_: object, **__: object) -> list[tuple[Any, ...]]:
+    """Names are resolved by the host, when it connects."""
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (str(host or 'localhost'), int(cast('int', port or 0))))]
+
+
+def _ssl_module() -> types.ModuleType:
+    shim: Any = types.ModuleType('ssl', 'TLS is spoken by the host; this is what clients need to ask for it.')
+    shim.SSLContext = TLSContext
+    shim.create_default_context = shim._create_default_https_context = _verified
+    shim._create_unverified_context = _unverified
+    shim.SSLError = shim.SSLCertVerificationError = shim.CertificateError = type('SSLError', (OSError,), {})
+    shim.SSLSocket = HostSocket
+    shim.CERT_NONE, shim.CERT_OPTIONAL, shim.CERT_REQUIRED = 0, 1, 2
+    shim.PROTOCOL_TLS = shim.PROTOCOL_TLS_CLIENT = 16
+    shim.HAS_SNI = True
+    shim.OPENSSL_VERSION = "the host's"
+    return cast('types.ModuleType', shim)
+
+
+def _verified(*_: object, **__: object) -> TLSContext:
+    return TLSContext()
+
+
+def _unverified(*_: object, **__: object) -> TLSContext:
+    context = TLSContext()
+    context.verify_mode, context.check_hostname = 0, False
+    return context
+
+
+def sleeping_select(sleep: Callable[[float], None]) -> Callable[..., Any]:
+    """`select.select` that can wait for time, which is all there is to wait for in here."""
+    real = select.select
+
+    def wait(readers: Any, writers: Any, others: Any, timeout: float | None = None, /) -> Any:
+        if readers or writers or others or timeout is None:
+            return real(readers, writers, others, timeout)
+        sleep(timeout)
+        return [], [], []
+
+    return wait

@@ -1,0 +1,149 @@
+"""Connections for a sandbox that was granted them: opened here, on the host, to the hosts that were named.
+
+The interpreter inside has no sockets of its own. What it asks for is a name and a port; the name is checked, resolved
+and connected here, and TLS is spoken here too, with the certificates of the host.
+"""
+
+import base64
+import binascii
+import fnmatch
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from habilis.core.codec import Json
+from habilis.core.errors import SandboxError
+
+MAX_CONNECTIONS = 64
+MAX_CHUNK = 1 << 20
+SLICE = 0.1
+"""So often, in seconds, a call that waits for the network looks whether its cell has to end."""
+
+
+class Network:
+    """The connections of one sandbox."""
+
+    def __init__(self, allowed: tuple[str, ...] | None) -> None:
+        self._allowed = allowed
+        self._open: dict[int, socket.socket] = {}
+        self._next = 0
+
+    def handle(self, request: list[Json], check: Callable[[], None]) -> Json:
+        """Do one thing with a connection. Raises `OSError`; calls `check` while it waits."""
+        match request:
+            case ['open', str(host), int(port), float() | int() | None as seconds]:
+                return self._connect(host, port, _seconds(seconds), check)
+            case ['tls', int(number), str(name), bool(verify)]:
+                self._wrap(number, name, verify)
+                return None
+            case ['send', int(number), str(data), float() | int() | None as seconds]:
+                return self._send(number, _bytes(data), _seconds(seconds), check)
+            case ['recv', int(number), int(size), float() | int() | None as seconds]:
+                return self._receive(number, size, _seconds(seconds), check)
+            case ['close', int(number)]:
+                self._forget(number)
+                return None
+            case _:
+                raise OSError('malformed request')
+
+    def twin(self) -> 'Network':
+        """For a fork: the same grant, no connection yet."""
+        return Network(self._allowed)
+
+    def close(self) -> None:
+        """End all connections."""
+        for number in list(self._open):
+            self._forget(number)
+
+    def _connect(self, host: str, port: int, seconds: float, check: Callable[[], None]) -> int:
+        if not 0 < port < 65536:
+            raise OSError(f'{port} is not a port')
+        if not self._is_allowed(host, port):
+            raise PermissionError(
+                f'this sandbox may not connect to {host[:200]}:{port}; it was granted other hosts only'
+            )
+        if len(self._open) >= MAX_CONNECTIONS:
+            raise OSError(f'{MAX_CONNECTIONS} connections are open already; close some')
+        check()
+        connection = socket.create_connection((host, port), timeout=min(seconds, 30.0))
+        connection.settimeout(SLICE)
+        self._next += 1
+        self._open[self._next] = connection
+        return self._next
+
+    def _is_allowed(self, host: str, port: int) -> bool:
+        if self._allowed is None:
+            return True
+        names = (host.lower().rstrip('.'), f'{host.lower().rstrip(".")}:{port}')
+        return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._allowed)
+
+    def _wrap(self, number: int, name: str, verify: bool) -> None:
+        context = ssl.create_default_context()
+        if not verify:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        connection = self._connection(number)
+        connection.settimeout(30.0)
+        self._open[number] = wrapped = context.wrap_socket(connection, server_hostname=name or None)
+        wrapped.settimeout(SLICE)
+
+    def _send(self, number: int, data: bytes, seconds: float, check: Callable[[], None]) -> int:
+        connection = self._connection(number)
+        return cast('int', _patiently(lambda: connection.send(data[:MAX_CHUNK]), seconds, check))
+
+    def _receive(self, number: int, size: int, seconds: float, check: Callable[[], None]) -> str:
+        connection = self._connection(number)
+        data = _patiently(lambda: connection.recv(max(0, min(size, MAX_CHUNK))), seconds, check)
+        return base64.b64encode(cast('bytes', data)).decode('ascii')
+
+    def _connection(self, number: int) -> socket.socket:
+        if number not in self._open:
+            raise OSError('this connection is closed')
+        return self._open[number]
+
+    def _forget(self, number: int) -> None:
+        connection = self._open.pop(number, None)
+        if connection is not None:
+            connection.close()
+
+
+def make_network(granted: bool | Iterable[str]) -> Network | None:
+    """The network of the setting `network=`: none, any host, or hosts by name (`*` matches any part)."""
+    if granted is False:
+        return None
+    if granted is True:
+        return Network(None)
+    hosts = (granted,) if isinstance(granted, str) else tuple(granted)
+    for host in hosts:
+        if not host or '/' in host:
+            msg = (
+                f'{host!r} is not a host; name it as in network=["api.example.com", "*.example.org", "localhost:8000"]'
+            )
+            raise SandboxError(msg)
+    return Network(tuple(host.lower() for host in hosts))
+
+
+def _patiently(act: Callable[[], object], seconds: float, check: Callable[[], None]) -> object:
+    """Try in short slices until it works, the time is over, or the cell has to end."""
+    end = time.monotonic() + seconds
+    while True:
+        check()
+        try:
+            return act()
+        except (TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            if time.monotonic() >= end:
+                msg = 'timed out'
+                raise TimeoutError(msg) from None
+
+
+def _seconds(asked: float | None) -> float:
+    return 3600.0 if asked is None else max(0.0, min(float(asked), 3600.0))
+
+
+def _bytes(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise OSError('malformed data') from None
