@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import fields
@@ -199,9 +200,11 @@ def test_only_the_environment_that_is_given_is_inside() -> None:
 
 
 def test_a_network_is_there_only_if_granted() -> None:
-    code = 'import socket\nbool(socket.getaddrinfo("localhost", 80))'
-    assert run(code, '--network').stdout == 'True\n'
-    assert run(code).returncode == 1
+    with socket.create_server(('127.0.0.1', 0)) as server:
+        code = f'import socket\nsocket.create_connection(("127.0.0.1", {server.getsockname()[1]}))\nprint("connected")'
+        assert run(code, '--network').stdout == 'connected\n'
+        refused = run(code)
+    assert (refused.returncode, refused.stdout) == (1, '')
 
 
 def test_input_is_read_from_stdin(script: Path) -> None:

@@ -3,13 +3,21 @@
 import asyncio
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from habilis.core.limits import Limits
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, assert_right, attack, kind_of, prepare
+
+
+@pytest.fixture
+async def patient() -> AsyncIterator[Sandbox]:
+    """A sandbox whose time limit no test reaches, however busy the machine."""
+    async with await Sandbox.create(limits=Limits(seconds=60)) as made:
+        yield made
+
 
 # Time
 
@@ -194,10 +202,8 @@ async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sa
         pytest.param('x = []\nwhile True: x.append(x[:])\n', id='lists'),
     ],
 )
-async def test_a_cell_that_needs_too_much_memory_is_told_so(sandbox: Sandbox, code: str) -> None:
-    cell = await attack(sandbox, code)
-    assert kind_of(cell) in {'memory', 'time'}
-    assert kind_of(cell) == 'memory' or 'while' in code
+async def test_a_cell_that_needs_too_much_memory_is_told_so(patient: Sandbox, code: str) -> None:
+    assert kind_of(await attack(patient, code)) == 'memory'
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ async def test_a_cell_that_needs_too_much_memory_is_told_so(sandbox: Sandbox, co
         pytest.param('"%10000000000d" % 1', id='a wide format'),
         pytest.param('f"{1:{10 ** 9}}" * 9', id='a wide field'),
         pytest.param(
-            'while True:\n    x = []\n    try:\n        while True: x += [bytearray(1 << 20)]\n    except MemoryError: 0',
+            'while True:\n    x = []\n    try:\n        while True: x += [bytes(1 << 20)]\n    except MemoryError: 0',
             id='catching it',
         ),
         pytest.param('import sys\nsys.setrecursionlimit(10 ** 9)\nx = lambda: x()\nx()', id='with deep recursion'),
@@ -250,14 +256,14 @@ async def test_a_smaller_limit_of_memory_ends_a_cell_sooner() -> None:
         ),
     ],
 )
-async def test_too_much_output_ends_the_cell(sandbox: Sandbox, code: str) -> None:
-    cell = await attack(sandbox, code, seconds=3)
+async def test_too_much_output_ends_the_cell(patient: Sandbox, code: str) -> None:
+    cell = await attack(patient, code)
     assert kind_of(cell) == 'output'
     assert len(cell.stdout) + len(cell.stderr) <= 1_000_000
 
 
-async def test_what_fits_of_too_much_output_is_kept(sandbox: Sandbox) -> None:
-    cell = await attack(sandbox, 'for i in range(10 ** 6): print(i)')
+async def test_what_fits_of_too_much_output_is_kept(patient: Sandbox) -> None:
+    cell = await attack(patient, 'for i in range(10 ** 6): print(i)')
     lines = cell.stdout.splitlines()[:-1]
     assert lines == [str(i) for i in range(len(lines))]
     assert len(lines) > 100_000
@@ -298,8 +304,8 @@ DEEP = 'deep = []\nfor _ in range(100_000): deep = [deep]\n'
         pytest.param(DEEP + 'print(deep)', id='printed'),
     ],
 )
-async def test_recursion_without_end_is_an_error_and_no_more(sandbox: Sandbox, code: str) -> None:
-    cell = await attack(sandbox, code)
+async def test_recursion_without_end_is_an_error_and_no_more(patient: Sandbox, code: str) -> None:
+    cell = await attack(patient, code)
     assert kind_of(cell) in {'exception', 'stack', 'broken', 'memory', None}
 
 
@@ -309,8 +315,8 @@ async def test_code_that_is_nested_too_deeply_is_refused(sandbox: Sandbox) -> No
     assert 'too complex' in cell.error.message
 
 
-async def test_values_that_share_their_parts_a_billion_times_come_back_in_part(sandbox: Sandbox) -> None:
-    cell = await attack(sandbox, 'x = ["ha"] * 10\nfor _ in range(12): x = [x] * 10\nx')
+async def test_values_that_share_their_parts_a_billion_times_come_back_in_part(patient: Sandbox) -> None:
+    cell = await attack(patient, 'x = ["ha"] * 10\nfor _ in range(12): x = [x] * 10\nx')
     assert (cell.ok, cell.value) == (True, None)
     assert cell.text is not None
     assert '...' in cell.text

@@ -6,6 +6,7 @@ reads the file descriptor instead, and looks up now and then.
 
 import os
 import select
+import threading
 
 PAUSE = 0.05
 CHUNK = 65536
@@ -18,13 +19,11 @@ class Lines:
         self._descriptor = descriptor
         self._buffer = b''
         self._ended = False
-        self._stopped = False
 
-    def read(self) -> str | None:
-        """The next line without its end; None after the last one, or when `stop` was called meanwhile."""
-        self._stopped = False
+    def read(self, stop: threading.Event | None = None) -> str | None:
+        """The next line without its end; None after the last one, or soon after `stop` was set."""
         while b'\n' not in self._buffer and not self._ended:
-            if not self._wait():
+            if not self._wait(stop):
                 return None
             self._fill()
         if not self._buffer:
@@ -32,15 +31,11 @@ class Lines:
         line, _, self._buffer = self._buffer.partition(b'\n')
         return line.removesuffix(b'\r').decode('utf-8', 'replace')
 
-    def stop(self) -> None:
-        """Make a `read` in another thread return soon."""
-        self._stopped = True
-
-    def _wait(self) -> bool:
+    def _wait(self, stop: threading.Event | None) -> bool:
         """Wait for something to read. False if told to stop."""
         if os.name != 'posix':  # elsewhere only sockets can be waited for
             return True
-        while not self._stopped:
+        while stop is None or not stop.is_set():
             if select.select([self._descriptor], [], [], PAUSE)[0]:
                 return True
         return False

@@ -31,7 +31,7 @@ Packages = Annotated[
 Env = Annotated[
     list[str] | None, typer.Option('--env', metavar='K=V', help='Environment variable inside. May be repeated.')
 ]
-Network = Annotated[bool, typer.Option('--network', help='Allow connections (plain sockets).')]
+Network = Annotated[bool, typer.Option('--network', help='Allow connections, to any host.')]
 
 RUN_EPILOG = """\b
 Exit codes:

@@ -5,6 +5,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from collections.abc import Generator
 from typing import TextIO
 
@@ -31,6 +32,7 @@ class Terminal:
         self._broken: OSError | None = None
         self._at_line_start = True
         self._box: SyncSandbox | None = None
+        self._over = threading.Event()
         self.lines = Lines()
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # a cell may print what this terminal cannot show
@@ -47,20 +49,21 @@ class Terminal:
 
     def run(self, box: SyncSandbox, code: str) -> Cell:
         """Run a cell. Ctrl-C ends it."""
-        self._box, self._at_line_start = box, True
+        self._box, self._at_line_start, self._over = box, True, threading.Event()
         try:
             with self._interruptible(box):
                 cell = box.run(code, on_output=self._write if self._live else None)
         finally:
-            self.lines.stop()  # a cell that ran out of time may have left a thread waiting for a line
+            self._over.set()  # a cell that ran out of time may have left a thread waiting for a line
         if self._broken is not None:
             raise self._broken
         return cell
 
     def ask(self, prompt: str) -> str:
         """Answer `input()`; called on a thread of the sandbox."""
+        over = self._over
         wait_for(self._show_prompt(prompt))  # on the loop that shows the output, so that it comes after it
-        line = self.lines.read()
+        line = self.lines.read(over)
         if line is None:
             msg = 'EOF when reading a line'
             raise EOFError(msg)
@@ -113,7 +116,7 @@ class Terminal:
 
         def handle(_number: int, _frame: object) -> None:
             nonlocal pressed
-            self.lines.stop()
+            self._over.set()
             self._at_line_start = not sys.stdin.isatty()  # the terminal has shown ^C
             if pressed or not box.cancel():
                 raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
@@ -51,6 +52,14 @@ def death(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Ce
     error = _ended(kind, limit) if kind in _WORDS else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
     out, err = host.output('stdout'), host.output('stderr')
     return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls), seconds=host.seconds())
+
+
+def rolled_back(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
+    """The cell after which the interpreter was replaced, saying what became of the variables."""
+    error = cell.error
+    if error is not None and not kept:
+        error = replace(error, message=f'{error.message}; its variables are gone (checkpoints=False)')
+    return replace(cell, error=error, lost=lost)
 
 
 _TYPES: dict[str, str] = {'exit': 'SystemExit', 'stack': 'RecursionError', 'broken': 'SandboxBroken'}

@@ -203,7 +203,7 @@ class Sandbox(Interruptible):
             host.close()
         if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
             await self._roll_back()
-            return replace(cell, lost=self.lost)
+            return answers.rolled_back(cell, self.lost, kept=self._options.checkpoints)
         if self._unsaved:
             self._save_soon()
         return cell

@@ -94,7 +94,7 @@ async def _new(effort: Effort, tell: Tell) -> list[Row]:
         cold.append(await ours.new_cold())
     return [
         _timed('new', 'new sandbox + first result', sample(ahead), 3.5),
-        _timed('new_cold', 'the same, none started ahead', sample(cold), 3.5),
+        _timed('new_cold', 'the same with a mount, none started ahead', sample(cold), 3.5),
     ]
 
 
@@ -257,6 +257,12 @@ def _against(comparisons: tuple[Comparison, ...]) -> list[Row]:
                 ahead, cold = 1 / found.new.ratio, 1 / found.new_cold.ratio
                 rows += [
                     Row(key=f'new_by_{name}', what=what, unit='×', value=ahead, target=target),
-                    Row(key=f'new_cold_by_{name}', what=f'{what}, none ahead', unit='×', value=cold, target=target),
+                    Row(
+                        key=f'new_cold_by_{name}',
+                        what=f'{what}, none started ahead',
+                        unit='×',
+                        value=cold,
+                        target=target,
+                    ),
                 ]
     return rows
