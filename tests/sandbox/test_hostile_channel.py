@@ -352,6 +352,25 @@ async def test_a_tool_may_run_code_in_another_sandbox_which_may_not_call_back() 
         assert 'wait for itself' in str((await attack(sandbox, "await inner('await back()')")).value)
 
 
+@pytest.mark.parametrize(
+    ('value', 'reason'),
+    [
+        ('x = ["ha"] * 10\nfor _ in range(12): x = [x] * 10', 'more than 1,000,000 parts'),
+        ('x = []\nfor _ in range(1000): x = [x]', 'nested deeper than 200 levels'),
+        ('x = []\nx.append(x)', 'nested deeper than 200 levels'),
+        ('x = [1, {"a": object()}]', "at [1]['a'] is not plain data"),
+        ('x = type("L", (list,), {"__iter__": lambda self: iter(int, 1)})()', 'more than 1,000,000 parts'),
+        ('x = lambda: 0', 'is not plain data'),
+    ],
+)
+async def test_an_argument_that_is_no_plain_data_is_refused_by_name(tooled: Sandbox, value: str, reason: str) -> None:
+    cell = await attack(tooled, f'{value}\necho(x)')
+    assert cell.error is not None
+    assert "argument 'value'" in cell.error.message
+    assert reason in cell.error.message
+    assert cell.calls == ()
+
+
 async def test_a_tool_cannot_be_called_while_the_variables_are_saved(tooled: Sandbox) -> None:
     sneaky = 'class X:\n    def __reduce__(self):\n        echo("unseen")\n        return int, ()\nx = X()'
     cell = await attack(tooled, sneaky)

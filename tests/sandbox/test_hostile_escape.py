@@ -31,7 +31,7 @@ NO_SUCH_THING = {'ModuleNotFoundError', 'ImportError', 'AttributeError', 'OSErro
         'import importlib; importlib.import_module("/etc/passwd")',
         'import importlib; importlib.import_module("..etc", "etc")',
         'from importlib.machinery import SourceFileLoader as L; L("p", "/etc/passwd").load_module()',
-        'from importlib.machinery import *\nExtensionFileLoader("x", "x").create_module(ModuleSpec("x", 0, origin="x"))',
+        'from importlib.machinery import *\nExtensionFileLoader("x", "").create_module(ModuleSpec("x", 0, origin="x"))',
         'import runpy; runpy.run_path("/etc/passwd")',
         'import sys; sys.path.insert(0, "/usr/lib/python3"); import habilis.sandbox.session',
         'import habilis.sandbox.wasm.engine',

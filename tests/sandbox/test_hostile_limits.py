@@ -107,6 +107,12 @@ async def test_waiting_for_what_cannot_come_does_not_outlast_the_time_limit(sand
     assert cell.seconds < 5
 
 
+async def test_hundreds_of_short_sleeps_are_short(sandbox: Sandbox) -> None:
+    code = 'import asyncio, time\nfor n in range(1, 100):\n    time.sleep(n * 1e-8)\n    await asyncio.sleep(n * 1e-8)'
+    for _ in range(5):
+        assert (await attack(sandbox, code)).ok
+
+
 async def test_what_was_printed_before_the_time_limit_is_kept(sandbox: Sandbox) -> None:
     cell = await attack(sandbox, 'print("before")\nkeep = "changed"\nwhile True: pass', seconds=0.3)
     assert (kind_of(cell), cell.stdout) == ('time', 'before\n')
@@ -199,7 +205,7 @@ async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sa
             'import zlib; d = zlib.compress(bytes(1 << 20)) * 1\nx = zlib.decompress(d) * 400', id='a zip bomb'
         ),
         pytest.param('class A:\n    def __repr__(self): return "x" * (400 << 20)\nA(), str(A())', id='a repr'),
-        pytest.param('x = []\nwhile True: x.append(x[:])\n', id='lists'),
+        pytest.param('x = [0]\nwhile True: x += x', id='lists'),
     ],
 )
 async def test_a_cell_that_needs_too_much_memory_is_told_so(patient: Sandbox, code: str) -> None:

@@ -220,7 +220,7 @@ class CellHost:
                 keywords=kwargs,
                 ok=error is None,
                 seconds=time.monotonic() - started,
-                error=None if error is None else f'{type(error).__name__}: {error}',
+                error=None if error is None else f'{type(error).__name__}: {_message(error)}',
             )
         )
 
@@ -242,8 +242,7 @@ class CellHost:
             wanted = min(asked, left)
         answers: list[Json] = []
         try:
-            first = self._inbox.get(timeout=wanted)
-            answers.append(list(first))
+            answers.append(list(self._next_answer(wanted)))
             while True:
                 answers.append(list(self._inbox.get_nowait()))
         except Empty:
@@ -260,6 +259,13 @@ class CellHost:
         except (OSError, ValueError) as raised:
             kind = next(base.__name__ for base in type(raised).__mro__ if base.__module__ == 'builtins')
             return dump({'error': [kind, str(raised)]})
+
+    def _next_answer(self, seconds: float) -> tuple[int, Json]:
+        """The first `get` of a queue waits for ever if its timeout passes before it waits (CPython 3.11, 3.12)."""
+        try:
+            return self._inbox.get_nowait()
+        except Empty:
+            return self._inbox.get(timeout=seconds)
 
     def _input(self, body: str) -> str:
         if self._answer_input is None:
@@ -312,11 +318,14 @@ def _error_reply(error: BaseException) -> Json:
     """What code inside learns of an error on the host: class and message, no traceback."""
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return {'error': ['ToolError', 'the tool was cancelled']}
+    return {'error': [type(error).__name__, _message(error)[:10_000]]}
+
+
+def _message(error: BaseException) -> str:
     try:
-        message = str(error.args[0]) if isinstance(error, KeyError) and len(error.args) == 1 else str(error)
-    except Exception:
-        message = ''
-    return {'error': [type(error).__name__, message[:10_000]]}
+        return str(error.args[0]) if isinstance(error, KeyError) and len(error.args) == 1 else str(error)
+    except Exception:  # it may be of any class, with any `__str__`
+        return ''
 
 
 _HANDLERS: dict[str, Callable[[CellHost, str], str]] = {

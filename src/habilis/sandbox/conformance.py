@@ -246,12 +246,12 @@ class SandboxConformance(_Suite):
         'loop', ['while True: pass', 'import time\ntime.sleep(60)', 'import asyncio\nawait asyncio.sleep(60)']
     )
     def test_the_time_limit_ends_the_cell_and_brings_the_variables_back(self, loop: str) -> None:
-        with self.create(limits=Limits(seconds=1)) as sandbox:
+        with self.create(limits=Limits(seconds=3)) as sandbox:
             sandbox.run('x = [1]\ndef f(): return x')
             cell = sandbox.run(f"x.append(2)\nprint('partial')\n{loop}")
             assert cell.error is not None
             assert (cell.error.kind, cell.stdout) == ('time', 'partial\n')
-            assert cell.seconds < 5
+            assert cell.seconds < 8
             assert sandbox.run('f()').value == [1]
 
     def test_the_memory_limit_ends_the_cell_and_brings_the_variables_back(self) -> None:
@@ -351,19 +351,22 @@ class SandboxConformance(_Suite):
     # Many -------------------------------------------------------------------------------------------------------------
 
     def test_four_sandboxes_run_at_the_same_time_without_mixing(self) -> None:
-        async def main() -> list[Cell]:
+        async def main() -> tuple[list[Cell], float]:
             sandboxes = [await Sandbox.create(self.backend) for _ in range(4)]
+            for box in sandboxes:
+                await box.run('0')
+            start = time.monotonic()
             cells = await asyncio.gather(
                 *(box.run(f'import time\ntime.sleep(1)\nprint({n})\n{n}') for n, box in enumerate(sandboxes))
             )
+            seconds = time.monotonic() - start
             for box in sandboxes:
                 await box.close()
-            return cells
+            return cells, seconds
 
-        start = time.monotonic()
-        cells = asyncio.run(main())
+        cells, seconds = asyncio.run(main())
         assert [(cell.value, cell.stdout) for cell in cells] == [(n, f'{n}\n') for n in range(4)]
-        assert time.monotonic() - start < 3.5
+        assert seconds < 3  # one after another would be 4
 
     def test_cells_of_one_sandbox_run_in_the_order_of_asking(self) -> None:
         async def main() -> object:

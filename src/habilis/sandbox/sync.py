@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from habilis.core.errors import SandboxError
 from habilis.sandbox.cellhost import OnOutput
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
@@ -26,7 +27,12 @@ def _background_loop() -> asyncio.AbstractEventLoop:
 
 def wait_for(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the background loop and wait. Ctrl-C cancels it."""
-    future = asyncio.run_coroutine_threadsafe(work, _background_loop())
+    loop = _background_loop()
+    if asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
+        work.close()
+        msg = 'an async tool of a SyncSandbox cannot wait for one, it would wait for itself; make the tool a plain def'
+        raise SandboxError(msg)
+    future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
         return future.result()
     except BaseException:

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Generator
 from pathlib import Path, PurePosixPath
 
@@ -22,14 +23,22 @@ Seen = dict[str, tuple[int, int, int]]
 _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 
 
+class _Temporary:
+    """A folder that its last user removes. If nobody closes it, it goes with its users, or with the process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.users = 0
+        self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+
 class Workspace:
     """A folder of the host, mounted at `/workspace`."""
 
-    def __init__(self, folder: Path, *, users: 'set[Workspace] | None' = None) -> None:
+    def __init__(self, folder: Path, temporary: _Temporary | None = None) -> None:
         self.folder = folder
-        self._users = users  # who shares a temporary folder; the last one removes it
-        if users is not None:
-            users.add(self)
+        self._temporary = temporary
+        if temporary is not None:
+            temporary.users += 1
 
     @classmethod
     def at(cls, folder: Path, *, must_exist: bool) -> 'Workspace':
@@ -48,18 +57,20 @@ class Workspace:
     @classmethod
     def temporary(cls) -> 'Workspace':
         """A new folder that is removed when the sandbox and all its forks are closed."""
-        return cls(Path(tempfile.mkdtemp(prefix='habilis-workspace-')), users=set())
+        folder = Path(tempfile.mkdtemp(prefix='habilis-workspace-'))
+        return cls(folder, _Temporary(folder))
 
     def shared(self) -> 'Workspace':
         """The same folder for another sandbox."""
-        return Workspace(self.folder, users=self._users)
+        return Workspace(self.folder, self._temporary)
 
     def close(self) -> None:
         """Remove a temporary folder that nobody else shares."""
-        if self._users is not None:
-            self._users.discard(self)
-            if not self._users:
-                shutil.rmtree(self.folder, ignore_errors=True)
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            temporary.users -= 1
+            if temporary.users == 0:
+                temporary.remove()
 
     def read(self, path: str, *, limit: int = 1 << 30) -> bytes:
         """The bytes of a file."""

@@ -25,7 +25,10 @@ def displays_of(value: object) -> list[Json]:
         render = cast('Callable[[object], object] | None', getattr(type(value), method, None))
         if render is None:
             continue
-        shown = render(value)
+        try:
+            shown = render(value)
+        except Exception:  # it has other forms, at least its text
+            continue
         if isinstance(shown, bytes):
             found.append([mime, base64.b64encode(shown).decode('ascii')])
         elif isinstance(shown, str):

@@ -27,6 +27,8 @@ def is_user_file(filename: str) -> bool:
 
 def describe(error: BaseException, kind: str) -> Json:
     """The error as data for the host."""
+    if isinstance(error, SyntaxError) and error.text is None:  # found by the compiler, which has no source
+        error.text = _line_of(error.filename, error.lineno)
     formatted = _format(type(error), error, error.__traceback__, compact=True)
     line = _keep_user_frames(formatted)
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
@@ -40,6 +42,12 @@ def describe(error: BaseException, kind: str) -> Json:
         'traceback': _shorten(''.join(formatted.format()), MAX_CHARACTERS),
         'line': line,
     }
+
+
+def _line_of(filename: str | None, number: int | None) -> str | None:
+    if number is None or not 0 < number <= len(lines := linecache.getlines(filename or '')):
+        return None
+    return lines[number - 1]
 
 
 def _message(error: BaseException) -> str:

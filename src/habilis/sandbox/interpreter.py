@@ -1,0 +1,236 @@
+"""The interpreter behind a sandbox: one guest at a time, and the checkpoint its successor starts from.
+
+A guest that is stopped by force is gone. The next request then finds a new one, with the variables of the checkpoint:
+what the guest saved after the last cell that ended. A small state comes along with the answer of each cell; a larger
+one is asked for when nobody waits, and the next cell waits for it.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.errors import SandboxError, SnapshotError
+from habilis.sandbox import answers
+from habilis.sandbox.cellhost import CellHost
+from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec
+from habilis.sandbox.options import Options
+from habilis.sandbox.policy import Policy
+from habilis.sandbox.snapshot import Checkpoint
+from habilis.sandbox.workers import WORKERS, Interruptible, Job, stop_at_exit
+
+GRACE = 1.0
+"""Seconds after its limit in which a cell must be gone, before its thread is left behind."""
+
+SAVE_SECONDS = 5.0
+"""So long may the variables take to be saved or loaded; as long as a cell, if that is longer."""
+
+T = TypeVar('T')
+_HALF_PAIR = re.compile('[\ud800-\udfff]')
+
+
+class Broke(SandboxError):
+    """The interpreter did not survive a request that was not a cell. It is replaced by the next."""
+
+
+class Interpreter(Interruptible):
+    """Starts guests, gives them requests one at a time, and keeps their variables."""
+
+    def __init__(self, backend: Backend, options: Options, checkpoint: Checkpoint | None = None) -> None:
+        self.backend = backend
+        self.checkpoint = checkpoint
+        self.unsaved = False
+        """Whether the variables have changed since the checkpoint."""
+
+        self._options = options
+        self._guest: Guest | None = None
+        self._host: CellHost | None = None
+        self._fresh = True
+        self._cells = 0
+
+    async def start(self) -> None:
+        """A new guest; its first request sets it up."""
+        spec = GuestSpec(limits=self._options.limits, mounts=self._options.mounts)
+        self._guest = await WORKERS.submit(lambda: self.backend.start(spec))
+        self._fresh = True
+        stop_at_exit(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a guest now."""
+        return self._guest is not None
+
+    async def close(self) -> None:
+        """Free the guest."""
+        guest, self._guest = self._guest, None
+        self._options.disconnect()
+        if guest is not None:
+            await WORKERS.submit(guest.close)
+
+    def interrupt(self) -> None:
+        """Stop the cell that runs."""
+        self.cancel()
+
+    def cancel(self) -> bool:
+        """Stop the cell that runs. False if none does. From any thread."""
+        host, guest = self._host, self._guest
+        if host is None or guest is None:
+            return False
+        host.end('cancelled')
+        guest.interrupt()
+        return True
+
+    # Cells and other requests -----------------------------------------------------------------------------------------
+
+    async def run(self, code: str, policy: Policy | None, host: CellHost, seconds: float) -> Cell:
+        """One cell. If its guest has to go, the next request starts from the checkpoint."""
+        self._host = host
+        self._cells += 1
+        died = True
+        try:
+            answer = await self._enter(self._cell_request(code, policy), host, seconds)
+            cell = answers.cell(answer, host)
+            self._remember(answer)
+            died = False
+        except GuestDied as death:
+            cell = answers.death(host, host.ended or death.kind, death, seconds)
+        except CodecError as error:
+            cell = answers.death(host, 'broken', error, seconds)
+        finally:
+            self._host = None
+            host.close()
+        if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
+            await self.roll_back()
+            lost = self.checkpoint.lost if self.checkpoint else ()
+            return answers.rolled_back(cell, lost, kept=self._options.checkpoints)
+        return cell
+
+    def _cell_request(self, code: str, policy: Policy | None) -> str:
+        if policy is None and not self._fresh and not _HALF_PAIR.search(code):
+            return 'r' + code  # the short way, see `Kernel.enter`
+        request: dict[str, Json] = {'op': 'run', 'code': code}
+        if policy is not None:
+            request['policy'] = cast('Json', policy.to_json())
+        return self._message(request)
+
+    async def request(
+        self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
+    ) -> T:
+        """A request that is not a cell. If the guest does not survive it, the variables are rolled back."""
+        try:
+            return read(await self._enter(self._message(request), host, seconds))
+        except (GuestDied, CodecError) as error:
+            await self.roll_back()
+            reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
+            msg = f'the sandbox did not answer to {request["op"]!r} ({reason}); its variables are those of before'
+            raise Broke(msg) from error
+        finally:
+            host.close()
+
+    async def _enter(self, message: str, host: CellHost, seconds: float) -> dict[str, Json]:
+        guest = self._guest
+        assert guest is not None
+        job = WORKERS.start(lambda: guest.enter(message, host))
+        timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
+        try:
+            text = await job.future
+        except asyncio.CancelledError:
+            await self._stop(host, guest, job)
+            raise
+        finally:
+            timer.cancel()
+        answer = parse(text)
+        if not isinstance(answer, dict):
+            msg = 'the sandbox did not answer with an object'
+            raise CodecError(msg)
+        return answer
+
+    def _message(self, request: dict[str, Json]) -> str:
+        """The request as text; the first one of a guest sets it up."""
+        if self._fresh:
+            self._fresh = False
+            return dump({**request, 'setup': self._options.setup()})
+        return dump(request)
+
+    def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
+        host.end('time')
+        guest.interrupt()
+        asyncio.get_running_loop().call_later(GRACE, self._leave_behind, job)
+
+    def _leave_behind(self, job: Job[str]) -> None:
+        """The thread is stuck in a tool of the host. It cannot be killed; nobody waits for it."""
+        if job.running and not job.future.done():
+            self._guest = None  # closed by nobody: its thread still runs in it
+            job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
+
+    async def _stop(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
+        """The caller was cancelled: end the guest before anybody else may ask for one."""
+        host.end('cancelled')
+        guest.interrupt()
+        self._guest = None  # now: if we are cancelled again while it ends, nobody may enter it
+        await self.roll_back()
+        if await job.ended(GRACE):
+            await WORKERS.submit(guest.close)
+
+    # Variables --------------------------------------------------------------------------------------------------------
+
+    async def roll_back(self) -> None:
+        """Let the guest go; the variables of the checkpoint come back with the next request."""
+        self.unsaved = False
+        self._cells = self.checkpoint.cells if self.checkpoint else 0
+        await self.close()
+
+    async def wake(self, host: Callable[[float], CellHost]) -> None:
+        """Have a guest with the right variables, and a checkpoint of them."""
+        if self._guest is None:
+            await self.start()
+        if self._fresh and self.checkpoint is not None:
+            await self._load_or_start_empty(self.checkpoint, host)
+        if self.unsaved and self._options.checkpoints:
+            await self.current(host)
+
+    async def load(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+        """Bring saved variables into the guest."""
+        request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
+        seconds = self._save_seconds
+        answer = await self.request({**request, 'cells': checkpoint.cells}, host(seconds), seconds, dict)
+        if problem := answer.get('problem'):
+            raise SnapshotError(str(problem))
+        self.checkpoint = checkpoint
+        self._cells = checkpoint.cells
+
+    async def _load_or_start_empty(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+        """Variables may be made to destroy whoever loads them. They are tried once."""
+        try:
+            await self.load(checkpoint, host)
+        except (SnapshotError, Broke) as error:
+            self.checkpoint = None
+            await self.roll_back()
+            msg = f'the variables could not be brought back ({error}); the sandbox is empty now'
+            raise Broke(msg) from error
+
+    def _remember(self, answer: dict[str, Json]) -> None:
+        """Keep the variables the guest sent along, or note that they have to be asked for."""
+        if 'state' in answer and self._options.checkpoints:
+            self.checkpoint = answers.checkpoint(answer, self._cells)
+            self.unsaved = False
+        elif 'unsaved' in answer or not self._options.checkpoints:
+            self.unsaved = True
+
+    async def current(self, host: Callable[[float], CellHost]) -> Checkpoint:
+        """The variables as they are now; asks the guest if the last checkpoint is older."""
+        if self.checkpoint is not None and not self.unsaved:
+            return self.checkpoint
+        cells, seconds = self._cells, self._save_seconds
+        checkpoint = await self.request(
+            {'op': 'save'}, host(seconds), seconds, lambda answer: answers.checkpoint(answer, cells)
+        )
+        if self._options.checkpoints:
+            self.checkpoint = checkpoint
+            self.unsaved = False
+        return checkpoint
+
+    @property
+    def _save_seconds(self) -> float:
+        return max(SAVE_SECONDS, self._options.limits.seconds)

@@ -1,0 +1,142 @@
+"""The sandbox without `await`: in scripts, in notebooks, in threads, and under Ctrl-C."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from habilis import Limits, Sandbox
+from habilis.core.errors import SandboxClosed, SandboxError
+from habilis.sandbox.sync import SyncSandbox
+
+
+def test_everything_works_without_await(tmp_path: Path) -> None:
+    heard: list[str] = []
+    with Sandbox.create_sync(workspace=tmp_path, variables={'x': 1}) as sandbox:
+        assert sandbox.run("print('hi')\nx + 1", on_output=lambda stream, text: heard.append(text)).value == 2
+        sandbox.set_variables({'y': [1]})
+        assert sandbox.get_variables('x', 'y') == {'x': 1, 'y': [1]}
+        sandbox.upload('a.txt', 'text')
+        assert sandbox.download('a.txt') == b'text'
+        with sandbox.fork() as twin:
+            assert twin.run('y').value == [1]
+        snapshot = sandbox.snapshot()
+    with SyncSandbox.restore(snapshot) as again:
+        assert again.run('x, y').value == (1, [1])
+    assert heard == ['hi\n']
+    with pytest.raises(SandboxClosed):
+        sandbox.run('1')
+    sandbox.close()
+
+
+async def test_it_works_inside_a_running_event_loop() -> None:
+    with Sandbox.create_sync() as sandbox:
+        assert sandbox.run('import asyncio\nawait asyncio.sleep(0, 5)').value == 5
+
+
+async def test_both_kinds_work_side_by_side() -> None:
+    async with await Sandbox.create() as one:
+        with Sandbox.create_sync() as two:
+            both = await asyncio.gather(one.run('1'), asyncio.to_thread(two.run, '2'))
+    assert [cell.value for cell in both] == [1, 2]
+
+
+def test_threads_may_have_their_own_and_may_share_one() -> None:
+    def own(number: int) -> object:
+        with Sandbox.create_sync() as sandbox:
+            return sandbox.run(f'import time\ntime.sleep(0.05)\n{number}').value
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(own, range(16))) == list(range(16))
+        with Sandbox.create_sync(variables={'seen': []}) as shared:
+            list(threads.map(shared.run, [f'seen.append({number})' for number in range(16)]))
+            assert shared.run('sorted(seen)').value == list(range(16))
+
+
+def test_a_cell_can_be_cancelled_from_another_thread() -> None:
+    with Sandbox.create_sync() as sandbox:
+        threading.Timer(0.2, sandbox.cancel).start()
+        error = sandbox.run('while True: pass').error
+        assert error is not None
+        assert error.kind == 'cancelled'
+        assert sandbox.cancel() is False
+
+
+def test_an_asynchronous_tool_that_would_wait_for_itself_is_told_so() -> None:
+    other = Sandbox.create_sync()
+    outcome: list[str] = []
+
+    async def ask() -> None:
+        try:
+            other.run('1')
+        except SandboxError as error:
+            outcome.append(str(error))
+
+    def ask_plainly() -> object:
+        return other.run('1 + 1').value
+
+    with other, Sandbox.create_sync(tools=[ask, ask_plainly], limits=Limits(seconds=5)) as sandbox:
+        assert sandbox.run('await ask()').ok
+        assert 'make the tool a plain def' in outcome[0]
+        assert sandbox.run('ask_plainly()').value == 2
+
+
+# Ctrl-C ---------------------------------------------------------------------------------------------------------------
+
+SCRIPT = """
+from habilis import Sandbox
+with Sandbox.create_sync() as sandbox:
+    sandbox.run('x = 1')
+    try:
+        sandbox.run(CELL, on_output=lambda stream, text: print(text, end='', flush=True))
+    except KeyboardInterrupt:
+        print('interrupted', sandbox.run('x').value, flush=True)
+        raise
+"""
+ASYNC_SCRIPT = """
+import asyncio
+from habilis import Sandbox
+async def main():
+    async with await Sandbox.create() as sandbox:
+        await sandbox.run(CELL, on_output=lambda stream, text: print(text, end='', flush=True))
+asyncio.run(main())
+"""
+CELLS: dict[str, str] = {
+    'busy': "print('ready')\nwhile True: pass",
+    'asleep': "print('ready')\nimport time\ntime.sleep(60)",
+}
+
+
+def interrupt(script: str, cell: str) -> tuple[int, float, str, str]:
+    """Run a script, send it SIGINT when its cell says so; its exit code, the time it took to end, its output."""
+    command = [sys.executable, '-c', f'CELL = {cell!r}\n{script}']
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'ready\n'
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    out, err = process.communicate(timeout=20)
+    return process.returncode, time.monotonic() - start, out, err
+
+
+@pytest.mark.parametrize('cell', CELLS.values(), ids=CELLS.keys())
+def test_ctrl_c_in_a_script_ends_the_cell_at_once_and_keeps_the_sandbox(cell: str) -> None:
+    code, seconds, out, err = interrupt(SCRIPT, cell)
+    assert (code, out) == (-signal.SIGINT, 'interrupted 1\n')
+    assert seconds < 3
+    assert err.rstrip().endswith('KeyboardInterrupt')
+    assert err.count('Traceback') == 1
+
+
+def test_ctrl_c_in_asynchronous_code_ends_it_cleanly() -> None:
+    code, seconds, out, err = interrupt(ASYNC_SCRIPT, CELLS['busy'])
+    assert (code, out) == (-signal.SIGINT, '')
+    assert seconds < 3
+    assert err.rstrip().endswith('KeyboardInterrupt')
+    assert 'Fatal' not in err
