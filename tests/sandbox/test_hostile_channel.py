@@ -138,7 +138,7 @@ async def test_a_message_that_is_not_text_breaks_at_most_the_sandbox(sandbox: Sa
 )
 async def test_a_number_at_the_edge_arrives_as_what_it_is(tooled: Sandbox, number: str, value: str) -> None:
     cell = await attack(tooled, HOST + f"""host('c["echo",[[{number}],{{}}]]')""")
-    assert [str(call.arguments[0]) for call in cell.calls] == [value]
+    assert [str((call.arguments or ('',))[0]) for call in cell.calls] == [value]
 
 
 @pytest.mark.parametrize(
@@ -174,6 +174,11 @@ async def test_answers_under_strange_numbers_come_back_under_them(tooled: Sandbo
     sending = f"""for n in {numbers}: host('s[%s,"linger",[[0,"x"],{{}}]]' % n)\n"""
     reading = 'import json\ngot = []\nwhile len(got) < 3: got += json.loads(host("w1"))\nsorted(str(n) for n, _ in got)'
     assert (await attack(tooled, HOST + sending + reading)).value == sorted(numbers)
+
+
+async def test_a_call_that_fails_before_it_starts_is_on_record_too(tooled: Sandbox) -> None:
+    cell = await attack(tooled, 'await linger(nonsense=1)')
+    assert [(call.name, call.keywords, call.ok) for call in cell.calls] == [('linger', {'nonsense': 1}, False)]
 
 
 async def test_forged_calls_count_against_the_limit_of_calls(tooled: Sandbox) -> None:
@@ -364,7 +369,7 @@ async def test_a_tool_may_run_code_in_another_sandbox_which_may_not_call_back() 
     ],
 )
 async def test_an_argument_that_is_no_plain_data_is_refused_by_name(tooled: Sandbox, value: str, reason: str) -> None:
-    cell = await attack(tooled, f'{value}\necho(x)')
+    cell = await attack(tooled, f'{value}\ntry: echo(x)\nfinally: del x')
     assert cell.error is not None
     assert "argument 'value'" in cell.error.message
     assert reason in cell.error.message
@@ -391,3 +396,13 @@ async def test_a_tool_cannot_be_called_while_the_variables_are_saved(tooled: San
 async def test_tampering_with_the_tools_inside_hurts_only_the_inside(tooled: Sandbox, code: str) -> None:
     await breaking_attack(tooled, KERNEL + code + '\nawait linger(0, 1)')
     assert started == ended
+
+
+async def test_a_cell_keeps_only_so_many_megabytes_of_its_calls(sandbox: Sandbox) -> None:
+    def take(data: list[str]) -> int:
+        return len(data)
+
+    async with await Sandbox.create(tools=[take], limits=Limits(seconds=30)) as busy:
+        cell = await busy.run("x = ['a' * 100] * 50_000\nfor _ in range(6): take(x)")
+        assert cell.ok
+        assert [call.arguments is None for call in cell.calls] == [False, False, False, True, True, True]

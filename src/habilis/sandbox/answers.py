@@ -31,7 +31,7 @@ def cell(answer: dict[str, Json], host: CellHost) -> Cell:
     """The result of a cell that ran to an end."""
     error = _error(answer.get('error'))
     if host.ended and (error is None or error.kind != host.ended):
-        error = _ended(host.ended, 0)
+        error = _ended(host.ended, host.limit)
     text = answer.get('text')
     if text is not None and not isinstance(text, str):
         raise Malformed('text')

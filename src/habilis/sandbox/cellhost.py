@@ -24,6 +24,9 @@ AnswerInput = Callable[[str], str]
 GRACE_CALLS = 100
 """So often a cell may ignore that a limit has ended it, before it is ended by force."""
 
+MAX_RECORDED = 16 << 20
+"""Bytes of arguments that a `Cell` keeps of its calls; later calls are recorded without theirs."""
+
 _WAKE = (0, None)
 _UTF_8 = codecs.getincrementaldecoder('utf-8')
 
@@ -57,8 +60,10 @@ class CellHost:
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
         self._printed = 0
         self._called = 0
+        self._argument_bytes = 0
         self._ignored = 0
         self._force = False
+        self.limit = seconds
         self.ended: ErrorKind | None = None
         self.calls: list[ToolCall] = []
 
@@ -111,15 +116,15 @@ class CellHost:
             self._force = True
 
     def _print_out(self, text: str) -> str:
-        return '' if self._take('stdout', text, len(text)) else self._over('output')
+        return '' if self._take('stdout', text, _size(text)) else self._over('output')
 
     def _print_err(self, text: str) -> str:
-        return '' if self._take('stderr', text, len(text)) else self._over('output')
+        return '' if self._take('stderr', text, _size(text)) else self._over('output')
 
     def _take(self, stream: Stream, text: str, size: int) -> bool:
         room = self._limits.output_bytes - self._printed
         self._printed += size
-        kept = text[:room] if room > 0 else ''
+        kept = text if size <= room else _first_bytes(text, room)
         if kept:
             self._chunks[stream].append(kept)
             if self._on_output is not None:
@@ -138,6 +143,7 @@ class CellHost:
         return f'!{kind}'
 
     def _call(self, body: str) -> str:
+        self._argument_bytes += len(body)
         try:
             name, arguments = _fields(body, str, list)
             tool = self._tool(str(name))
@@ -152,6 +158,7 @@ class CellHost:
         return dump(reply)
 
     def _submit(self, body: str) -> str:
+        self._argument_bytes += len(body)
         try:
             number, name, arguments = _fields(body, int, str, list)
             if number in self._tasks:
@@ -190,11 +197,14 @@ class CellHost:
             self._inbox.put((number, self._run(tool, packed)))
             return
         started = time.monotonic()
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
         try:
             args, kwargs = _arguments(packed)
             coroutine = tool.call(*args, **kwargs)
             task = self._context.run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
         except BaseException as raised:
+            self._record(tool.name, args, kwargs, started, raised)
             self._inbox.put((number, _error_reply(raised)))
             return
         self._tasks[number] = task
@@ -216,8 +226,8 @@ class CellHost:
         self.calls.append(
             ToolCall(
                 name=name,
-                arguments=tuple(args),
-                keywords=kwargs,
+                arguments=tuple(args) if self._argument_bytes <= MAX_RECORDED else None,
+                keywords=kwargs if self._argument_bytes <= MAX_RECORDED else None,
                 ok=error is None,
                 seconds=time.monotonic() - started,
                 error=None if error is None else f'{type(error).__name__}: {_message(error)}',
@@ -276,6 +286,14 @@ class CellHost:
             return dump({'ok': str(self._context.run(self._answer_input, str(prompt)))})
         except BaseException as raised:
             return dump(_error_reply(raised))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode('utf-8', 'backslashreplace'))
+
+
+def _first_bytes(text: str, size: int) -> str:
+    return text.encode('utf-8', 'backslashreplace')[: max(0, size)].decode('utf-8', 'ignore')
 
 
 class _Refused(Exception):

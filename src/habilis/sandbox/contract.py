@@ -50,8 +50,10 @@ class ToolCall:
     """One call of a host tool from inside the cell."""
 
     name: str
-    arguments: tuple[object, ...]
-    keywords: Mapping[str, object]
+    arguments: tuple[object, ...] | None
+    """By position; None if the cell's calls had too many megabytes of arguments to keep them all."""
+
+    keywords: Mapping[str, object] | None
     ok: bool
     seconds: float
     error: str | None = None

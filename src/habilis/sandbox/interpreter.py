@@ -46,6 +46,7 @@ class Interpreter(Interruptible):
         self._options = options
         self._guest: Guest | None = None
         self._host: CellHost | None = None
+        self._entered: tuple[CellHost, Guest] | None = None
         self._fresh = True
         self._cells = 0
 
@@ -69,8 +70,11 @@ class Interpreter(Interruptible):
             await WORKERS.submit(guest.close)
 
     def interrupt(self) -> None:
-        """Stop the cell that runs."""
-        self.cancel()
+        """Stop whatever runs, a save too. From any thread."""
+        if entered := self._entered:
+            host, guest = entered
+            host.end('cancelled')
+            guest.interrupt()
 
     def cancel(self) -> bool:
         """Stop the cell that runs. False if none does. From any thread."""
@@ -133,12 +137,14 @@ class Interpreter(Interruptible):
         assert guest is not None
         job = WORKERS.start(lambda: guest.enter(message, host))
         timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
+        self._entered = host, guest
         try:
             text = await job.future
         except asyncio.CancelledError:
             await self._stop(host, guest, job)
             raise
         finally:
+            self._entered = None
             timer.cancel()
         answer = parse(text)
         if not isinstance(answer, dict):

@@ -125,7 +125,7 @@ class Sandbox:
         if self._closed:
             return
         self._closed = True
-        self.cancel()
+        self._interpreter.interrupt()
         if self._saver is not None:
             self._saver.cancel()
         async with self._lock:
@@ -285,7 +285,7 @@ class _Turn:
 
     async def __aenter__(self) -> None:
         if id(self._sandbox) in _inside.get():
-            msg = 'a tool cannot run code in the sandbox that is calling it; it would wait for itself (fork it)'
+            msg = 'a tool cannot run code in the sandbox that is calling it; it would wait for itself; use another one'
             raise SandboxError(msg)
         self._check()
         await self._lock.acquire()

@@ -100,7 +100,7 @@ class Entry:
         """Whether the file is there and is what was written."""
         try:
             with self.path.open('rb') as file:
-                return hashlib.file_digest(file, 'sha256').hexdigest() == self.checksum.read_text()
+                return hashlib.file_digest(file, 'sha256').hexdigest().encode() == self.checksum.read_bytes()
         except OSError:
             return False
 
@@ -157,7 +157,12 @@ def _lock(path: Path) -> Generator[None]:
     except ImportError:  # not on this platform: at worst the work is done twice, the rename keeps it right
         yield
         return
-    with path.open('w') as file:
+    try:
+        file = path.open('w')
+    except OSError as error:
+        msg = f'cannot write the cache: {error}. Set HABILIS_CACHE to a folder of yours'
+        raise SandboxError(msg) from error
+    with file:
         started = time.monotonic()
         while True:
             try:

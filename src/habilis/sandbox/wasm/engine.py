@@ -147,6 +147,7 @@ class WasmGuest:
         require_deep_stack()
         if self._dead:
             raise GuestDied('broken', 'the interpreter is gone')
+        self._interrupted = False  # by somebody who meant the request before; `host` knows who means this one
         _running.host, _running.guest, _running.failure = host, self, None
         if self._share < 1:
             _running.started, _running.used = time.perf_counter(), time.thread_time()

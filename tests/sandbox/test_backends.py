@@ -1,0 +1,61 @@
+"""Backends are found by name, wherever they were registered."""
+
+import importlib.metadata
+from collections.abc import Iterator
+
+import pytest
+
+from habilis import Sandbox
+from habilis.core.errors import BackendNotFound
+from habilis.sandbox import backends
+from habilis.sandbox.contract import Guest, GuestSpec
+
+
+class Broken:
+    """A backend that lacks something."""
+
+    isolation = 'none'
+
+    def start(self, spec: GuestSpec) -> Guest:
+        msg = 'no engine is running: start one'
+        raise BackendNotFound(msg)
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    backends.register('broken', Broken)
+    yield 'broken'
+    backends.unregister('broken')
+
+
+def test_the_default_is_there_and_says_what_isolates() -> None:
+    assert 'wasm' in backends.names()
+    assert 'WebAssembly' in backends.backend('wasm').isolation
+    assert backends.backend('wasm') is backends.backend('wasm')
+
+
+async def test_a_registered_backend_is_used_until_it_is_taken_away() -> None:
+    backends.register('mine', Broken)
+    assert 'mine' in backends.names()
+    with pytest.raises(BackendNotFound, match='no engine is running: start one'):
+        await Sandbox.create('mine')
+    backends.unregister('mine')
+    with pytest.raises(BackendNotFound, match="no sandbox backend called 'mine'"):
+        await Sandbox.create('mine')
+
+
+@pytest.mark.parametrize('name', ['wasm', 'broken'])
+def test_a_name_that_is_taken_is_refused(broken: str, name: str) -> None:
+    with pytest.raises(ValueError, match='is there already'):
+        backends.register(name, Broken)
+
+
+def test_a_backend_that_cannot_be_imported_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = importlib.metadata.EntryPoint('lame', 'habilis_no_such_package:Backend', backends.GROUP)
+
+    def entry_points(**_: str) -> list[importlib.metadata.EntryPoint]:
+        return [entry]
+
+    monkeypatch.setattr(importlib.metadata, 'entry_points', entry_points)
+    with pytest.raises(BackendNotFound, match=r"'lame' cannot be loaded: No module named 'habilis_no_such_package'"):
+        backends.backend('lame')

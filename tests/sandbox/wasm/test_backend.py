@@ -1,0 +1,81 @@
+"""The `wasm` backend by itself: guests, and those that are started ahead."""
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from habilis import Limits, Sandbox
+from habilis.sandbox.backends import backend
+from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Stream
+from habilis.sandbox.workers import WORKERS
+
+
+class Host:
+    """A host that answers nothing, and may want the guest to end."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.ticks = 0
+
+    def answer(self, message: str) -> str:
+        return '[]'
+
+    def write(self, stream: Stream, data: bytes) -> None: ...
+
+    def check(self) -> None:
+        self.ticks += 1
+        if self.over.is_set():
+            raise Interrupted
+
+
+async def test_a_guest_answers_on_a_worker_and_nowhere_else() -> None:
+    guest = await WORKERS.submit(lambda: backend('wasm').start(GuestSpec()))
+    answer = await WORKERS.submit(lambda: guest.enter('r6 * 7', Host()))
+    assert json.loads(answer)['value'] == 42
+    with pytest.raises(RuntimeError, match='deep stack'):
+        guest.enter('r1', Host())
+    await WORKERS.submit(guest.close)
+
+
+async def test_an_interrupt_ends_what_runs_and_not_what_comes_after() -> None:
+    guest = await WORKERS.submit(lambda: backend('wasm').start(GuestSpec()))
+    guest.interrupt()  # nothing runs
+    assert json.loads(await WORKERS.submit(lambda: guest.enter('r1 + 1', Host())))['value'] == 2
+    running = WORKERS.submit(lambda: guest.enter('rwhile True: pass', Host()))
+    await asyncio.sleep(0.1)
+    guest.interrupt()
+    with pytest.raises(GuestDied, match='interrupted'):
+        await running
+    with pytest.raises(GuestDied, match='the interpreter is gone'):
+        await WORKERS.submit(lambda: guest.enter('r1', Host()))
+
+
+async def test_a_busy_guest_lets_the_host_look_at_it_many_times_a_second() -> None:
+    guest = await WORKERS.submit(lambda: backend('wasm').start(GuestSpec()))
+    host = Host()
+    running = WORKERS.submit(lambda: guest.enter('rwhile True: pass', host))
+    await asyncio.sleep(0.5)
+    host.over.set()
+    with pytest.raises(GuestDied):
+        await running
+    assert host.ticks > 15
+
+
+@pytest.mark.parametrize('memory_mb', [48, 64, 100])
+async def test_one_that_was_started_ahead_keeps_to_the_limits_it_gets(memory_mb: int) -> None:
+    for _ in range(4):  # more than are started ahead
+        async with await Sandbox.create(limits=Limits(memory_mb=memory_mb, seconds=20)) as sandbox:
+            assert (await sandbox.run('x = [1]\nsum(range(1000))')).value == 499500
+            cell = await sandbox.run(f'more = bytearray({memory_mb} << 20)')
+            assert cell.error is not None
+            assert cell.error.kind == 'memory'
+            assert (await sandbox.run('x')).value == [1]
+
+
+async def test_many_may_be_started_at_the_same_moment() -> None:
+    sandboxes = await asyncio.gather(*(Sandbox.create() for _ in range(40)))
+    cells = await asyncio.gather(*(sandbox.run(f'{n}') for n, sandbox in enumerate(sandboxes)))
+    assert [cell.value for cell in cells] == list(range(40))
+    await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
