@@ -1,5 +1,6 @@
 """`habilis bench sandbox`: that it measures and reports what it says. How fast things are is not tested here."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -95,6 +96,7 @@ def report(*rows: Row) -> Report:
         python='3.11.0',
         machine='Linux abacus',
         cores=2,
+        load=0.5,
         quick=True,
         rows=(met, *rows),
         peers=(
@@ -137,6 +139,12 @@ def test_what_is_missing_is_said_with_how_to_get_it() -> None:
 def test_missed_targets_are_named() -> None:
     assert report(MISSED).missed == ['rate']
     assert footer(report(MISSED))[-1] == 'targets missed: sandboxes'
+
+
+def test_a_busy_machine_is_mentioned() -> None:
+    busy = dataclasses.replace(report(), load=3.14)
+    assert 'the machine was busy (load 3.1 on 2 cores): times are longer for it' in footer(busy)
+    assert busy.to_json()['disturbed'] is True
 
 
 def test_a_report_is_json_with_what_is_computed() -> None:

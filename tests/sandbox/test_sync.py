@@ -1,6 +1,7 @@
 """The sandbox without `await`: in scripts, in notebooks, in threads, and under Ctrl-C."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -85,6 +86,39 @@ def test_an_asynchronous_tool_that_would_wait_for_itself_is_told_so() -> None:
         assert sandbox.run('await ask()').ok
         assert 'make the tool a plain def' in outcome[0]
         assert sandbox.run('ask_plainly()').value == 2
+
+
+FORKING = """
+import concurrent.futures, multiprocessing
+from habilis import Sandbox
+def work(number):
+    with Sandbox.create_sync() as sandbox:
+        sandbox.run('while True: pass', seconds=0.2)
+        return sandbox.run(f'{number} + 1').value
+print(work(1))
+with concurrent.futures.ProcessPoolExecutor(2, multiprocessing.get_context('fork')) as processes:
+    print(list(processes.map(work, range(4))))
+print(work(2))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
+def test_processes_forked_from_one_that_used_sandboxes_have_their_own() -> None:
+    done = subprocess.run([sys.executable, '-c', FORKING], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '2\n[1, 2, 3, 4]\n3\n', '')
+
+
+def test_threads_that_use_the_first_sandbox_at_the_same_moment_share_one_loop() -> None:
+    code = (
+        'import threading\nfrom concurrent.futures import ThreadPoolExecutor\nfrom habilis import Sandbox\n'
+        'ready = threading.Barrier(8)\n'
+        'def work(number):\n    ready.wait()\n    with Sandbox.create_sync() as sandbox:\n'
+        '        return sandbox.run(str(number)).value\n'
+        'with ThreadPoolExecutor(8) as threads: print(list(threads.map(work, range(8))))\n'
+        "print(sum(thread.name == 'habilis-sync' for thread in threading.enumerate()))"
+    )
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stdout, done.stderr) == ('[0, 1, 2, 3, 4, 5, 6, 7]\n1\n', '')
 
 
 # Ctrl-C ---------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import weakref
 
 import pytest
 
@@ -33,6 +34,18 @@ async def test_threads_are_reused_and_only_some_stay_when_they_are_idle() -> Non
     assert len(set(threads)) == KEEP_IDLE + 10
     await asyncio.sleep(0.2)
     assert len([thread for thread in threads if thread.is_alive()]) == KEEP_IDLE
+
+
+async def test_an_idle_thread_keeps_nothing_of_its_last_call() -> None:
+    class Large:
+        def work(self) -> None: ...
+
+    large = Large()
+    left = weakref.ref(large)
+    await WORKERS.submit(large.work)
+    del large
+    await asyncio.sleep(0.1)
+    assert left() is None
 
 
 async def test_only_workers_have_the_deep_stack() -> None:

@@ -5,6 +5,7 @@ import importlib.metadata
 
 from habilis.core.errors import BackendNotFound
 from habilis.sandbox.contract import Backend, BackendFactory
+from habilis.sandbox.workers import after_fork
 
 GROUP = 'habilis.sandboxes'
 _registered: dict[str, BackendFactory] = {}
@@ -43,3 +44,6 @@ def backend(name: str) -> Backend:
         return factory()
     msg = f'there is no sandbox backend called {name!r}; there is {", ".join(names()) or "none: is habilis installed?"}'
     raise BackendNotFound(msg)
+
+
+after_fork(backend.cache_clear)  # a backend may have threads

@@ -7,6 +7,7 @@ all are busy, and are daemons: one that is stuck in somebody's tool does not kee
 import asyncio
 import atexit
 import contextlib
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -145,6 +146,7 @@ class Workers:
             self._busy.discard(thread)
             stays = self._rest(queue)
             tell()  # last, so that the event loop does not have to wait for this thread to let go of Python
+            del tell  # or an idle thread would keep the last guest alive
             if not stays:
                 return
 
@@ -164,7 +166,14 @@ class Workers:
             seconds -= 0.01
 
 
+def after_fork(call: Callable[[], object]) -> None:
+    """Have this called in every process that is forked from this one: threads do not go along."""
+    if hasattr(os, 'register_at_fork'):
+        os.register_at_fork(after_in_child=call)
+
+
 WORKERS = Workers()
+after_fork(WORKERS.__init__)
 _running: weakref.WeakSet[Interruptible] = weakref.WeakSet()
 
 

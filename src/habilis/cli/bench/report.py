@@ -79,9 +79,17 @@ class Report:
     python: str
     machine: str
     cores: int
+    load: float
+    """Of the machine, when the run began."""
+
     quick: bool
     rows: tuple[Row, ...]
     peers: tuple[Comparison, ...]
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others used the machine so much that the times say little."""
+        return self.load > self.cores / 2
 
     @property
     def missed(self) -> list[str]:
@@ -92,7 +100,13 @@ class Report:
         """For machines; what is computed is there too."""
         rows = [{**dataclasses.asdict(row), 'met': row.met} for row in self.rows]
         peers = [_comparison_json(comparison) for comparison in self.peers]
-        return {**dataclasses.asdict(self), 'rows': rows, 'peers': peers, 'missed': self.missed}
+        return {
+            **dataclasses.asdict(self),
+            'rows': rows,
+            'peers': peers,
+            'missed': self.missed,
+            'disturbed': self.disturbed,
+        }
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, object]:

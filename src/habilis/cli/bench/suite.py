@@ -40,6 +40,7 @@ QUICK = Effort(rounds=20, slow_rounds=3, cells=200, few=3, window=0.5, windows=1
 async def measure(*, quick: bool, tell: Tell) -> Report:
     """Measure everything. Takes some minutes, or well under one if quick."""
     effort = QUICK if quick else FULL
+    load = _load()
     tell('a first sandbox')
     await ours.new()  # builds the component if need be
     comparisons = tuple([await _compare(peer, effort, tell) for peer in all_peers()])
@@ -59,10 +60,16 @@ async def measure(*, quick: bool, tell: Tell) -> Report:
         python=platform.python_version(),
         machine=f'{platform.system()} {platform.machine()}',
         cores=_cores(),
+        load=load,
         quick=quick,
         rows=tuple(rows),
         peers=comparisons,
     )
+
+
+def _load() -> float:
+    """How many processes wanted a core in the last minute; 0 where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
 
 
 def _cores() -> int:
@@ -94,7 +101,7 @@ async def _new(effort: Effort, tell: Tell) -> list[Row]:
         cold.append(await ours.new_cold())
     return [
         _timed('new', 'new sandbox + first result', sample(ahead), 3.5),
-        _timed('new_cold', 'the same with a mount, none started ahead', sample(cold), 3.5),
+        _timed('new_cold', 'new + first result with a mount, none started ahead', sample(cold), 3.5),
     ]
 
 

@@ -42,8 +42,10 @@ def footer(report: Report) -> list[str]:
     """What could not be measured, and what was missed."""
     lines = [f'not measured: {peer.peer}: {peer.absent}' for peer in report.peers if peer.absent]
     lines += [f'not measured: {row.what}: {row.note}' for row in report.rows if row.value is None]
+    if report.disturbed:
+        lines.append(f'the machine was busy (load {report.load:.1f} on {report.cores} cores): times are longer for it')
     missed = [row.what for row in report.rows if row.met is False]
-    return [*lines, f'targets missed: {", ".join(missed)}' if missed else 'all targets met']
+    return [*lines, f'targets missed: {"; ".join(missed)}' if missed else 'all targets met']
 
 
 def _row(row: Row) -> tuple[str, ...]:

@@ -26,6 +26,10 @@ class ToolError(Exception):
     """A host tool failed. The message is the tool's own; its traceback stays on the host."""
 
 
+# Cells know them by their bare names.
+CellEnded.__module__ = ToolError.__module__ = 'builtins'
+
+
 class Bridge:
     """Messages to the host, typed. `send` is the transport of the backend."""
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from habilis.core.codec import Json, NotPlain, dump, pack, parse, unpack
 from habilis.sandbox.guest import net, state
-from habilis.sandbox.guest.bridge import Bridge, CellEnded
+from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
 from habilis.sandbox.guest.display import displays_of
 from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
@@ -79,6 +79,7 @@ class Kernel:
         sys.stdout, sys.stderr = self.stdout, self.stderr
         sys.argv = ['']
         builtins.input = self.input  # type: ignore[assignment]
+        setattr(builtins, 'ToolError', ToolError)  # noqa: B010 - so that cells can catch it
         for name in ('exit', 'quit'):
             setattr(builtins, name, sys.exit)
         time.sleep = self.sleep  # type: ignore[assignment]

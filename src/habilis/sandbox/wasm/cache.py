@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import IO
 
 from habilis.core.errors import SandboxError
 from habilis.core.places import cache_folder
@@ -163,14 +164,22 @@ def _lock(path: Path) -> Generator[None]:
         msg = f'cannot write the cache: {error}. Set HABILIS_CACHE to a folder of yours'
         raise SandboxError(msg) from error
     with file:
-        started = time.monotonic()
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() - started > 600:
-                    msg = f'another process has held {path} for ten minutes; remove that file if none is running'
-                    raise SandboxError(msg) from None
-                time.sleep(0.1)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with progress('Waiting for another process that prepares the sandbox'):
+                _wait_for_lock(file, path)
         yield
+
+
+def _wait_for_lock(file: IO[str], path: Path) -> None:
+    import fcntl
+
+    end = time.monotonic() + 600
+    while time.monotonic() < end:
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(0.1)
+    msg = f'another process has held {path} for ten minutes; remove that file if none is running'
+    raise SandboxError(msg)

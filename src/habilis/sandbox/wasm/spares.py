@@ -7,14 +7,17 @@ the background whenever one is taken.
 
 import atexit
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
-from habilis.sandbox.contract import GuestDied, Stream
+from habilis.sandbox.contract import Stream
 from habilis.sandbox.wasm.engine import WasmGuest
 from habilis.sandbox.workers import start_deep_thread
 
 COUNT = 2
+PAUSE = 0.005
+"""Seconds to leave to whoever took one, before the core is used to make the next."""
 
 
 class Spares:
@@ -41,14 +44,15 @@ class Spares:
     def _run(self) -> None:
         while not self._stopped:
             while len(self._ready) < COUNT and not self._stopped:
-                guest = self._make()
                 try:
+                    guest = self._make()
                     guest.enter('{"op":"warm"}', _Nobody())
-                except GuestDied:  # out of memory, say: whoever asks will make their own and see
+                except Exception:  # out of memory, say: whoever asks will make their own and see
                     break
                 self._ready.append(guest)
             self._wanted.wait()
             self._wanted.clear()
+            time.sleep(PAUSE)
 
     def _stop(self) -> None:
         """Python must not shut down while this thread is inside a guest."""
