@@ -1,6 +1,6 @@
 """A tour of the sandbox in six stops. Nothing in it is faked: what you see is what the sandbox said.
 
-    python examples/sandbox_tour.py
+python examples/sandbox_tour.py
 """
 
 import asyncio
@@ -51,7 +51,9 @@ async def main() -> None:
     console.print(f'   [green]✓[/] created and answered in [bold]{(time.perf_counter() - started) * 1000:.1f} ms[/]')
 
     stop(2, 'Variables, functions and imports stay')
-    await show(sandbox, 'from statistics import mean\nprices = {"USD": [12, 15], "GBP": [20], "JPY": [900], "CHF": [7]}')
+    await show(
+        sandbox, 'from statistics import mean\nprices = {"USD": [12, 15], "GBP": [20], "JPY": [900], "CHF": [7]}'
+    )
     await show(sandbox, '{currency: mean(values) for currency, values in prices.items()}')
 
     stop(3, 'Four calls of a host tool, 0.2 s each, at the same time')
@@ -80,7 +82,9 @@ async def main() -> None:
     await show(sandbox, 'sorted(prices)', ' in the first')
     await twin.close()
     await sandbox.close()
-    console.print('\nNext: [bold]habilis sandbox repl[/], [bold]habilis doctor[/], [bold]make bench[/], and docs/tutorial.md')
+    console.print(
+        '\nNext: [bold]habilis sandbox repl[/], [bold]habilis doctor[/], [bold]make bench[/], and docs/tutorial.md'
+    )
 
 
 if __name__ == '__main__':

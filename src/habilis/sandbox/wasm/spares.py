@@ -17,7 +17,7 @@ from habilis.sandbox.workers import start_deep_thread
 
 COUNT = 2
 PAUSE = 0.005
-"""Seconds to leave to whoever took one, before the core is used to make the next."""
+"""Seconds to leave to whoever took one, before a core is used to make the next. While many are made, none is spare."""
 
 
 class Spares:
@@ -43,16 +43,20 @@ class Spares:
 
     def _run(self) -> None:
         while not self._stopped:
-            while len(self._ready) < COUNT and not self._stopped:
-                try:
-                    guest = self._make()
-                    guest.enter('{"op":"warm"}', _Nobody())
-                except Exception:  # out of memory, say: whoever asks will make their own and see
-                    break
-                self._ready.append(guest)
-            self._wanted.wait()
+            if len(self._ready) >= COUNT:
+                self._wanted.wait()
             self._wanted.clear()
             time.sleep(PAUSE)
+            try:
+                self._add_one()
+            except Exception:  # out of memory, say: whoever asks will make their own and see
+                self._wanted.wait()
+
+    def _add_one(self) -> None:
+        if len(self._ready) < COUNT and not self._stopped:
+            guest = self._make()
+            guest.enter('{"op":"warm"}', _Nobody())
+            self._ready.append(guest)
 
     def _stop(self) -> None:
         """Python must not shut down while this thread is inside a guest."""
