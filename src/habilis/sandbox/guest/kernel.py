@@ -69,6 +69,7 @@ class Kernel:
         self.has_network = False
         self.reserve: bytearray | None = bytearray(1 << 19)  # given back when memory runs out, to tell of it
         self.quick: state.Values | None = None  # what was sent along last
+        self.settled = False  # whether the cell left the variables as they were
         self._initial = frozenset(self.namespace)
 
     def install(self) -> None:
@@ -147,6 +148,7 @@ class Kernel:
         self.cells += 1
         self.policy = policy
         self.displays = []
+        self.settled = False
         stdout, stderr = self.stdout, self.stderr
         sys.stdout, sys.stderr = stdout, stderr  # a cell may have replaced them
         stdout.writes = stderr.writes = 0
@@ -163,7 +165,8 @@ class Kernel:
                 answer['error'] = describe(CellEnded(ended), ended)
         if self.displays:
             answer['displays'] = self.displays
-        self._save_if_quick(answer)
+        if not self.settled:
+            self._save_if_quick(answer)
         return answer
 
     def warm(self, request: Request) -> Json:
@@ -215,11 +218,14 @@ class Kernel:
     def _execute(self, code: str, filename: str, answer: Request) -> None:
         try:
             remember_source(filename, code)
-            compiled = self._compile_expression(code, filename) or self._compile_statements(code, filename)
+            expression = self._compile_expression(code, filename)
+            compiled = expression or self._compile_statements(code, filename)
         except _UNREADABLE:
             raise
         except BaseException as error:
             raise Broken(filename) from error
+        # Where all variables are plain values, an expression without a call can change none of them.
+        self.settled = expression is not None and '(' not in code and self.quick is not None
         if compiled.co_flags & _COROUTINE:
             self._run_coroutine(types.FunctionType(compiled, self.namespace)())
         else:

@@ -33,7 +33,7 @@ class WasmBackend:
         if self._engine is None or self._spares is None:
             with self._lock:
                 if self._engine is None or self._spares is None:
-                    engine = Engine(compiled_component())
+                    engine = Engine.load(compiled_component())
                     self._spares = Spares(lambda: engine.start(GuestSpec()))
                     self._engine = engine
         return self._engine, self._spares

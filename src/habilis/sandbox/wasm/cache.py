@@ -75,7 +75,7 @@ def _component(folder: Path) -> tuple[str, Make]:
 def _build(folder: Path) -> bytes:
     target = folder / f'build-{os.getpid()}.wasm'
     try:
-        with progress('Building the sandbox (once per version, about 20 s)'):
+        with progress('Building the sandbox (once per version, about 30 s)'):
             build.build(target)
         return target.read_bytes()
     finally:

@@ -63,9 +63,9 @@ def compile_component(data: bytes) -> bytes:
 class Engine:
     """The compiled component and what links it to the host. One per process."""
 
-    def __init__(self, compiled: Path) -> None:
-        self.engine = wasmtime.Engine(configuration())
-        self.component = component.Component.deserialize_file(self.engine, str(compiled))
+    def __init__(self, engine: wasmtime.Engine, code: component.Component) -> None:
+        self.engine = engine
+        self.component = code
         self.linker = component.Linker(self.engine)
         self.linker.allow_shadowing = True
         self.linker.add_wasip2()
@@ -74,6 +74,20 @@ class Engine:
         assert enter is not None
         self.enter_index = enter
         self.ticker = _Ticker(self.engine)
+
+    @classmethod
+    def load(cls, compiled: Path) -> 'Engine':
+        """From machine code that `compile_component` made."""
+        engine = wasmtime.Engine(configuration())
+        return cls(engine, component.Component.deserialize_file(engine, str(compiled)))
+
+    @classmethod
+    def compile(cls, data: bytes) -> 'Engine':
+        """From a component, to be run a few times only: compiled in a hurry."""
+        config = configuration()
+        config.cranelift_opt_level = 'none'
+        engine = wasmtime.Engine(config)
+        return cls(engine, component.Component(engine, data))
 
     def _link(self) -> None:
         name = b'host'
@@ -285,6 +299,20 @@ def _no_native_sleep(_store: Any, _length: int) -> None:
     msg = 'native sleep is not available in the sandbox; use time.sleep or asyncio.sleep'
     _running.failure = GuestDied('broken', msg)
     raise wasmtime.WasmtimeError(msg)
+
+
+class Nobody:
+    """The host of a guest that has none yet."""
+
+    def answer(self, message: str) -> str:
+        """Nothing is asked."""
+        return ''
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Nothing is said."""
+
+    def check(self) -> None:
+        """Nothing is wrong."""
 
 
 class _Ticker:

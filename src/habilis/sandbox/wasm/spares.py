@@ -11,8 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from habilis.sandbox.contract import Stream
-from habilis.sandbox.wasm.engine import WasmGuest
+from habilis.sandbox.wasm.engine import Nobody, WasmGuest
 from habilis.sandbox.workers import start_deep_thread
 
 COUNT = 2
@@ -55,7 +54,7 @@ class Spares:
     def _add_one(self) -> None:
         if len(self._ready) < COUNT and not self._stopped:
             guest = self._make()
-            guest.enter('{"op":"warm"}', _Nobody())
+            guest.enter('{"op":"warm"}', Nobody())
             self._ready.append(guest)
 
     def _stop(self) -> None:
@@ -66,17 +65,3 @@ class Spares:
             self._thread.join(2.0)
         while self._ready:
             self._ready.popleft().close()
-
-
-class _Nobody:
-    """The host of a spare: there is nobody to talk to."""
-
-    def answer(self, message: str) -> str:
-        """Nothing is asked."""
-        return ''
-
-    def write(self, stream: Stream, data: bytes) -> None:
-        """Nothing is said."""
-
-    def check(self) -> None:
-        """Nothing is wrong."""
