@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -213,3 +214,18 @@ def test_an_interrupted_fetch_leaves_nothing_behind(cache: Path, monkeypatch: py
     with pytest.raises(KeyboardInterrupt):
         package_folder(['six'])
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize('form', ['{folder}', '{archive}', 'file://{archive}', 'evil @ file://{archive}'])
+def test_source_is_refused_before_any_of_its_code_runs_on_the_host(form: str, tmp_path: Path) -> None:
+    folder = tmp_path / 'evil'
+    folder.mkdir()
+    (folder / 'setup.py').write_text(
+        f'open({str(tmp_path / "ran")!r}, "w")\nfrom setuptools import setup\nsetup(name="evil")'
+    )
+    archive = tmp_path / 'evil-1.0.tar.gz'
+    with tarfile.open(archive, 'w:gz') as packed:
+        packed.add(folder, 'evil-1.0')
+    with pytest.raises(PackageError, match='is source'):
+        package_folder([form.format(folder=folder, archive=archive)])
+    assert not (tmp_path / 'ran').exists()

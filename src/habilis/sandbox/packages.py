@@ -23,6 +23,8 @@ def package_folder(packages: list[str]) -> Path:
     if not all(package.strip() for package in packages):
         msg = 'a package needs a name; an empty one was given'
         raise PackageError(msg)
+    for package in packages:
+        _refuse_source(package.strip())
     if len(packages) == 1 and _is_plain_folder(packages[0]):
         return Path(packages[0]).expanduser().resolve()
     wanted = [_identify(package) for package in packages]
@@ -31,6 +33,17 @@ def package_folder(packages: list[str]) -> Path:
     if not folder.is_dir():
         _install(packages, folder)
     return folder
+
+
+def _refuse_source(package: str) -> None:
+    """To install a source package is to run its code on the host, which is what a sandbox is there to prevent."""
+    path = Path(package).expanduser()
+    is_project = path.is_dir() and not _is_plain_folder(package)
+    is_archive = path.is_file() and path.suffix != '.whl'
+    is_source_address = '://' in package and not re.search(r'\.whl(?:[#?;\s]|$)', package)
+    if is_project or is_archive or is_source_address:
+        msg = f'{package} is source; building it would run its code on this machine. Give a wheel (see pip wheel)'
+        raise PackageError(msg)
 
 
 def _is_plain_folder(package: str) -> bool:
