@@ -1,5 +1,6 @@
 """`habilis sandbox run`: what it shows where, and what it returns."""
 
+import ctypes
 import json
 import signal
 import socket
@@ -227,6 +228,21 @@ def test_a_file_that_is_not_there_is_one_clear_line(name: str, reason: str) -> N
     done = habilis('sandbox', 'run', name)
     assert (done.returncode, done.stdout) == (2, '')
     assert done.stderr == f"habilis: cannot read '{name}': {reason}\n"
+
+
+def _like_anybody() -> None:
+    """Root may read everything. Without these two capabilities it is as bound by permissions as everybody."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, 'prctl'):
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+
+def test_a_file_that_may_not_be_read_is_one_clear_line(script: Path) -> None:
+    script.touch(mode=0)
+    command = [*COMMAND, 'sandbox', 'run', str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=_like_anybody)
+    assert (done.returncode, done.stderr) == (2, f"habilis: cannot read '{script}': Permission denied\n")
 
 
 def test_a_path_that_leads_nowhere_is_one_clear_line(script: Path) -> None:
