@@ -288,3 +288,19 @@ async def test_a_policy_can_be_changed_between_cells_and_goes_to_the_fork(sandbo
     assert (await sandbox.run("eval('1 + 1')")).value == 2
     sandbox.policy = None
     assert (await sandbox.run("exec('y = 3')\ny")).value == 3
+
+
+async def test_two_who_share_a_sandbox_use_each_others_files_and_variables() -> None:
+    written = asyncio.Event()
+
+    async def writer(shared: Sandbox) -> object:
+        cell = await shared.run("open('notes.txt', 'w').write('41')\nadd = lambda n: n + 1\n'written'")
+        written.set()
+        return cell.value
+
+    async def reader(shared: Sandbox) -> object:
+        await written.wait()
+        return (await shared.run("add(int(open('notes.txt').read()))")).value
+
+    async with await Sandbox.create(workspace=True) as sandbox:
+        assert await asyncio.gather(reader(sandbox), writer(sandbox)) == [42, 'written']
