@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 
 COMMAND = (sys.executable, '-m', 'habilis')
 PATIENCE = 180.0
@@ -43,9 +43,9 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 class Terminal:
     """A command on a terminal, and what it shows there."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] = COMMAND) -> None:
         self._master, slave = pty.openpty()
-        command = [sys.executable, '-c', _WITH_TERMINAL, *COMMAND, *arguments]
+        command = [sys.executable, '-c', _WITH_TERMINAL, *command, *arguments]
         env = environment({'TERM': 'xterm', 'NO_COLOR': ''})
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
@@ -86,9 +86,9 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def on_terminal(*arguments: str) -> Generator[Terminal]:
-    """Run it on a terminal."""
-    terminal = Terminal(*arguments)
+def on_terminal(*arguments: str, command: Sequence[str] = COMMAND) -> Generator[Terminal]:
+    """Run it on a terminal, or another Python command."""
+    terminal = Terminal(*arguments, command=command)
     try:
         yield terminal
     finally:

@@ -10,6 +10,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 COMMANDS = {
+    'run': ('habilis.cli.task.command', 'Do a task: the model writes Python, the sandbox runs it.'),
+    'demo': ('habilis.cli.demo.command', 'Three small tasks that show the agent at work, and check themselves.'),
+    'models': ('habilis.cli.models', 'Which model would be used and why; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Look at what is here and what is missing, and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox', 'Run Python that cannot touch this machine: a file, or an interactive prompt.'),
     'bench': ('habilis.cli.bench.command', 'Measure speed and memory, beside the peers that are installed.'),
@@ -18,6 +21,9 @@ COMMANDS = {
 
 EXAMPLES = """\b
 Examples:
+  habilis run "What is the sum of the first 100 primes?"
+  habilis run "Which region sold most?" < sales.csv
+  habilis demo                             see the agent at work
   habilis doctor                           is all in place?
   echo 'print(6 * 7)' | habilis sandbox run -
   habilis sandbox run script.py --seconds 5 --workspace data

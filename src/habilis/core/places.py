@@ -9,3 +9,13 @@ def cache_folder() -> Path:
     if chosen := os.environ.get('HABILIS_CACHE'):
         return Path(chosen).expanduser()
     return Path(os.environ.get('XDG_CACHE_HOME') or '~/.cache').expanduser() / 'habilis'
+
+
+def config_folder() -> Path:
+    """`habilis` in the user's configuration folder."""
+    return Path(os.environ.get('XDG_CONFIG_HOME') or '~/.config').expanduser() / 'habilis'
+
+
+def responses_folder() -> Path:
+    """Where replies of models are kept, if the response cache is on."""
+    return cache_folder() / 'responses'

@@ -1,7 +1,7 @@
 """Running untrusted Python: sandboxes, their results and limits."""
 
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall
+from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
@@ -20,4 +20,5 @@ __all__ = [
     'Snapshot',
     'SyncSandbox',
     'ToolCall',
+    'Variable',
 ]

@@ -9,7 +9,7 @@ from typing import cast
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
 from habilis.sandbox.cellhost import CellHost
-from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind
+from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
 from habilis.sandbox.snapshot import Checkpoint
 
 MAX_DISPLAYS = 1000
@@ -109,6 +109,16 @@ def checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
     if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
         raise Malformed('state')
     return Checkpoint(state=state, python=python, cells=cells, lost=tuple(str(name) for name in lost))
+
+
+def described(answer: dict[str, Json]) -> dict[str, Variable]:
+    """The variables the guest describes."""
+    found: dict[str, Variable] = {}
+    for name, parts in answer.items():
+        if not (isinstance(parts, list) and len(parts) == 2):
+            raise Malformed('names')
+        found[name] = Variable(name=name, type=str(parts[0])[:100], size=str(parts[1])[:100])
+    return found
 
 
 def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:

@@ -107,6 +107,16 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Variable:
+    """A variable inside, described."""
+
+    name: str
+    type: str
+    size: str
+    """Such as `3 items`; empty where the type has none."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Mount:
     """A host folder inside the sandbox."""
 

@@ -38,6 +38,9 @@ def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
     """Describe a function, method or callable object."""
     if isinstance(function, HostFunction):
         return function
+    describe = getattr(type(function), '__host_function__', None)
+    if describe is not None:  # it knows better, as a `Tool` does
+        return describe(function)
     name = getattr(function, '__name__', type(function).__name__)
     if not name.isidentifier() or keyword.iskeyword(name):
         msg = f'{name!r} cannot be the name of a tool: give the function a name (def …), not a lambda'

@@ -78,6 +78,7 @@ class Options:
         """The same for a fork. The last to be closed removes a temporary workspace."""
         return replace(
             self,
+            functions=dict(self.functions),
             workspace=self.workspace.shared() if self.workspace else None,
             network=self.network.twin() if self.network else None,
         )

@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, Unpack
@@ -14,7 +14,8 @@ from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import answers, snapshot
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cellhost import CellHost, OnOutput
-from habilis.sandbox.contract import Cell
+from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import Broke, Interpreter
 from habilis.sandbox.options import Options, Settings, make_options
 from habilis.sandbox.policy import Policy
@@ -142,13 +143,21 @@ class Sandbox:
 
     # Running ----------------------------------------------------------------------------------------------------------
 
-    async def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
+    async def run(
+        self,
+        code: str,
+        *,
+        seconds: float | None = None,
+        on_output: OnOutput | None = None,
+        tools: Iterable[AnyFunction | HostFunction] | None = None,
+    ) -> Cell:
         """Run code; its variables stay. Errors of the code are in the `Cell`; only errors of the sandbox are raised.
 
         Args:
             code: Python. The value of the last expression becomes `Cell.value`; `await` works at top level.
             seconds: a shorter time limit for this cell.
             on_output: called on the event loop with `'stdout'` or `'stderr'` and text, while the cell runs.
+            tools: offer these from now on, as `set_tools` does. Whoever shares a sandbox gives theirs with each cell.
         """
         if seconds is not None and not seconds > 0:
             msg = f'seconds must be more than zero, not {seconds!r}'
@@ -159,6 +168,8 @@ class Sandbox:
                 await self._wake()
             except Broke as broke:  # by what an earlier cell left behind; this one has not run
                 return answers.death(self._make_host(limit), 'broken', broke, limit)
+            if tools is not None:
+                await self._offer(host_functions(tools))
             workspace = self._options.workspace
             before = workspace.scan() if workspace else None
             cell = await self._interpreter.run(code, self.policy, self._make_host(limit, on_output), limit)
@@ -193,6 +204,22 @@ class Sandbox:
             return await self._interpreter.request(
                 request, self._quiet_host(seconds), seconds, lambda answer: answers.variables(answer, names)
             )
+
+    async def describe_variables(self) -> dict[str, Variable]:
+        """The variables inside by name, each with its type and size; modules and tools are left out."""
+        seconds = self._options.limits.seconds
+        async with self._turn():
+            await self._wake()
+            return await self._interpreter.request(
+                {'op': 'names'}, self._quiet_host(seconds), seconds, answers.described
+            )
+
+    async def set_tools(self, tools: Iterable[AnyFunction | HostFunction]) -> None:
+        """Offer these tools to the cells to come, instead of those before."""
+        functions = host_functions(tools)
+        async with self._turn():
+            await self._wake()
+            await self._offer(functions)
 
     @property
     def workspace(self) -> Workspace:
@@ -261,6 +288,15 @@ class Sandbox:
         if broke is not None:
             raise broke
         await self._interpreter.wake(self._quiet_host)
+
+    async def _offer(self, functions: dict[str, HostFunction]) -> None:
+        if functions == self._options.functions:
+            return
+        self._options.functions.clear()
+        self._options.functions.update(functions)
+        seconds = self._options.limits.seconds
+        request: dict[str, Json] = {'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}
+        await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
 
     def _save_soon(self) -> None:
         """Save while nobody waits; the next cell waits for it."""

@@ -23,7 +23,7 @@ from habilis.sandbox.guest.display import displays_of
 from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
-from habilis.sandbox.guest.show import text_of
+from habilis.sandbox.guest.show import size_of, text_of
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.trace import CELL_PREFIX, describe, is_user_file, remember_source
 
@@ -123,10 +123,7 @@ class Kernel:
             os.environ.update(cast('dict[str, str]', setup['env']))
         for path in cast('list[str]', setup.get('paths', [])):
             sys.path.append(self.places.get(path, path))
-        for description in cast('list[dict[str, Json]]', setup.get('tools', [])):
-            tool = make_tool(self.bridge, self.selector, description)
-            self.tools[tool.__name__] = tool
-            self.namespace[tool.__name__] = tool
+        self._offer(cast('list[dict[str, Json]]', setup.get('tools', [])))
         if setup.get('network'):
             self.has_network = True
             net.install(self.bridge.network)
@@ -212,6 +209,29 @@ class Kernel:
         """Set variables from the host."""
         self.namespace.update(cast('state.Values', unpack(request['values'])))
         return {}
+
+    def use_tools(self, request: Request) -> Json:
+        """Other tools instead of those before. What a cell has put under a tool's name stays."""
+        for name, tool in self.tools.items():
+            if self.namespace.get(name) is tool:
+                del self.namespace[name]
+        self.tools = {}
+        self._offer(cast('list[dict[str, Json]]', request['tools']))
+        return {}
+
+    def names(self, request: Request) -> Json:
+        """The variables, each with its type and how large it is."""
+        return {
+            name: [type(value).__qualname__, size_of(value)]
+            for name, value in self._user_values().items()
+            if not isinstance(value, types.ModuleType)
+        }
+
+    def _offer(self, descriptions: list[dict[str, Json]]) -> None:
+        for description in descriptions:
+            tool = make_tool(self.bridge, self.selector, description)
+            self.tools[tool.__name__] = tool
+            self.namespace[tool.__name__] = tool
 
     # One cell ---------------------------------------------------------------------------------------------------------
 
@@ -378,4 +398,6 @@ _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'load': Kernel.load,
     'get': Kernel.get,
     'set': Kernel.set,
+    'tools': Kernel.use_tools,
+    'names': Kernel.names,
 }

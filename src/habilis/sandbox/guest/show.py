@@ -37,3 +37,16 @@ def text_of(value: object, whole: bool) -> str:
 
 def _unshowable(value: object, error: Exception) -> str:
     return f'<{type(value).__name__} object whose __repr__ raised {type(error).__name__}>'
+
+
+def size_of(value: object) -> str:
+    """How large it is, in the words of its type; empty where that says nothing."""
+    try:
+        if isinstance(value, str | bytes):
+            return f'{len(value):,} {"characters" if isinstance(value, str) else "bytes"}'
+        if isinstance(value, list | tuple | dict | set | frozenset):
+            return f'{len(value):,} {"item" if len(value) == 1 else "items"}'  # pyright: ignore[reportUnknownArgumentType]
+        shape: object = getattr(value, 'shape', None)
+        return repr(shape)[:100] if type(shape) is tuple else ''  # pyright: ignore[reportUnknownArgumentType]
+    except Exception:  # a subclass may do anything
+        return ''

@@ -1,0 +1,97 @@
+"""Asking the model: streamed, counted, and with a conversation that fits."""
+
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from habilis.agent.compact import too_long
+from habilis.agent.conversation import Conversation
+from habilis.agent.parse import code_is_complete
+from habilis.agent.watch import Watchers
+from habilis.core.errors import ContextOverflow, ModelUnavailable
+from habilis.core.events import Event
+from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
+from habilis.models.tokens import count_message_tokens, count_tokens
+from habilis.models.usage import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+REPLY_TOKENS = 1024
+"""Room that is kept for the reply."""
+
+
+class Asker:
+    """Asks one model on behalf of one run."""
+
+    def __init__(self, model: Model, conversation: Conversation, watchers: Watchers, ledger: Ledger) -> None:
+        self._model = model
+        self._conversation = conversation
+        self._watchers = watchers
+        self._ledger = ledger
+
+    async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
+        """One reply. `code` says that it is expected to hold code, and may end with it."""
+        traits = self._model.traits
+        messages = self._conversation.outgoing(system=system, extra=extra)
+        room = options.max_tokens or REPLY_TOKENS
+        if too_long(messages, traits.context_tokens, room) and self._compact():
+            messages = self._conversation.outgoing(system=system, extra=extra)
+        try:
+            return await self._request(messages, options, code)
+        except ContextOverflow:
+            if not self._compact(keep=1):
+                raise
+            return await self._request(self._conversation.outgoing(system=system, extra=extra), options, code)
+
+    def _compact(self, **how: int) -> bool:
+        done = self._conversation.compact(**how)
+        if done:
+            self._watchers.emit(Event(kind='compacted', text='earlier steps were shortened to make room'))
+        return done
+
+    async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
+        messages = self._watchers.outgoing(messages)
+        self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
+        # A model on this machine is stopped as soon as its code is there: each further token would cost time.
+        stop_early = code and self._model.traits.local and not options.functions
+        started = time.perf_counter()
+        reply = await self._read(messages, options, stop_early)
+        if reply is None:
+            msg = f'{self._model.name} ended its reply without finishing it'
+            raise ModelUnavailable(msg)
+        if not reply.usage.seconds:
+            reply = _timed(reply, time.perf_counter() - started)
+        self._ledger.record(reply.model or self._model.name, reply.usage)
+        self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
+        return reply
+
+    async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply | None:
+        text, thinking = '', ''
+        async with aclosing(cast('AsyncGenerator[Delta | Reply]', self._model.stream(messages, options))) as stream:
+            async for item in stream:
+                if isinstance(item, Reply):
+                    return item
+                text, thinking = text + item.text, thinking + item.thinking
+                self._tell(item)
+                if stop_early and '\n' in item.text and code_is_complete(text):
+                    usage = Usage(
+                        requests=1,
+                        input_tokens=count_message_tokens(messages),
+                        output_tokens=count_tokens(text),
+                        cost=0.0,
+                    )
+                    return Reply(text=text, thinking=thinking, usage=usage, model=self._model.name)
+        return None
+
+    def _tell(self, delta: Delta) -> None:
+        if delta.text or delta.arguments:
+            self._watchers.emit(Event(kind='text', text=delta.text or delta.arguments, data=delta))
+        if delta.thinking:
+            self._watchers.emit(Event(kind='thinking', text=delta.thinking, data=delta))
+
+
+def _timed(reply: Reply, seconds: float) -> Reply:
+    return replace(reply, usage=replace(reply.usage, seconds=seconds))

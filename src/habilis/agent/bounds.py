@@ -1,0 +1,81 @@
+"""Keeping the limits of a run, by name."""
+
+import time
+
+from habilis.agent.contract import Ended, RunLimits
+from habilis.models.contract import Usage
+from habilis.tools import Deny, GateCall
+
+
+class LimitReached(Exception):
+    """A limit of the run is used up."""
+
+    def __init__(self, ended: Ended) -> None:
+        super().__init__(ended)
+        self.ended: Ended = ended
+
+
+class Meter:
+    """Counts what a run uses. Time counts while it works, not while it waits to be resumed."""
+
+    def __init__(self, limits: RunLimits) -> None:
+        self.limits = limits
+        self.seconds = 0.0
+        """How long the run has worked."""
+
+        self._calls = 0
+        self._before = (0, 0.0, 0, 0, 0.0)
+        self._calls_refused = False
+        self._deadline: float | None = None
+
+    def check(self, steps: int, usage: Usage) -> None:
+        """Raise `LimitReached` if there is nothing left of something."""
+        limits = self.limits
+        bounds: tuple[tuple[Ended, float | None], ...] = (
+            ('max_steps', limits.steps),
+            ('max_seconds', limits.seconds),
+            ('max_requests', limits.requests),
+            ('max_tokens', limits.tokens),
+            ('max_cost', limits.cost),
+        )
+        for (ended, limit), used, before in zip(bounds, self._used(steps, usage), self._before, strict=True):
+            if limit is not None and used - before >= limit:
+                raise LimitReached(ended)
+        if self._calls_refused:
+            raise LimitReached('max_tool_calls')
+
+    def gate(self, call: GateCall) -> Deny | None:
+        """Counts tool calls; the first gate of every run."""
+        limit = self.limits.tool_calls
+        if limit is not None and self._calls >= limit:
+            self._calls_refused = True
+            return Deny(f'the run may call {limit} tools, and has')
+        self._calls += 1
+        return None
+
+    def seconds_left(self) -> float | None:
+        """For the step to come."""
+        if self.limits.seconds is None:
+            self._deadline = None
+            return None
+        left = max(0.0, self.limits.seconds - (self.seconds - self._before[1]))
+        self._deadline = time.perf_counter() + left
+        return left
+
+    def time_is_up(self) -> bool:
+        """Whether the time of the step has passed, and not somebody else's."""
+        return self._deadline is not None and time.perf_counter() >= self._deadline - 0.001
+
+    def add(self, seconds: float) -> None:
+        """A step took this long."""
+        self.seconds += seconds
+
+    def extend(self, limits: RunLimits, steps: int, usage: Usage) -> None:
+        """For a run that goes on: these limits count from here."""
+        self.limits = limits
+        self._before = self._used(steps, usage)
+        self._calls = 0
+        self._calls_refused = False
+
+    def _used(self, steps: int, usage: Usage) -> tuple[int, float, int, int, float]:
+        return steps, self.seconds, usage.requests, usage.tokens, usage.cost or 0.0

@@ -1,0 +1,86 @@
+"""A conversation that grew too long, made shorter. What people wrote stays; earlier steps become a line each.
+
+Nothing is lost that the code needs: its variables are still in the sandbox.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from habilis.models.contract import Message
+from habilis.models.tokens import count_message_tokens
+
+KEPT_STEPS = 3
+ROOM = 0.8
+"""Of the context; the rest is for the reply."""
+
+_LINE = 160
+_MAX_LINES = 60
+_TITLE = 'Earlier steps, shortened (their variables are still there):'
+_LEFT_OUT = re.compile(r'- \((\d+) before these are left out\)')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """A message of the history and who wrote it."""
+
+    message: Message
+    by_user: bool = False
+    digest: bool = False
+    """It stands for steps that were taken out."""
+
+
+def too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
+    """Whether the messages leave too little room for a reply."""
+    return count_message_tokens(messages) > min(context_tokens * ROOM, context_tokens - reply_tokens)
+
+
+def compact(history: Sequence[Turn], *, keep: int = KEPT_STEPS) -> tuple[Turn, ...]:
+    """The same history with its steps, but for the last `keep`, as a digest; unchanged if that is no shorter."""
+    turns = tuple(history)
+    starts = [number for number, turn in enumerate(turns) if turn.message.role == 'assistant']
+    edge = 0 if len(starts) <= keep else starts[-keep] if keep else len(turns)
+    recent = turns[edge:] if keep > 1 else tuple(_shortened(turn) for turn in turns[edge:])
+    shorter = (*_digested(turns[:edge]), *recent)
+    return shorter if _size(shorter) < _size(turns) else turns
+
+
+def _digested(old: Sequence[Turn]) -> Iterator[Turn]:
+    """What people wrote, then a line for each of the others."""
+    lines: list[str] = []
+    for turn in old:
+        if turn.by_user or turn.message.role == 'system':
+            yield turn
+        elif turn.digest:
+            lines += turn.message.text.split('\n')[1:]
+        elif line := _line(turn.message):
+            lines.append(line)
+    if lines:
+        yield Turn(message=Message(role='user', text='\n'.join([_TITLE, *_newest(lines)])), digest=True)
+
+
+def _newest(lines: list[str]) -> list[str]:
+    before = _LEFT_OUT.fullmatch(lines[0])
+    gone = int(before[1]) if before else 0
+    lines = lines[1:] if before else lines
+    gone += max(0, len(lines) - _MAX_LINES)
+    return [f'- ({gone} before these are left out)', *lines[-_MAX_LINES:]] if gone else lines
+
+
+def _line(message: Message) -> str:
+    text = ' '.join((message.text or ' '.join(call.arguments for call in message.calls)).split())
+    who = 'you' if message.role == 'assistant' else 'saw'
+    return f'- {who}: {text[:_LINE]}{"…" if len(text) > _LINE else ""}' if text else ''
+
+
+def _shortened(turn: Turn) -> Turn:
+    """For a single step that is too long by itself: its observation is cut."""
+    message = turn.message
+    if turn.by_user or turn.digest or message.role in ('system', 'assistant') or len(message.text) < 2000:
+        return turn
+    text = f'{message.text[:1000]}\n[… {len(message.text) - 1500:,} characters cut …]\n{message.text[-500:]}'
+    return replace(turn, message=replace(message, text=text))
+
+
+def _size(turns: Sequence[Turn]) -> int:
+    return count_message_tokens([turn.message for turn in turns])

@@ -1,0 +1,95 @@
+"""What a small model forgets, said in one line when it is forgotten."""
+
+import ast
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from habilis.agent.syntax import statements
+from habilis.sandbox.contract import Cell
+
+_UNDEFINED = re.compile(r"name '(\w+)' is not defined")
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+
+
+def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool) -> list[str]:
+    """What would help with this cell. `names` are the tools and variables there are."""
+    if cell.error is not None:
+        return _after_error(code, cell, names)
+    shown = cell.stdout.strip() or cell.text
+    hints: list[str] = []
+    if not shown and (defined := uncalled(code)):
+        hints.append(f'You defined {", ".join(defined)} but did not call it. Call it and print the result.')
+    elif not shown:
+        hints.append('Nothing was printed: print what you need to see.')
+    elif cell.text is not None and cell.text.startswith('<coroutine object'):
+        hints.append('That is a coroutine: put `await` before the call.')
+    elif can_stop:
+        hints.append('If this answers the task, call final_answer(...) with the value. If not, go on.')
+    return hints
+
+
+def _after_error(code: str, cell: Cell, names: Iterable[str]) -> list[str]:
+    assert cell.error is not None
+    message = cell.error.message
+    if cell.error.type == 'NameError' and (found := _UNDEFINED.search(message)):
+        near = get_close_matches(found[1], list(names), n=3, cutoff=0.5)
+        return [f'There is no {found[1]!r}. Did you mean {" or ".join(near)}?'] if near else []
+    if cell.error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(message)):
+        return [f'{found[1]} is not installed here: use the standard library.']
+    if cell.error.type == 'FileNotFoundError' and '\\n' in message:
+        opened = re.search(r'\bopen\((\w+)', code)
+        name = opened[1] if opened else 'text'
+        return [f'{name} is the text itself, not the name of a file: read it with io.StringIO({name}).']
+    if cell.error.kind == 'syntax':
+        return ['The code did not run. Write the whole corrected code again.']
+    return []
+
+
+def guessed(code: str, seen: str) -> str | None:
+    """A number that `final_answer` is given as a literal, though the code around it computes something, and that nobody
+    has seen: made up before the result was there."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    if not any(_computes(node) for node in ast.walk(tree)):
+        return None
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(id='final_answer'), args=[ast.Constant(value=int() | float()) as number, *_]):
+                text = ast.unparse(number)
+                if not re.search(rf'(?<![\w.]){re.escape(text)}(?!\w|\.\d)', seen):
+                    return text
+            case _:
+                pass
+    return None
+
+
+def _computes(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(value=value) | ast.AugAssign(value=value):
+            return any(isinstance(part, ast.Call | ast.BinOp) for part in ast.walk(value))
+        case ast.Expr(value=ast.BinOp()):
+            return True
+        case _:
+            return False
+
+
+def uncalled(code: str) -> list[str]:
+    """The functions a piece of code defines, if defining is all it does."""
+    body = statements(code) or []
+    idle = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
+    if not all(isinstance(node, idle) or _is_text(node) for node in body):
+        return []
+    called = {_called(node) for statement in body for node in ast.walk(statement)}
+    defined = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [name for name in defined if name not in called]
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _called(node: ast.AST) -> str | None:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None

@@ -1,0 +1,117 @@
+"""What an agent was asked to be."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+from habilis.agent.contract import RunLimits
+from habilis.agent.cut import Bounds
+from habilis.agent.prompt import prompt_file
+from habilis.agent.rooms import SandboxChoice
+from habilis.agent.watch import Hook
+from habilis.core.errors import AgentError
+from habilis.core.limits import Limits
+from habilis.core.settings import Settings, load_settings
+from habilis.sandbox.options import PathLike
+from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.tools import Approve, Gate, ResultGate, Toolset
+
+AnyTool = Toolset | Callable[..., Any]
+"""A `Tool`, a group of them, or a plain function with type hints."""
+
+
+class AgentOptions(TypedDict, total=False):
+    """The keyword arguments of `Agent`, which explains them."""
+
+    tools: Iterable[AnyTool]
+    sandbox: SandboxChoice
+    workspace: PathLike | bool | None
+    sandbox_settings: SandboxSettings
+    instructions: str
+    limits: RunLimits
+    observations: Bounds
+    summary: str
+    python: bool
+    hooks: Iterable[Hook]
+    gates: Iterable[Gate | ResultGate]
+    approve: Approve | None
+    name: str
+    settings: Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSetup:
+    """The same, checked and complete."""
+
+    tools: Sequence[AnyTool]
+    sandbox: SandboxChoice
+    sandbox_settings: SandboxSettings
+    instructions: str
+    limits: RunLimits
+    observations: Bounds
+    summary: str | None
+    """The prompt for it; None for no summary."""
+
+    python: bool
+    hooks: Sequence[Hook]
+    gates: Sequence[Gate | ResultGate]
+    approve: Approve | None
+    name: str
+    settings: Settings = field(repr=False)
+
+
+def make_setup(options: AgentOptions) -> AgentSetup:
+    """Arguments first, then settings, then defaults."""
+    if unknown := options.keys() - AgentOptions.__annotations__.keys():
+        msg = f'Agent has no option {min(unknown)!r}; it has {", ".join(AgentOptions.__annotations__)}'
+        raise TypeError(msg)
+    settings = options.get('settings') or load_settings()
+    sandbox = options.get('sandbox', settings.sandbox)
+    return AgentSetup(
+        tools=tuple(options.get('tools', ())),
+        sandbox=sandbox,
+        sandbox_settings=_sandbox_settings(options, sandbox, settings),
+        instructions=options.get('instructions', ''),
+        limits=options.get('limits') or limits_from(settings),
+        observations=options.get('observations')
+        or Bounds(tokens=settings.observation_tokens, lines=settings.observation_lines),
+        summary=_summary(options.get('summary', settings.summary)),
+        python=options.get('python', True),
+        hooks=tuple(options.get('hooks', ())),
+        gates=tuple(options.get('gates', ())),
+        approve=options.get('approve'),
+        name=options.get('name', 'agent'),
+        settings=settings,
+    )
+
+
+def limits_from(settings: Settings) -> RunLimits:
+    """The limits of a run that the settings name."""
+    return RunLimits(
+        steps=settings.max_steps,
+        seconds=settings.max_seconds,
+        tokens=settings.max_run_tokens,
+        cost=settings.max_cost,
+        tool_calls=settings.max_tool_calls,
+    )
+
+
+def _sandbox_settings(options: AgentOptions, sandbox: SandboxChoice, settings: Settings) -> SandboxSettings:
+    given = options.get('sandbox_settings', SandboxSettings())
+    workspace = options.get('workspace')
+    if not isinstance(sandbox, str):
+        if given or workspace is not None:
+            msg = 'workspace and sandbox_settings are for a sandbox the agent makes; this one was made by you'
+            raise AgentError(msg)
+        return given
+    made = SandboxSettings(
+        limits=Limits(seconds=settings.sandbox_seconds, memory_mb=settings.sandbox_memory_mb),
+        workspace=workspace,
+    )
+    return SandboxSettings(**{**made, **given})  # pyright: ignore[reportArgumentType]
+
+
+def _summary(summary: str) -> str | None:
+    if summary == 'off':
+        return None
+    return prompt_file('summary') if summary == 'default' else summary

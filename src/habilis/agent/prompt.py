@@ -1,0 +1,121 @@
+"""What the model is told: the files of `prompts/`, put together for one run."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+from habilis.agent.cut import Bounds, cut
+from habilis.models.contract import Function
+
+STANDARD_LIBRARY = 'Only the standard library is there, no network and no input().'
+
+PYTHON = Function(
+    name='python',
+    description='Run Python in the sandbox and see what it prints. Variables stay.',
+    parameters={
+        'type': 'object',
+        'properties': {'code': {'type': 'string', 'description': 'Python code'}},
+        'required': ['code'],
+        'additionalProperties': False,
+    },
+)
+"""The function that carries code, for models that call functions."""
+
+
+@cache
+def prompt_file(name: str) -> str:
+    """The text of one file of `prompts/`."""
+    return files('habilis.agent').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptParts:
+    """What a system prompt is made of."""
+
+    functions: bool
+    """Code travels as a function call, not in fences."""
+
+    python: bool = True
+    stubs: str = ''
+    model_tools: Sequence[Function] = ()
+    """Named here only where the model has no function calls of its own."""
+
+    output: str | None = None
+    """The type the answer must have, in words."""
+
+    packages: str = STANDARD_LIBRARY
+    instructions: str = ''
+    can_stop: bool = True
+
+    def without_stop(self) -> 'PromptParts':
+        """The same for a step in which there is no `final_answer`."""
+        return replace(self, can_stop=False, output=None)
+
+
+def system_prompt(parts: PromptParts) -> str:
+    """The system message: the same bytes for the same parts, so that a provider can keep it evaluated."""
+    form = 'call' if parts.functions else 'fence'
+    form += '' if parts.can_stop else '_open'
+    sections: list[str] = []
+    if parts.python and parts.stubs:
+        sections.append(
+            f'Tools: these functions are already defined for your code; call them, do not define or import them.\n'
+            f'```python\n{parts.stubs}\n```'
+        )
+    if parts.model_tools and not parts.functions:
+        sections.append(_written_calls(parts.model_tools))
+    if parts.output is not None:
+        sections.append(f'The value given to final_answer must be {parts.output}.')
+    if parts.instructions:
+        sections.append(parts.instructions.strip())
+    body = '\n\n'.join(sections)
+    if not parts.python:
+        return f'{prompt_file("no_python")}\n\n{body}'.strip()
+    text = prompt_file('system')
+    for name, value in (
+        ('protocol', prompt_file(f'protocol_{form}')),
+        ('example', prompt_file(f'example_{form}')),
+        ('packages', parts.packages),
+        ('sections', f'\n{body}' if body else ''),
+    ):
+        text = text.replace(f'{{{name}}}', value)
+    return text.strip()
+
+
+def _written_calls(functions: Sequence[Function]) -> str:
+    lines = [
+        f'- {function.name}: {function.description} {json.dumps(dict(function.parameters))}' for function in functions
+    ]
+    listed = '\n'.join(lines)
+    return (
+        'Functions you may call instead of writing code, by replying '
+        f'<tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
+    )
+
+
+def task_message(task: str, *, variables: Sequence[str] = (), data: str = '') -> str:
+    """The user's words, with what else is there for the code."""
+    text = task.strip()
+    if variables:
+        listed = '\n'.join(f'- {variable}' for variable in variables)
+        text += f'\n\nThese variables are already there, use them:\n{listed}'
+    if data:
+        text += f'\n\n{data}'
+    return text
+
+
+def preview(value: object, length: int = 160) -> str:
+    """The start of a value, for the list of variables."""
+    text = repr(value)
+    return text if len(text) <= length else f'{text[:length]}…'
+
+
+def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:
+    """Documents given to one step: their names and texts, the long ones in part."""
+    pieces = ['Documents for this step. In code they are in the dict `artifacts`, by name.']
+    for name, text in artifacts.items():
+        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]').text
+        pieces.append(f'<document name={name!r}>\n{shown}\n</document>')
+    return '\n\n'.join(pieces)

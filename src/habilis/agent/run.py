@@ -1,0 +1,347 @@
+"""One run: the loop of prompt, model, code, sandbox, observation, step by step."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from habilis.agent.acting import Acted, Actor, StopTool
+from habilis.agent.asking import Asker
+from habilis.agent.bounds import LimitReached, Meter
+from habilis.agent.calling import Caller
+from habilis.agent.contract import Ended, Result, RunLimits, Step
+from habilis.agent.conversation import Conversation
+from habilis.agent.hints import guessed
+from habilis.agent.output import OutputType, WrongOutput, literal
+from habilis.agent.parse import Parsed, parse_reply
+from habilis.agent.prompt import artifacts_message, prompt_file
+from habilis.agent.watch import Watchers
+from habilis.core.errors import AgentError, EmptyReply
+from habilis.core.events import Event
+from habilis.models.contract import Message, Options, Reply
+from habilis.models.usage import Ledger
+from habilis.sandbox.functions import HostFunction
+from habilis.tools import Toolbox
+
+MAX_EMPTY = 3
+MAX_REPAIRS = 4
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """What a run is made of. Put together by the agent."""
+
+    run_id: str
+    conversation: Conversation
+    system_without_stop: str
+    asker: Asker
+    actor: Actor | None
+    caller: Caller
+    toolbox: Toolbox
+    stop: StopTool
+    output: OutputType
+    meter: Meter
+    ledger: Ledger
+    watchers: Watchers
+    summary: str | None
+    scripted: bool
+    variables: Mapping[str, object] = field(default_factory=dict[str, object])
+
+
+class Run:
+    """A run under way. `step` until it gives a result; `steps` are those done so far."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.id = parts.run_id
+        self._parts = parts
+        self.steps: list[Step] = []
+        self.result: Result[object] | None = None
+        self.toolbox = parts.toolbox
+        self._empty = 0
+        self._repairs = 0
+        self._busy = False
+        self._printed: Acted | None = None
+        """The last code that ran well and showed something, without saying that it is the answer."""
+
+        self._doubted = False
+
+    async def step(
+        self,
+        *,
+        can_stop: bool = True,
+        artifacts: Mapping[str, str] | None = None,
+        tools: Sequence[HostFunction] = (),
+    ) -> Result[object] | None:
+        """Ask the model once and do what it says. The result if that ended the run, else None.
+
+        Args:
+            can_stop: whether `final_answer` is there in this step, and a reply without code is an answer.
+            artifacts: documents for this step: shown to the model by name, and in code in the dict `artifacts`.
+            tools: more tools for the code of this step.
+        """
+        if self.result is not None and self.result.ended == 'answer':
+            msg = 'this run has its answer; start another'
+            raise AgentError(msg)
+        if self._busy:
+            msg = 'this run is doing a step already'
+            raise AgentError(msg)
+        self._busy = True
+        try:
+            return await self._bounded_step(can_stop, artifacts or {}, tools)
+        except (Exception, asyncio.CancelledError) as error:
+            await self._tell_failure(error)
+            raise
+        finally:
+            self._busy = False
+
+    async def _tell_failure(self, error: BaseException) -> None:
+        """Those who watch see why no more comes. A cancelled run is not kept waiting by them: it is closed soon."""
+        watchers = self._parts.watchers
+        watchers.emit(Event(kind='run_failed', text=f'{type(error).__name__}: {error}'.removesuffix(': '), data=error))
+        if not isinstance(error, asyncio.CancelledError):
+            await watchers.drain()
+
+    async def _bounded_step(
+        self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
+    ) -> Result[object] | None:
+        meter, watchers = self._parts.meter, self._parts.watchers
+        watchers.step = len(self.steps) + 1
+        started = time.perf_counter()
+        try:
+            meter.check(len(self.steps), self._parts.ledger.total)
+            watchers.emit(Event(kind='step_started'))
+            async with asyncio.timeout(meter.seconds_left()):
+                await self._take_step(can_stop, artifacts, tools)
+        except LimitReached as limit:
+            return await self._end(limit.ended)
+        except TimeoutError:
+            if not meter.time_is_up():
+                raise
+            return await self._end('max_seconds')
+        finally:
+            meter.add(time.perf_counter() - started)
+        watchers.emit(Event(kind='step_finished', data=self.steps[-1] if self.steps else None))
+        if self._parts.stop.given:
+            return await self._end('answer', self._parts.stop.value)
+        if (question := self.toolbox.take_question()) is not None:
+            return await self._end('question', question=question)
+        if self._repairs > MAX_REPAIRS:
+            return await self._end('invalid_output')
+        return None
+
+    # One step ---------------------------------------------------------------------------------------------------------
+
+    async def _take_step(self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]) -> None:
+        parts, started = self._parts, time.perf_counter()
+        extra = ''
+        if artifacts:
+            extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
+            if parts.actor:
+                await parts.actor.set_artifacts(artifacts)
+        options = Options(functions=parts.caller.functions)
+        system = None if can_stop else parts.system_without_stop
+        reply = await parts.asker.ask(options, system=system, extra=extra)
+        parsed = parse_reply(reply.text)
+        number = len(self.steps) + 1
+        if reply.calls or parsed.calls:
+            step = await self._call(reply, parsed, number, can_stop, tools)
+        elif parsed.code is not None:
+            step = await self._code(reply, parsed, number, can_stop, tools)
+        else:
+            step = self._words(reply, parsed, number, can_stop)
+        self.steps.append(_timed(step, time.perf_counter() - started))
+
+    async def _code(
+        self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
+    ) -> Step:
+        actor, code = self._parts.actor, parsed.code or ''
+        if actor is None:
+            return self._say(reply, number, prompt_file('nudge_no_python'))
+        if (parsed.truncated or reply.finish == 'length') and not _compiles(code):
+            return self._say(reply, number, prompt_file('nudge_truncated'))
+        acted = await actor.act(code, number=number, can_stop=can_stop, extra=tools)
+        observation = self._after_code(acted, can_stop)
+        if self._parts.stop.given:
+            self._parts.conversation.add(reply.message)
+        else:
+            self._hear(reply, observation)
+        return Step(
+            number=number,
+            reply=reply,
+            code=code,
+            cell=acted.cell,
+            calls=acted.calls,
+            observation=None if self._parts.stop.given else observation,
+        )
+
+    def _after_code(self, acted: Acted, can_stop: bool) -> str:
+        """What goes back; a result shown twice by the same code is the answer."""
+        before, self._printed = self._printed, None
+        if doubt := self._doubt(acted):
+            return f'{acted.observation}\n{doubt}'
+        if not acted.cell.ok:
+            return acted.observation
+        shown = acted.cell.stdout.strip() or acted.cell.text
+        if shown and not self._parts.stop.given:
+            self._printed = acted
+            if can_stop and before is not None and before.code == acted.code and _shown(before) == _shown(acted):
+                self._take_printed(acted)
+                return prompt_file('nudge_repeated')
+        return acted.observation
+
+    def _doubt(self, acted: Acted) -> str | None:
+        """Once in a run: an answer that was written down before its code had computed it is not taken."""
+        stop = self._parts.stop
+        if self._doubted or not stop.given:
+            return None
+        said = '\n'.join(message.text for message in self._parts.conversation.messages)
+        number = guessed(acted.code, f'{said}\n{acted.cell.stdout}')
+        if number is None:
+            return None
+        self._doubted, stop.given = True, False
+        return prompt_file('nudge_guessed').replace('{number}', number)
+
+    async def _call(
+        self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
+    ) -> Step:
+        parts = self._parts
+        parts.conversation.add(reply.message)
+        code: list[str] = []
+        acted: Acted | None = None
+        texts: list[str] = []
+        for call in reply.calls or parsed.calls:
+            source = parts.caller.code_of(call)
+            if source is not None and parts.actor is not None:
+                code.append(source)
+                acted = await parts.actor.act(source, number=number, can_stop=can_stop, extra=tools)
+                text = self._after_code(acted, can_stop)
+            else:
+                text = await parts.caller.call(call)
+            texts.append(text)
+            role, of = ('tool', call.id) if reply.calls else ('user', None)
+            parts.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
+        parts.watchers.emit(Event(kind='observation', text='\n'.join(texts)))
+        return Step(
+            number=number,
+            reply=reply,
+            code='\n\n'.join(code) or None,
+            cell=acted.cell if acted else None,
+            calls=(*(acted.calls if acted else ()), *parts.toolbox.take_records()),
+            observation='\n'.join(texts),
+        )
+
+    def _words(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
+        """A reply without code: the answer, if there may be one now."""
+        text = parsed.prose or reply.text.strip()
+        if not text:
+            self._empty += 1
+            if self._empty >= MAX_EMPTY:
+                msg = (
+                    f'{reply.model or "the model"} gave an empty reply {self._empty} times in a row; try another model'
+                )
+                raise EmptyReply(msg)
+            return self._say(reply, number, prompt_file('nudge_empty'))
+        self._empty = 0
+        if not can_stop:
+            return self._say(reply, number, prompt_file('nudge_go_on'))
+        try:
+            value = self._parts.output.check_text(text)
+        except WrongOutput as wrong:
+            if self._printed is not None and self._take_printed(self._printed):
+                return Step(number=number, reply=reply)
+            self._repairs += 1
+            return self._say(reply, number, str(wrong))
+        self._parts.conversation.add(reply.message)
+        self._parts.stop.given, self._parts.stop.value = True, value
+        return Step(number=number, reply=reply)
+
+    def _take_printed(self, acted: Acted) -> bool:
+        """The value that was shown becomes the answer, if it is of the right type."""
+        output, stop = self._parts.output, self._parts.stop
+        try:
+            if acted.cell.text is not None:
+                value = acted.cell.value if acted.cell.value is not None else acted.cell.text
+                stop.value = output.check(value)
+            elif output.kind is None:
+                stop.value = literal(acted.cell.stdout)
+            else:
+                stop.value = output.check_text(acted.cell.stdout.strip())
+        except WrongOutput:
+            return False
+        stop.given = True
+        return True
+
+    def _say(self, reply: Reply, number: int, text: str) -> Step:
+        """Answer the model with a sentence instead of an observation."""
+        self._hear(reply, text)
+        return Step(number=number, reply=reply, observation=text)
+
+    def _hear(self, reply: Reply, text: str) -> None:
+        conversation = self._parts.conversation
+        if reply.text.strip():
+            conversation.add(reply.message)
+        conversation.add(Message(role='user', text=text))
+        self._parts.watchers.emit(Event(kind='observation', text=text))
+
+    # The end ----------------------------------------------------------------------------------------------------------
+
+    def tell(self, text: str) -> None:
+        """A person says something more: an answer to the question, or another task."""
+        self._parts.stop.given = False
+        self.result = None
+        self._parts.conversation.add(Message(role='user', text=text), by_user=True)
+
+    def go_on(self, limits: RunLimits) -> None:
+        """Forget that it stopped; from here it may use as much as `limits` say."""
+        self.result = None
+        self._repairs = self._empty = 0
+        self._parts.meter.extend(limits, len(self.steps), self._parts.ledger.total)
+
+    async def _end(self, ended: Ended, output: object = None, question: str | None = None) -> Result[object]:
+        parts = self._parts
+        summary = None
+        if ended == 'answer':
+            parts.watchers.emit(Event(kind='answer', text=str(output), data=output))
+            if parts.summary is not None:
+                summary = await self._summarise(parts.summary)
+        variables = await parts.actor.values(list(parts.variables)) if parts.actor else {}
+        self.result = Result(
+            output=output,
+            ended=ended,
+            run_id=self.id,
+            steps=tuple(self.steps),
+            usage=parts.ledger.total,
+            usage_by_model=parts.ledger.by_model(),
+            seconds=parts.meter.seconds,
+            messages=parts.conversation.messages,
+            variables=variables,
+            summary=summary,
+            question=question,
+            scripted=parts.scripted,
+        )
+        parts.watchers.emit(Event(kind='run_finished', text=ended, data=self.result))
+        await parts.watchers.drain()
+        return self.result
+
+    async def _summarise(self, prompt: str) -> str:
+        last = self.steps[-1] if self.steps else None
+        seen = last.cell.stdout.strip() if last and last.cell else ''
+        extra = f'{prompt}\n\nThe last output was:\n{seen}' if seen else prompt
+        reply = await self._parts.asker.ask(Options(), extra=extra, code=False)
+        return reply.text.strip()
+
+
+def _timed(step: Step, seconds: float) -> Step:
+    return replace(step, seconds=seconds)
+
+
+def _compiles(code: str) -> bool:
+    try:
+        compile(code, '<reply>', 'exec', flags=0x2000, dont_inherit=True)  # with top-level await
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _shown(acted: Acted) -> str:
+    return f'{acted.cell.stdout}{acted.cell.text or ""}'

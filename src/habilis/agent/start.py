@@ -1,0 +1,106 @@
+"""Putting a run together: sandbox, tools, prompt and conversation."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from habilis.agent.acting import Actor, StopTool
+from habilis.agent.asking import Asker
+from habilis.agent.bounds import Meter
+from habilis.agent.calling import Caller
+from habilis.agent.contract import RunLimits
+from habilis.agent.conversation import Conversation
+from habilis.agent.observe import described
+from habilis.agent.options import AgentSetup
+from habilis.agent.output import OutputType
+from habilis.agent.prompt import PromptParts, preview, system_prompt, task_message
+from habilis.agent.rooms import Rooms, open_rooms
+from habilis.agent.run import Parts, Run
+from habilis.agent.watch import Hook, Watchers
+from habilis.core.events import Event
+from habilis.models.contract import Message, Model
+from habilis.models.usage import Ledger
+from habilis.tools import Toolbox
+
+
+@dataclass(frozen=True, kw_only=True)
+class Starting:
+    """A run and what has to be closed with it."""
+
+    run: Run
+    rooms: Rooms | None
+    watchers: Watchers
+
+    async def close(self) -> None:
+        """Free what was made for the run."""
+        if self.rooms is not None:
+            await self.rooms.close()
+        await self.watchers.close()
+
+
+async def start_run(
+    setup: AgentSetup,
+    *,
+    model: Model,
+    output_type: Any,
+    run_id: str,
+    task: str,
+    variables: Mapping[str, object],
+    history: Sequence[Message],
+    limits: RunLimits,
+    hooks: Sequence[Hook],
+    ledger: Ledger,
+) -> Starting:
+    """Open the sandbox, put the prompt together, and be ready for the first step."""
+    watchers = Watchers(hooks, run=run_id, agent=setup.name)
+    rooms = await open_rooms(setup.sandbox, setup.sandbox_settings) if setup.python else None
+    try:
+        meter = Meter(limits)
+        moving = rooms.tools(setup.observations) if rooms else ()
+        toolbox = Toolbox(
+            [*setup.tools, *moving], gates=(meter.gate, *setup.gates), emit=watchers.emit, approve=setup.approve
+        )
+        toolbox.bind(asyncio.get_running_loop())
+        output = OutputType(output_type)
+        functions = model.traits.functions
+        caller = Caller(toolbox, functions=functions, python=setup.python, bounds=setup.observations)
+        stop = StopTool(output)
+        actor = Actor(rooms.main, toolbox, stop, watchers, setup.observations) if rooms else None
+        prompt = PromptParts(
+            functions=functions,
+            python=setup.python,
+            stubs=toolbox.stubs(),
+            model_tools=caller.model_tools,
+            output=output.name if output_type is not None else None,
+            instructions=setup.instructions,
+        )
+        found = await actor.begin(variables) if actor else []
+        listed = [f'{described(variable)}: {preview(variables[variable.name])}' for variable in found]
+        conversation = Conversation(system_prompt(prompt), history)
+        conversation.add(Message(role='user', text=task_message(task, variables=listed)), by_user=True)
+    except BaseException:
+        if rooms is not None:
+            await rooms.close()
+        raise
+    run = Run(
+        Parts(
+            run_id=run_id,
+            conversation=conversation,
+            system_without_stop=system_prompt(prompt.without_stop()),
+            asker=Asker(model, conversation, watchers, ledger),
+            actor=actor,
+            caller=caller,
+            toolbox=toolbox,
+            stop=stop,
+            output=output,
+            meter=meter,
+            ledger=ledger,
+            watchers=watchers,
+            summary=setup.summary,
+            scripted=model.traits.scripted,
+            variables=variables,
+        )
+    )
+    watchers.emit(Event(kind='run_started', text=task, data=model))
+    return Starting(run=run, rooms=rooms, watchers=watchers)

@@ -1,0 +1,1 @@
+"""`habilis demo`: small tasks that show what the agent does, and check themselves."""

@@ -1,0 +1,1 @@
+"""`habilis run`: a task for the agent."""

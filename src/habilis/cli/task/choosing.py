@@ -1,0 +1,85 @@
+"""Which model does the work, and getting the embedded one if it is the only one there could be."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+from habilis.cli.task.downloading import download_line
+from habilis.cli.task.person import Person
+from habilis.core.errors import NoModel
+from habilis.core.settings import Settings
+from habilis.models.config import ModelConfig
+from habilis.models.contract import Model
+from habilis.models.discover import Choice, discover
+from habilis.models.load import load_model
+from habilis.models.registry import Overrides, Registry, name_of
+
+Say = Callable[[str], None]
+"""Tells the user something, on stderr."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What the user has said about the model."""
+
+    name: str | None = None
+    overrides: Overrides = field(default_factory=Overrides)
+    download: bool = False
+    """Download the embedded model without asking."""
+
+
+async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say) -> Model:
+    """A model to ask: the one that was named, or the first that is found. Raises `ModelError`."""
+    choice = await find_choice(wish, settings)
+    await get_ready(choice, wish, person, say)
+    model = load_model(choice.config, settings=settings)
+    if model.traits.scripted:
+        say(f'SCRIPTED: {model.name} answers from a file; no model is asked')
+    else:
+        say(f'{model.name} ({choice.reason})')
+    return model
+
+
+async def find_choice(wish: Wish, settings: Settings) -> Choice:
+    """The model that was named, or the first that is found; perhaps not installed yet."""
+    registry = Registry(settings)
+    if wish.name is not None:
+        return Choice(config=registry.get(wish.name, wish.overrides), reason='--model')
+    found = await discover(settings)
+    return Choice(config=registry.get(found.config, wish.overrides), reason=found.reason, ready=found.ready)
+
+
+async def get_ready(choice: Choice, wish: Wish, person: Person, say: Say) -> None:
+    """Get what the model needs, if the user wants it. Raises `NoModel`, saying what to do instead."""
+    if not is_embedded(choice.config):
+        if not choice.ready:
+            raise NoModel(_no_model(choice))
+        return
+    from habilis.models.local import ensure_installed, store
+
+    name = name_of(choice.config).model
+    if store.looks_like_path(name) or store.installed(name):
+        return
+    if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # the weights alone would be of no use
+        raise NoModel(_no_model(choice))
+    if not (wish.download or person.there):
+        msg = f'{_no_model(choice)}. --yes downloads it now'
+        raise NoModel(msg)
+    with download_line(sys.stderr) as on_progress:
+        ask = None if wish.download else person.confirm
+        await ensure_installed(name, ask=ask, on_progress=on_progress, on_note=say)
+
+
+def is_embedded(config: ModelConfig) -> bool:
+    """Whether it runs inside this process, from weights of the catalogue."""
+    return name_of(config).provider == 'local'
+
+
+def _no_model(choice: Choice) -> str:
+    if choice.reason == '--model':
+        from habilis.models.local import catalogue
+
+        entry = catalogue.entry(name_of(choice.config).model)
+        return f'{entry.name} is not downloaded yet ({entry.size}): habilis models install {entry.name}'
+    return f'no model is there to use: {choice.reason}'

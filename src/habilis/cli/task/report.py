@@ -1,0 +1,87 @@
+"""How a run ended: in words, as JSON, and as an exit code."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from habilis.agent.contract import Ended, Result, Step
+from habilis.core.codec import Json, NotPlain, pack
+from habilis.core.settings import Settings
+
+ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
+
+EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION}
+"""All others are limits."""
+
+
+def exit_code(result: Result[Any]) -> int:
+    """What the process should return."""
+    return EXIT_CODES.get(result.ended, LIMIT_REACHED)
+
+
+def answer_text(output: object) -> str:
+    """The answer for people and for pipes: text as it is, everything else as Python shows it."""
+    return output if isinstance(output, str) else repr(output)
+
+
+def to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
+    """All of the result. What JSON has no word for is written as `{"$": type, "v": …}`."""
+    return {
+        'output': _packed(result.output),
+        'ended': result.ended,
+        'question': result.question,
+        'summary': result.summary,
+        'steps': [_step(step) for step in result.steps],
+        'usage': asdict(result.usage),
+        'cost': result.cost,
+        'seconds': result.seconds,
+        'run_id': result.run_id,
+        'model': model,
+        'scripted': result.scripted,
+    }
+
+
+def _step(step: Step) -> dict[str, Json]:
+    cell = step.cell
+    return {
+        'code': step.code,
+        'stdout': cell.stdout if cell else '',
+        'error': str(cell.error) if cell and cell.error else None,
+        'seconds': step.seconds,
+    }
+
+
+def _packed(value: object) -> Json:
+    try:
+        return pack(value)
+    except NotPlain:  # a value of the host, for instance of a tool
+        return repr(value)
+
+
+def stopped(result: Result[Any], settings: Settings, output_type: str | None) -> str:
+    """Which limit ended the run, and how to raise it."""
+    if result.ended == 'invalid_output':
+        return f'stopped: after {len(result.steps)} steps no answer was of the type {output_type}; try another model'
+    limit, more = _limits(settings).get(result.ended, (result.ended, ''))
+    advice = f'; {more} gives it more' if more else ''
+    return f'stopped at its limit of {limit}, without an answer{advice}'
+
+
+def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
+    """Each limit in words, and what raises it."""
+    steps, seconds, cost = settings.max_steps, settings.max_seconds or 0, settings.max_cost or 0
+    return {
+        'max_steps': (f'{steps} {"step" if steps == 1 else "steps"}', f'--max-steps {2 * steps}'),
+        'max_seconds': (f'{seconds:g} s', f'--max-seconds {2 * seconds:g}'),
+        'max_cost': (f'${cost:g}', f'--max-cost {2 * cost:g}'),
+        'max_tokens': (f'{settings.max_run_tokens or 0:,} tokens', 'HABILIS_MAX_RUN_TOKENS'),
+        'max_tool_calls': (f'{settings.max_tool_calls} tool calls', 'HABILIS_MAX_TOOL_CALLS'),
+    }
+
+
+def interrupted(steps: int, workspace: str | None) -> str:
+    """What to know after Ctrl-C."""
+    count = f'{steps} step' if steps == 1 else f'{steps} steps'
+    if workspace is not None:
+        return f'stopped after {count}. To go on, run the same command again: the files in {workspace} are kept'
+    return f'stopped after {count}. The same command begins it anew; with --workspace DIR its files are kept'

@@ -1,0 +1,43 @@
+"""Talking to language models. Lazy, so that who needs only the messages does not load the settings."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from habilis.models.config import ModelConfig
+from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Traits, Usage
+
+if TYPE_CHECKING:
+    from habilis.models.load import load_model
+    from habilis.models.registry import Registry
+    from habilis.models.scripted import ScriptedModel
+    from habilis.models.usage import Ledger
+
+__all__ = [
+    'Delta',
+    'Function',
+    'FunctionCall',
+    'Ledger',
+    'Message',
+    'Model',
+    'ModelConfig',
+    'Options',
+    'Registry',
+    'Reply',
+    'ScriptedModel',
+    'Traits',
+    'Usage',
+    'load_model',
+]
+
+_HOMES = {'Ledger': 'usage', 'Registry': 'registry', 'ScriptedModel': 'scripted', 'load_model': 'load'}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            msg = f'module {__name__!r} has no attribute {name!r}'
+            raise AttributeError(msg)
+        value = getattr(import_module(f'{__name__}.{home}'), name)
+        globals()[name] = value
+        return value

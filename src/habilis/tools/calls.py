@@ -1,0 +1,249 @@
+"""The way of every call, whoever makes it:
+
+enabled? → arguments checked → gates → a person, if asked for → the tool → result checked → gates on the result → record
+"""
+
+import asyncio
+import inspect
+import itertools
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import cast
+
+from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
+from habilis.core.events import Emit, Event, EventKind
+from habilis.tools.attempts import on_thread
+from habilis.tools.contract import (
+    ApprovalRequest,
+    Approve,
+    Ask,
+    CallRecord,
+    Gate,
+    GateCall,
+    NeedsAnswer,
+    Outcome,
+    Preview,
+    ResultGate,
+    Side,
+)
+from habilis.tools.gates import Approvals, Gates
+from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
+from habilis.tools.plain import NotConvertible, to_plain
+from habilis.tools.shapes import shorten
+from habilis.tools.tool import AnyTool
+
+Bind = Callable[[], inspect.BoundArguments]
+"""Checks the arguments of a call."""
+
+KEPT = 10_000
+"""Records that are kept if nobody takes them; the oldest go first."""
+
+RESULT_LENGTH = 200
+"""Letters of a result in its record."""
+
+
+@dataclass(kw_only=True)
+class _Call:
+    """A call on its way."""
+
+    id: int
+    tool: AnyTool
+    side: Side
+    arguments: Mapping[str, object]
+    decision: Outcome = 'allowed'
+    started: float = field(default_factory=time.monotonic)
+
+    def seen(self) -> GateCall:
+        """As others see it."""
+        return GateCall(id=self.id, tool=self.tool.name, arguments=self.arguments, side=self.side)
+
+
+class Calls:
+    """Makes the calls of a toolbox, and keeps their records. May be used from several threads."""
+
+    def __init__(
+        self,
+        *,
+        enabled: Container[str],
+        gates: 'Iterable[Gate | ResultGate]',
+        approve: Approve | None,
+        emit: Emit | None,
+    ) -> None:
+        self._enabled = enabled
+        self._emit = emit
+        self._gates = Gates(gates, self.tell)
+        self._approvals = Approvals(approve, self.tell)
+        self._numbers = itertools.count(1)
+        self._records: deque[CallRecord] = deque(maxlen=KEPT)
+        self._question: str | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Events are emitted on this event loop from now on."""
+        if loop is not self.loop:
+            self.loop = loop
+            self._approvals.renew()
+
+    def never_waits(self, tool: AnyTool) -> bool:
+        """Whether a call can be made on any thread, without an event loop."""
+        return tool.can_run_here and not self._gates and not tool.options.needs_approval
+
+    def take_records(self) -> list[CallRecord]:
+        """The calls that ended since the last time."""
+        return [self._records.popleft() for _ in range(len(self._records))]
+
+    def take_question(self) -> str | None:
+        """The question of the first `NeedsAnswer` since the last time."""
+        question, self._question = self._question, None
+        return question
+
+    def tell(self, kind: EventKind, text: str, data: object) -> None:
+        """Emit an event, on the event loop also from another thread."""
+        if self._emit is None:
+            return
+        event, loop = Event(kind=kind, text=text, data=data), self.loop
+        if loop is None or loop.is_closed() or asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
+            self._send(event)
+        else:
+            loop.call_soon_threadsafe(self._send, event)
+
+    def _send(self, event: Event) -> None:
+        try:
+            if self._emit is not None:
+                self._emit(event)
+        except Exception:
+            LOGGER.exception('a listener failed on the event %s', event.kind)
+
+    async def make(
+        self, tool: AnyTool, bind: Bind, written: Mapping[str, object], *, side: Side = 'code', here: bool = False
+    ) -> object:
+        """One call, from its first check to its record. `here`: a plain function runs on this thread."""
+        call = _Call(id=next(self._numbers), tool=tool, side=side, arguments=written)
+        channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()))
+        self.tell('tool_called', tool.name, call.seen())
+        token = open_channel(channel)
+        try:
+            bound = await self._admitted(call, bind)
+            result = await tool.run(bound, here=here)
+            if self._gates:
+                result = await self._released(call, result)
+        except Exception as error:
+            return self._failed(call, channel, error)
+        except BaseException as error:  # cancelled
+            self._record(call, channel, error=error)
+            raise
+        finally:
+            close_channel(token)
+        self._record(call, channel, result=result)
+        return result
+
+    async def _admitted(self, call: _Call, bind: Bind) -> inspect.BoundArguments:
+        """The arguments that the tool is called with. Raises for a call that must not happen."""
+        tool = call.tool
+        call.decision = 'refused'
+        if tool.name not in self._enabled:
+            msg = f'{tool.name} was not called: it is switched off'
+            raise ToolDenied(msg)
+        call.decision = 'invalid'
+        bound = bind()
+        call.arguments = tool.complete(bound)
+        asks: list[Ask] = []
+        decision: Outcome = 'allowed'
+        if self._gates:
+            call.decision = 'denied'
+            before = bound
+
+            def changed(changes: Mapping[str, object]) -> GateCall:
+                nonlocal bound
+                bound = tool.changed(bound, changes)
+                call.arguments = tool.complete(bound)
+                return call.seen()
+
+            asks = await self._gates.before(call.seen(), changed)
+            decision = 'allowed' if bound is before else 'changed'
+        if tool.options.needs_approval:
+            asks.append(Ask())
+        if asks:
+            call.decision = 'refused'
+            await self._approvals.require(await self._request(call, asks, bound))
+            decision = 'approved'
+        call.decision = decision
+        return bound
+
+    async def _request(self, call: _Call, asks: list[Ask], bound: inspect.BoundArguments) -> ApprovalRequest:
+        """What a person is asked. A preview that raises ends the call: it would fail."""
+        questions = dict.fromkeys(ask.question for ask in asks if ask.question)
+        return ApprovalRequest(
+            id=call.id,
+            tool=call.tool.name,
+            arguments=call.arguments,
+            question='\n'.join(questions) or f'May {call.tool.name} be called?',
+            diff=await _preview(call.tool.options.preview, bound),
+        )
+
+    async def _released(self, call: _Call, result: object) -> object:
+        decision, call.decision = call.decision, 'denied'
+        released = await self._gates.after(call.seen(), result)
+        call.decision = decision
+        if released is result:
+            return result
+        try:
+            return to_plain(released)
+        except NotConvertible as error:
+            msg = f'a gate changed the result of {call.tool.name} to something that is not plain data: {error}'
+            raise ToolResultError(msg) from None
+
+    def _failed(self, call: _Call, channel: Channel, error: Exception) -> None:
+        """Raise the error in the code, or hide it there."""
+        if isinstance(error, NeedsAnswer):
+            self._question = self._question or error.question
+            self.tell('question', error.question, call.seen())
+        own = not isinstance(error, (ToolArgumentsError, ToolDenied, NeedsAnswer))
+        if own:
+            LOGGER.info('the tool %s failed', call.tool.name, exc_info=error)
+        hidden = own and call.tool.options.on_error == 'none'
+        self._record(call, channel, error=error, hidden=hidden)
+        if not hidden:
+            raise error
+
+    def _record(
+        self,
+        call: _Call,
+        channel: Channel,
+        *,
+        result: object = None,
+        error: BaseException | None = None,
+        hidden: bool = False,
+    ) -> None:
+        record = CallRecord(
+            id=call.id,
+            name=call.tool.name,
+            arguments=call.arguments,
+            ok=error is None,
+            result=shorten(result, RESULT_LENGTH) if error is None else '',
+            error=None if error is None else _text(error),
+            hidden=hidden,
+            log=tuple(channel.lines),
+            seconds=time.monotonic() - call.started,
+            decision=call.decision,
+            side=call.side,
+        )
+        self._records.append(record)
+        self.tell('tool_returned', call.tool.name, record)
+
+
+async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> str:
+    if preview is None:
+        return ''
+    diff = await on_thread(lambda: preview(*bound.args, **bound.kwargs))
+    return str(await cast('Awaitable[str]', diff) if inspect.isawaitable(diff) else diff)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # it may be of any class, with any `__str__`
+        text = ''
+    return f'{type(error).__name__}: {text}' if text else type(error).__name__

@@ -1,0 +1,165 @@
+"""What the house knows of tools. Read this first.
+
+A *tool* is a typed function of the host. A *toolset* is a group of them. A *toolbox* is what one run uses: every call
+goes through its *gates*, and leaves a *record*. All that flows between them is here, as frozen data.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from habilis.core.codec import Json
+from habilis.core.errors import HabilisError
+
+Side = Literal['code', 'model', 'both']
+"""Who may call a tool: the code in the sandbox, the model itself (as a function call), or both."""
+
+OnError = Literal['raise', 'none']
+"""What code gets when a tool fails: the exception, or `None` (and the error is shown to the model)."""
+
+Preview = Callable[..., str | Awaitable[str]]
+"""Takes a tool's arguments and says what the call would change, as a unified diff. Changes nothing itself."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOptions:
+    """How a tool is called."""
+
+    timeout: float | None = None
+    """Seconds for one attempt."""
+
+    retries: int = 0
+    """So many more attempts after one that failed."""
+
+    idempotent: bool = True
+    """Whether a second call with the same arguments does no harm."""
+
+    needs_approval: bool = False
+    """A person is asked before each call."""
+
+    side: Side = 'code'
+    on_error: OnError = 'raise'
+    as_sync: bool = False
+    """An `async def` that code calls without `await`."""
+
+    preview: Preview | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateCall:
+    """A call, as gates see it: the arguments were validated, and defaults are filled in."""
+
+    id: int
+    """Counts the calls of a toolbox; records and approvals of the same call carry it too."""
+
+    tool: str
+    arguments: Mapping[str, object]
+    """By parameter; `*args` is one tuple and `**kwargs` one dict, under their names."""
+
+    side: Side = 'code'
+    """Who calls: `code` or `model`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Allow:
+    """No objection. The same as `None`: later gates are still asked."""
+
+
+@dataclass(frozen=True)
+class Deny:
+    """The call does not happen (or its result is withheld). The model sees the reason."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The call happens with other arguments. Those not named stay as they are."""
+
+    arguments: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A person decides, after all gates were heard."""
+
+    question: str = ''
+
+
+@dataclass(frozen=True)
+class ChangeResult:
+    """The code gets this instead of what the tool returned."""
+
+    value: object
+
+
+Decision = Allow | Deny | Change | Ask
+ResultDecision = ChangeResult | Deny
+Gate = Callable[[GateCall], 'Decision | Awaitable[Decision | None] | None']
+"""Sees each call first. Runs on the event loop, so it must not block."""
+
+ResultGate = Callable[[GateCall, object], 'ResultDecision | Awaitable[ResultDecision | None] | None']
+"""Sees each result. It is told from a `Gate` by its second parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalRequest:
+    """A question to a person: may this call happen?"""
+
+    id: int
+    tool: str
+    arguments: Mapping[str, object]
+    question: str
+    diff: str = ''
+    """What would change, as a unified diff; empty if the tool has no preview."""
+
+
+Approve = Callable[[ApprovalRequest], 'bool | Awaitable[bool]']
+"""Asks a person. Only `True` is a yes. A plain function may block: it runs on a thread of its own."""
+
+Outcome = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'invalid']
+"""What became of a call: `denied` by a gate, `refused` by a person (or because there is none, or the tool is switched
+off), `invalid` for arguments that do not fit; the others were called."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallRecord:
+    """One call that is over, for the observation and for audit."""
+
+    id: int
+    name: str
+    arguments: Mapping[str, object]
+    """As the tool got them, defaults filled in; as the caller wrote them if they did not fit."""
+
+    ok: bool
+    result: str = ''
+    """The start of its `repr`."""
+
+    error: str | None = None
+    """Class and message."""
+
+    hidden: bool = False
+    """The code was given `None` instead of the error (`on_error='none'`), so only this record tells of it."""
+
+    log: tuple[str, ...] = ()
+    seconds: float = 0.0
+    decision: Outcome = 'allowed'
+    side: Side = 'code'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFunction:
+    """A tool that the model itself may call."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """JSON schema of an object."""
+
+
+class NeedsAnswer(HabilisError):
+    """Only a person can answer this. The run ends with the question, and goes on with the answer."""
+
+    def __init__(self, question: str) -> None:
+        super().__init__(question)
+        self.question = question

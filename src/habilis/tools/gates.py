@@ -1,0 +1,163 @@
+"""Who decides about a call: gates, in their order, and then perhaps a person.
+
+Gates hear of a call in the order of the list, and of its result in the reverse order. The first `Deny` ends it. A
+`Change` is checked like any arguments and seen by the gates after it. Every `Ask` is put to a person at the end, in one
+question, so that nobody is asked about a call that a later gate denies or changes. A gate that raises, or says
+something that is no decision, denies.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import cast
+
+from habilis.core.errors import ToolArgumentsError, ToolDefinitionError, ToolDenied
+from habilis.core.events import EventKind
+from habilis.tools.attempts import on_thread
+from habilis.tools.contract import (
+    Allow,
+    ApprovalRequest,
+    Approve,
+    Ask,
+    Change,
+    ChangeResult,
+    Deny,
+    Gate,
+    GateCall,
+    ResultGate,
+)
+from habilis.tools.logs import LOGGER
+
+Tell = Callable[[EventKind, str, object], None]
+Changed = Callable[[Mapping[str, object]], GateCall]
+"""The same call with other arguments, validated."""
+
+
+class Gates:
+    """The gates of a toolbox."""
+
+    def __init__(self, gates: 'Iterable[Gate | ResultGate]', tell: Tell) -> None:
+        self._tell = tell
+        self._before: list[Gate] = []
+        self._after: list[ResultGate] = []
+        for gate in gates:
+            if _takes(gate, 1):
+                self._before.append(cast('Gate', gate))
+            elif _takes(gate, 2):
+                self._after.insert(0, cast('ResultGate', gate))
+            else:
+                msg = f'{_name(gate)} is no gate: it must take a call, or a call and its result'
+                raise ToolDefinitionError(msg)
+
+    def __bool__(self) -> bool:
+        return bool(self._before or self._after)
+
+    async def before(self, call: GateCall, changed: Changed) -> list[Ask]:
+        """Change the call as the gates want it; what a person should be asked. Raises `ToolDenied`."""
+        asks: list[Ask] = []
+        for gate in self._before:
+            decision = await self._hear(gate, call, lambda gate=gate, call=call: gate(call))
+            if isinstance(decision, Deny):
+                raise ToolDenied(_denied(call, decision.reason))
+            if isinstance(decision, Change):
+                call = self._change(gate, call, decision, changed)
+            elif isinstance(decision, Ask):
+                asks.append(decision)
+            elif decision is not None and not isinstance(decision, Allow):
+                raise ToolDenied(self._nonsense(gate, call, decision))
+        return asks
+
+    async def after(self, call: GateCall, result: object) -> object:
+        """The result as the gates want it. Raises `ToolDenied`."""
+        for gate in self._after:
+            decision = await self._hear(gate, call, lambda gate=gate, result=result: gate(call, result))
+            if isinstance(decision, Deny):
+                msg = f'{call.tool} was called, but its result is withheld: {decision.reason}'
+                raise ToolDenied(msg)
+            if isinstance(decision, ChangeResult):
+                result = decision.value
+            elif decision is not None and not isinstance(decision, Allow):
+                raise ToolDenied(self._nonsense(gate, call, decision))
+        return result
+
+    def _change(self, gate: Gate, call: GateCall, decision: Change, changed: Changed) -> GateCall:
+        try:
+            return changed(decision.arguments)
+        except ToolArgumentsError as error:
+            self._failed(gate, call, error)
+            msg = f'{_denied(call, "a gate changed the arguments to some that do not fit")}\n{error}'
+            raise ToolDenied(msg) from None
+
+    async def _hear(self, gate: object, call: GateCall, ask: Callable[[], object]) -> object:
+        try:
+            said = ask()
+            return await cast('Awaitable[object]', said) if inspect.isawaitable(said) else said
+        except Exception as error:
+            self._failed(gate, call, error)
+            raise ToolDenied(_denied(call, f'a gate failed ({_name(gate)})')) from error
+
+    def _nonsense(self, gate: object, call: GateCall, said: object) -> str:
+        error = TypeError(f'a gate must return a decision or None, not {type(said).__name__}')
+        self._failed(gate, call, error)
+        return _denied(call, f'a gate failed ({_name(gate)})')
+
+    def _failed(self, gate: object, call: GateCall, error: Exception) -> None:
+        text = f'the gate {_name(gate)} failed on {call.tool}, so the call was denied: {type(error).__name__}: {error}'
+        LOGGER.error('%s', text, exc_info=error)
+        self._tell('hook_failed', text, error)
+
+
+class Approvals:
+    """Asks a person, one question at a time."""
+
+    def __init__(self, approve: Approve | None, tell: Tell) -> None:
+        self._approve = approve
+        self._tell = tell
+        self._turn = asyncio.Lock()
+
+    def renew(self) -> None:
+        """Forget who waits: another event loop begins."""
+        self._turn = asyncio.Lock()
+
+    async def require(self, request: ApprovalRequest) -> None:
+        """Return if the person says yes. Raises `ToolDenied` for everything else."""
+        if self._approve is None:
+            raise ToolDenied(_denied(request, 'it needs the approval of a person, and nobody is there to give it'))
+        async with self._turn:
+            self._tell('approval_asked', request.question, request)
+            try:
+                answer = await self._ask(self._approve, request)
+            except Exception as error:
+                text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
+                LOGGER.error('%s', text, exc_info=error)
+                self._tell('hook_failed', text, error)
+                raise ToolDenied(_denied(request, 'asking for approval failed')) from error
+            self._tell('approval_answered', 'yes' if answer else 'no', request)
+        if not answer:
+            raise ToolDenied(_denied(request, 'the user said no'))
+
+    async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool:
+        """A plain function may wait for the keyboard, so it gets a thread."""
+        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, '__call__', None)):  # noqa: B004
+            answer: object = await cast('Awaitable[bool]', approve(request))
+        else:
+            answer = await on_thread(lambda: approve(request))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        return answer is True
+
+
+def _takes(gate: object, count: int) -> bool:
+    try:
+        inspect.signature(cast('Callable[..., object]', gate)).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _name(gate: object) -> str:
+    return str(getattr(gate, '__name__', type(gate).__name__))
+
+
+def _denied(call: GateCall | ApprovalRequest, reason: str) -> str:
+    return f'{call.tool} was not called: {reason}'

@@ -1,0 +1,56 @@
+"""The log channel of a tool: what it says beside its result. The model sees the lines with the result of the cell."""
+
+import contextvars
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+LOGGER = logging.getLogger('habilis.tools')
+MAX_LINES = 1000
+"""Of one call; what comes after is dropped, and the last line says so."""
+
+Said = Literal['tool_logged', 'question', 'notice']
+
+
+@dataclass(kw_only=True)
+class Channel:
+    """Where the tool that runs now speaks to."""
+
+    tell: Callable[[Said, str], None]
+    """Has the toolbox emit an event."""
+
+    lines: list[str] = field(default_factory=list[str])
+
+
+_channel: contextvars.ContextVar[Channel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
+
+
+def log(text: object) -> None:
+    """Add a line to the record of the tool that runs now. Elsewhere it goes to the logger `habilis.tools`."""
+    channel = _channel.get()
+    if channel is None:
+        LOGGER.info('%s', text)
+        return
+    if len(channel.lines) > MAX_LINES:
+        return
+    line = str(text) if len(channel.lines) < MAX_LINES else f'(more than {MAX_LINES:,} lines: the rest is dropped)'
+    channel.lines.append(line)
+    channel.tell('tool_logged', line)
+
+
+def tell(kind: Said, text: str) -> None:
+    """Emit an event from inside a tool. Without a toolbox around, nobody listens."""
+    channel = _channel.get()
+    if channel is not None:
+        channel.tell(kind, text)
+
+
+def open_channel(channel: Channel) -> contextvars.Token[Channel | None]:
+    """Make this the channel of what runs next; `close_channel` ends it."""
+    return _channel.set(channel)
+
+
+def close_channel(token: contextvars.Token[Channel | None]) -> None:
+    """Back to the channel before."""
+    _channel.reset(token)

@@ -1,0 +1,230 @@
+"""The parameters of a tool: binding a call to them, checking its arguments, and saying clearly what does not fit."""
+
+import difflib
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
+
+if TYPE_CHECKING:
+    from habilis.core.codec import Json
+from habilis.tools.shapes import Shape
+from habilis.tools.stubs import TypeNames, description, signature_text
+
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+_Args = inspect.Parameter.VAR_POSITIONAL
+_Kwargs = inspect.Parameter.VAR_KEYWORD
+
+
+def read_signature(name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> inspect.Signature:
+    """The signature with its hints resolved, also those that are text."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        msg = f'{name} cannot be a tool: Python does not know its parameters; wrap it in a function with type hints'
+        raise ToolDefinitionError(msg) from error
+    try:
+        hints = typing.get_type_hints(_with_hints(function), localns=dict(local_names), include_extras=True)
+    except (NameError, TypeError, SyntaxError, AttributeError) as error:
+        msg = f'{name} cannot be a tool: its type hints cannot be read ({error}); define the types before the tool'
+        raise ToolDefinitionError(msg) from error
+    parameters = [
+        parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
+        for parameter in signature.parameters.values()
+    ]
+    result = hints.get('return', signature.return_annotation)
+    return signature.replace(parameters=parameters, return_annotation=result)
+
+
+def _with_hints(function: Callable[..., object]) -> object:
+    """The object that has the hints: of a partial its function, of an object with `__call__` that method."""
+    found: object = function
+    while isinstance(found, functools.partial):
+        found = cast('functools.partial[object]', found).func
+    if not (inspect.isroutine(found) or inspect.isclass(found)):
+        found = type(found).__call__
+    return inspect.unwrap(cast('Callable[..., object]', found))
+
+
+class Parameters:
+    """The parameters of one tool, compiled once."""
+
+    def __init__(self, name: str, signature: inspect.Signature) -> None:
+        self.name = name
+        self.signature = signature
+        everything = signature.parameters.values()
+        self._positional = [parameter for parameter in everything if parameter.kind in _POSITIONAL]
+        self._by_name = {parameter.name: parameter for parameter in everything if parameter.kind in _BY_NAME}
+        self._more = {parameter.kind: parameter.name for parameter in everything if parameter.kind in {_Args, _Kwargs}}
+        self.positional = tuple(parameter.name for parameter in self._positional)
+        self._defaults = {parameter.name: _default(parameter) for parameter in everything}
+        self._text = signature_text(signature, TypeNames())
+        self._shapes = {parameter.name: self._shape(parameter) for parameter in everything}
+
+    @functools.cached_property
+    def schema(self) -> 'dict[str, Json]':
+        """JSON schema of an object with the arguments, for models that call functions."""
+        from pydantic import TypeAdapter
+
+        shapes = {name: shape for name, shape in self._shapes.items() if shape is not None}
+        try:
+            made, shared = TypeAdapter.json_schemas(
+                [(name, 'validation', shape.adapter) for name, shape in shapes.items()]
+            )
+        except Exception as error:  # pydantic's own, imported from several places
+            msg = f'{self.name} cannot be offered to a model: a parameter has no JSON form ({error})'
+            raise ToolDefinitionError(msg) from error
+        properties: dict[str, Json] = {}
+        required: list[Json] = []
+        for parameter in self.signature.parameters.values():
+            schema = cast('dict[str, Json]', dict(made.get((parameter.name, 'validation'), {})))
+            said = description(parameter.annotation)
+            if said:
+                schema['description'] = said
+            if isinstance(parameter.default, (bool, int, float, str)) and not isinstance(parameter.default, Enum):
+                schema['default'] = parameter.default
+            if parameter.kind is _Kwargs:
+                continue
+            properties[parameter.name] = {'type': 'array', 'items': schema} if parameter.kind is _Args else schema
+            if parameter.kind is not _Args and parameter.default is inspect.Parameter.empty:
+                required.append(parameter.name)
+        whole: dict[str, Json] = {'type': 'object', 'properties': properties, 'required': required}
+        whole['additionalProperties'] = _Kwargs in self._more
+        return whole | cast('dict[str, Json]', {key: value for key, value in shared.items() if key == '$defs'})
+
+    def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        """The arguments by parameter, as the hints want them. Raises `ToolArgumentsError` with every problem."""
+        problems: list[str] = []
+        given = self._bind(args, kwargs, problems)
+        return self._checked(given, problems)
+
+    def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same for arguments that all come by name, `*args` as a list under its own."""
+        problems: list[str] = []
+        given: dict[str, object] = {}
+        extra: dict[str, object] = {}
+        for name, value in arguments.items():
+            kind = self.signature.parameters[name].kind if name in self.signature.parameters else None
+            if kind is _Args and isinstance(value, (list, tuple)):
+                given[name] = tuple(cast('Sequence[object]', value))
+            elif kind is _Args:
+                problems.append(f'{name}: expected a list, got {type(value).__name__}')
+            elif kind is _Kwargs and isinstance(value, Mapping):
+                extra |= cast('Mapping[str, object]', value)
+            elif kind is not None and kind is not _Kwargs:
+                given[name] = value
+            elif _Kwargs in self._more:
+                extra[name] = value
+            else:
+                problems.append(self._unknown(name))
+        if extra:
+            given[self._more[_Kwargs]] = extra
+        self._note_missing(given, problems)
+        if self._more.get(_Args) in given:  # what comes before `*args` can only be given by position
+            for parameter in self._positional:
+                given.setdefault(parameter.name, parameter.default)
+        return self._checked(given, problems)
+
+    def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
+        """Bound arguments with some of them replaced, and checked again."""
+        return self.validate_named({**before.arguments, **changes})
+
+    def complete(self, bound: inspect.BoundArguments) -> dict[str, object]:
+        """All arguments by parameter, with the defaults of those that were not given."""
+        return {**self._defaults, **bound.arguments}
+
+    def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """A call as it was written, for a record: also one that does not fit."""
+        names = self.positional
+        by_position = {names[index] if index < len(names) else f'#{index + 1}': arg for index, arg in enumerate(args)}
+        return {**by_position, **kwargs}
+
+    def _shape(self, parameter: inspect.Parameter) -> Shape | None:
+        if parameter.annotation is inspect.Parameter.empty or parameter.annotation is Any:
+            return None
+        try:
+            return Shape(parameter.annotation, TypeNames(spell_enums=True).text(parameter.annotation))
+        except ToolDefinitionError as error:
+            msg = f'{self.name} cannot be a tool: parameter {parameter.name!r}: {error}'
+            raise ToolDefinitionError(msg) from error
+
+    def _bind(self, args: Sequence[object], kwargs: Mapping[str, object], problems: list[str]) -> dict[str, object]:
+        given = {parameter.name: value for parameter, value in zip(self._positional, args, strict=False)}
+        rest = tuple(args[len(self._positional) :])
+        if rest and _Args in self._more:
+            given[self._more[_Args]] = rest
+        elif rest:
+            problems.append(f'{len(args)} values given by position, but it takes {len(self._positional)}')
+        extra: dict[str, object] = {}
+        for name, value in kwargs.items():
+            if name not in self._by_name:
+                if _Kwargs in self._more:
+                    extra[name] = value
+                else:
+                    problems.append(self._unknown(name))
+            elif name in given:
+                problems.append(f'{name}: given twice, by position and by name')
+            else:
+                given[name] = value
+        if extra:
+            given[self._more[_Kwargs]] = extra
+        self._note_missing(given, problems)
+        return given
+
+    def _note_missing(self, given: Mapping[str, object], problems: list[str]) -> None:
+        for parameter in self.signature.parameters.values():
+            needed = parameter.default is inspect.Parameter.empty and parameter.kind not in {_Args, _Kwargs}
+            if needed and parameter.name not in given:
+                shape = self._shapes[parameter.name]
+                problems.append(f'{parameter.name}: missing' + (f', expected {shape.text}' if shape else ''))
+
+    def _unknown(self, name: str) -> str:
+        if name in self.signature.parameters:
+            return f'{name}: takes its values by position only'
+        near = difflib.get_close_matches(name, self._by_name, n=1)
+        return f'{name}: there is no such parameter' + (f'; did you mean {near[0]!r}?' if near else '')
+
+    def _checked(self, given: dict[str, object], problems: list[str]) -> inspect.BoundArguments:
+        checked: dict[str, Any] = {}
+        for name, parameter in self.signature.parameters.items():
+            if name not in given:
+                continue
+            value = given[name]
+            if parameter.kind is _Args:
+                values = cast('tuple[object, ...]', value)
+                checked[name] = tuple(self._check(name, f'*{name}[{i}]', v, problems) for i, v in enumerate(values))
+            elif parameter.kind is _Kwargs:
+                named = cast('dict[str, object]', value)
+                checked[name] = {key: self._check(name, key, item, problems) for key, item in named.items()}
+            elif value is parameter.default:
+                checked[name] = value  # a default is right, whatever the hint says
+            else:
+                checked[name] = self._check(name, name, value, problems)
+        if problems:
+            lines = '\n'.join(f'  {problem}' for problem in problems)
+            msg = f'{self.name} was not called, its arguments do not fit:\n{lines}\n{self.name}{self._text}'
+            raise ToolArgumentsError(msg)
+        return inspect.BoundArguments(self.signature, cast('Any', checked))
+
+    def _check(self, name: str, label: str, value: object, problems: list[str]) -> object:
+        from pydantic import ValidationError
+
+        shape = self._shapes[name]
+        if shape is None:
+            return value
+        try:
+            return shape.check(value)
+        except ValidationError as error:
+            problems += shape.problems(label, value, error)
+        except RecursionError:
+            problems.append(f'{label}: nested too deep')
+        return value
+
+
+def _default(parameter: inspect.Parameter) -> object:
+    return () if parameter.kind is _Args else {} if parameter.kind is _Kwargs else parameter.default

@@ -1,0 +1,240 @@
+"""Tools as Python text, which is how the model learns of them.
+
+Values cross into the sandbox as plain data, so the text says what code will really hold: a dataclass or a model is
+shown as a `TypedDict`, an enum as the `Literal` of its values.
+"""
+
+import ast
+import dataclasses
+import enum
+import inspect
+import keyword
+import re
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any, cast
+
+import typing_extensions
+
+from habilis.tools import typed_dicts
+
+_TRANSPARENT = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly, typing.Final)
+
+
+class TypeNames:
+    """The types that stubs mention: each is explained once, and two that share a name get different ones."""
+
+    def __init__(self, *, spell_enums: bool = False) -> None:
+        self._spell_enums = spell_enums
+        self._names: dict[object, str] = {}
+        self._stubs: list[str] = []
+
+    def text(self, hint: object) -> str:
+        """A hint as code; the classes it names are remembered for `stubs`."""
+        if hint is None or hint is type(None):
+            return 'None'
+        if hint is ...:
+            return '...'
+        if isinstance(hint, str):
+            return hint
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin is typing.Annotated or origin in _TRANSPARENT:
+            return self.text(arguments[0])
+        if origin is typing.Literal:
+            return f'Literal[{", ".join(_literal(value) for value in arguments)}]'
+        if origin in {typing.Union, types.UnionType}:
+            return ' | '.join(dict.fromkeys(self.text(argument) for argument in arguments))
+        if origin is not None:
+            inside = ', '.join(self.text(argument) for argument in arguments) or '()'
+            return f'{self.text(origin)}[{inside}]' if not _is_record(origin) else self.text(origin)
+        return self._bare(hint)
+
+    def stubs(self) -> list[str]:
+        """What the named types are, as code."""
+        return list(self._stubs)
+
+    def _bare(self, hint: object) -> str:
+        if isinstance(hint, typing.TypeVar):
+            return 'Any'
+        for inner in ('__supertype__', '__value__'):  # a `NewType`, a `type` statement
+            if hasattr(hint, inner) and not isinstance(hint, type):
+                return self.text(getattr(hint, inner))
+        if not isinstance(hint, type):
+            return _identifier(str(hint).removeprefix('typing.'))
+        return self._class(hint)
+
+    def _class(self, kind: type) -> str:
+        if _is_enum(kind):
+            return _enum_values(kind) if self._spell_enums else self._named(kind)
+        if tuple in kind.__mro__ and hasattr(kind, '_fields'):  # a named tuple
+            hints = typing.get_type_hints(kind)
+            names = cast('tuple[str, ...]', cast('Any', kind)._fields)
+            return f'tuple[{", ".join(self.text(hints.get(name, Any)) for name in names)}]'
+        return self._named(kind) if _is_record(kind) else _identifier(kind.__name__)
+
+    def _named(self, kind: type) -> str:
+        if kind in self._names:
+            return self._names[kind]
+        base = name = _identifier(kind.__name__)
+        count = 1
+        while name in self._names.values():
+            count += 1
+            name = f'{base}{count}'
+        self._names[kind] = name
+        self._stubs.append(f'{name} = {_enum_values(kind)}' if _is_enum(kind) else self._record_stub(name, kind))
+        return name
+
+    def _record_stub(self, name: str, kind: type) -> str:
+        fields = list(_fields(kind))
+        if not all(field.name.isidentifier() and not keyword.iskeyword(field.name) for field in fields):
+            inside = ', '.join(f'{field.name!r}: {self.text(field.hint)}' for field in fields)
+            return f'{name} = TypedDict({name!r}, {{{inside}}})'
+        lines = [f'class {name}(TypedDict):']
+        doc = _own_doc(kind)
+        if doc:
+            lines.append(f'    {docstring(doc)}')
+        lines += [f'    {field.name}: {self.text(field.hint)}{field.comment}' for field in fields]
+        return '\n'.join(lines if len(lines) > 1 else [*lines, '    pass'])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Field:
+    name: str
+    hint: object
+    note: str = ''
+
+    @property
+    def comment(self) -> str:
+        said = '; '.join(part for part in (description(self.hint), self.note) if part)
+        return f'  # {" ".join(said.split())}' if said else ''
+
+
+def _fields(kind: type) -> Iterator[_Field]:
+    if typing_extensions.is_typeddict(kind):
+        for name, (hint, needed) in typed_dicts.fields(kind).items():
+            yield _Field(name=name, hint=hint, note='' if needed else 'may be absent')
+    elif dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            has_default = field.default is not dataclasses.MISSING
+            made = field.default_factory is not dataclasses.MISSING
+            note = f'default {_value(field.default)}' if has_default else 'optional' if made else ''
+            yield _Field(name=field.name, hint=hints.get(field.name, Any), note=note)
+    else:
+        for name, info in cast('Any', kind).model_fields.items():
+            note = (
+                '' if info.is_required() else 'optional' if info.default_factory else f'default {_value(info.default)}'
+            )
+            note = '; '.join(part for part in (info.description, note) if part)
+            yield _Field(name=info.alias or name, hint=info.annotation, note=note)
+
+
+def _is_record(kind: object) -> bool:
+    """A class whose values become dicts: a `TypedDict`, a dataclass, a pydantic model."""
+    if not isinstance(kind, type):
+        return False
+    known: tuple[str, ...] = ('__dataclass_fields__', '__pydantic_fields__')
+    return typing_extensions.is_typeddict(kind) or any(hasattr(kind, name) for name in known)
+
+
+def _is_enum(kind: type) -> typing.TypeGuard[type[enum.Enum]]:
+    return issubclass(kind, enum.Enum)
+
+
+def _enum_values(kind: type[enum.Enum]) -> str:
+    return f'Literal[{", ".join(dict.fromkeys(_value(member.value) for member in kind))}]'
+
+
+def _own_doc(kind: type) -> str:
+    """Not the one that `@dataclass` writes, nor that of a base class."""
+    doc = kind.__dict__.get('__doc__') or ''
+    return '' if doc.startswith(f'{kind.__name__}(') else inspect.cleandoc(doc)
+
+
+def _literal(value: object) -> str:
+    return _value(value.value if isinstance(value, enum.Enum) else value)
+
+
+def _value(value: object) -> str:
+    """A value as code, or `...` for one that cannot be written as code."""
+    if isinstance(value, enum.Enum):
+        return _value(value.value)
+    try:
+        text = repr(value)
+        ast.literal_eval(text)
+    except Exception:  # a `__repr__` may do anything
+        return '...'
+    return text
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r'\W+', '_', name).strip('_') or 'Any'
+
+
+def description(hint: object) -> str:
+    """What `Annotated[…]` says of a parameter: text, `Field(description=…)` or `Doc(…)`."""
+    if typing.get_origin(hint) is not typing.Annotated:
+        return ''
+    for said in typing.get_args(hint)[1:]:
+        text = (
+            said
+            if isinstance(said, str)
+            else getattr(said, 'description', None) or getattr(said, 'documentation', None)
+        )
+        if isinstance(text, str):
+            return ' '.join(text.split())
+    return ''
+
+
+def signature_text(signature: inspect.Signature, names: TypeNames, *, may_be_none: bool = False) -> str:
+    """The parameters and the result, as after a `def name`."""
+    parts: list[str] = []
+    kinds = [parameter.kind for parameter in signature.parameters.values()]
+    starred = inspect.Parameter.VAR_POSITIONAL in kinds
+    for index, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            parts.append('*')
+            starred = True
+        parts.append(_parameter(parameter, names))
+        last = index + 1 == len(kinds) or kinds[index + 1] is not inspect.Parameter.POSITIONAL_ONLY
+        if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and last:
+            parts.append('/')
+    result = ''
+    if signature.return_annotation is not inspect.Signature.empty:
+        result = names.text(signature.return_annotation)
+        if may_be_none and 'None' not in result.split(' | ') and result != 'Any':
+            result += ' | None'
+        result = f' -> {result}'
+    return f'({", ".join(parts)}){result}'
+
+
+_STARS = {inspect.Parameter.VAR_POSITIONAL: '*', inspect.Parameter.VAR_KEYWORD: '**'}
+
+
+def _parameter(parameter: inspect.Parameter, names: TypeNames) -> str:
+    text = _STARS.get(parameter.kind, '') + parameter.name
+    has_hint = parameter.annotation is not inspect.Parameter.empty
+    if has_hint:
+        text += f': {names.text(parameter.annotation)}'
+    if parameter.default is not inspect.Parameter.empty:
+        text += (' = ' if has_hint else '=') + _value(parameter.default)
+    return text
+
+
+def docstring(text: str, indent: str = '    ') -> str:
+    """A text as a docstring, whatever is in it."""
+    safe = text.replace('\\', '\\\\').replace('"""', '\\"\\"\\"').strip()
+    safe = ''.join(letter for letter in safe if letter.isprintable() or letter == '\n')
+    if safe.endswith('"'):
+        safe = f'{safe[:-1]}\\"'
+    lines = [f'{indent}{line}'.rstrip() for line in safe.splitlines()]
+    if len(lines) < 2:
+        return f'"""{safe}"""'
+    return f'"""{lines[0].strip()}\n' + '\n'.join(lines[1:]) + f'\n{indent}"""'
+
+
+def function_stub(*, name: str, is_async: bool, signature: str, doc: str) -> str:
+    """A whole function without a body."""
+    body = docstring(doc) if doc.strip() else '...'
+    return f'{"async " if is_async else ""}def {name}{signature}:\n    {body}'

@@ -1,0 +1,60 @@
+"""A list of things to do, which the model keeps for itself."""
+
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from habilis.core.errors import ToolCallError
+from habilis.tools.tool import tool
+from habilis.tools.toolset import Toolset
+
+Status = Literal['pending', 'in_progress', 'completed']
+_MARKS: dict[Status, str] = {'pending': '[ ]', 'in_progress': '[>]', 'completed': '[x]'}
+
+
+class TodoItem(TypedDict):
+    """One thing to do."""
+
+    id: int | str
+    text: str
+    status: Status
+
+
+def todo_toolset(*, enabled: bool = True) -> Toolset:
+    """The toolset `todo` with a list of its own: `todo_write` and `todo_read`."""
+    todo: list[TodoItem] = []
+
+    @tool
+    def todo_write(items: list[TodoItem]) -> str:
+        """Replace the whole todo list. Each item has its own id; at most one is in progress."""
+        problems = _problems(items)
+        if problems:
+            msg = 'the todo list was not changed:\n' + '\n'.join(f'  {problem}' for problem in problems)
+            raise ToolCallError(msg)
+        todo[:] = items
+        return '\n'.join(f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}' for item in todo) or '(empty)'
+
+    @tool
+    def todo_read() -> list[TodoItem]:
+        """The todo list."""
+        return [item.copy() for item in todo]
+
+    return Toolset('todo', [todo_write, todo_read], enabled=enabled)
+
+
+def _problems(items: list[TodoItem]) -> list[str]:
+    found: list[str] = []
+    seen: set[str] = set()
+    for item in items:
+        name = str(item['id'])
+        if not name.strip():
+            found.append('an id is empty')
+        if name in seen:
+            found.append(f'id {name} is used twice; ids must differ')
+        if not item['text'].strip():
+            found.append(f'item {name} has no text')
+        seen.add(name)
+    busy = [str(item['id']) for item in items if item['status'] == 'in_progress']
+    if len(busy) > 1:
+        found.append(f'items {", ".join(busy)} are all in progress; at most one may be')
+    return found

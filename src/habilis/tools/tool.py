@@ -1,0 +1,324 @@
+"""`@tool`: a typed function that code in a sandbox may call. It stays callable as before."""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import MethodType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+
+from habilis.core.codec import Json
+from habilis.core.errors import ToolDefinitionError, ToolResultError
+from habilis.sandbox.functions import HostFunction
+from habilis.tools import attempts
+from habilis.tools.contract import OnError, Preview, Side, ToolOptions
+from habilis.tools.names import check_name
+from habilis.tools.parameters import Parameters, read_signature
+from habilis.tools.plain import NotConvertible, to_plain
+from habilis.tools.shapes import Shape, show
+from habilis.tools.stubs import TypeNames, description, function_stub, signature_text
+
+P = ParamSpec('P')
+Q = ParamSpec('Q')
+R = TypeVar('R')
+S = TypeVar('S')
+_NO_NAMES: Mapping[str, object] = {}
+
+
+class _Compiled:
+    """What is made once of a function's signature, shared by the tools of all instances of a class."""
+
+    parameters: Parameters | None = None
+    result: Shape | None = None
+
+
+class Tool(Generic[P, R]):
+    """A function of the host, with all that is needed to offer it, check it and call it."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str | None = None,
+        options: ToolOptions | None = None,
+        local_names: Mapping[str, object] = _NO_NAMES,
+    ) -> None:
+        self._binds: Literal['instance', 'class', 'nothing'] = 'instance'
+        if isinstance(function, (staticmethod, classmethod)):
+            self._binds = 'class' if isinstance(function, classmethod) else 'nothing'
+            function = cast('Callable[P, R]', cast('Any', function).__func__)
+        self.function = function
+        self.options = options or ToolOptions()
+        self.name = check_name(name or _name_of(function))
+        self.waits = _is_async(function)
+        """Whether the host awaits it. Code does so too, unless it is `as_sync`."""
+
+        self.is_async = self.waits and not self.options.as_sync
+        self.description = _documentation(function)
+        self._local_names = local_names
+        self._compiled = _Compiled()
+        self._needs_instance = False
+        functools.update_wrapper(self, function, updated=())
+        self.__name__ = self.name
+        if self.waits and sys.version_info >= (3, 12):
+            inspect.markcoroutinefunction(self)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, as if it were no tool."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f'<tool {self.name}>'
+
+    def __host_function__(self) -> HostFunction:
+        """For a sandbox that is given the tool itself: a toolbox with nothing else in it."""
+        from habilis.tools.toolbox import Toolbox
+
+        return Toolbox([self]).functions()[0]
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Called for a tool that was made inside a class."""
+        made_there = getattr(self.function, '__qualname__', '').endswith(f'{owner.__name__}.{name}')
+        self._needs_instance = made_there and self._binds != 'nothing'
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> 'Tool[P, R]': ...
+    @overload
+    def __get__(self: 'Tool[Concatenate[S, Q], R]', instance: S, owner: type | None = None) -> 'Tool[Q, R]': ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., R]': ...
+    def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., Any]':
+        """The tool of one instance (or class), as for any method."""
+        function = cast('Any', self.function)
+        target = (owner or type(instance)) if self._binds == 'class' else instance
+        if self._binds == 'nothing' or target is None or not hasattr(cast('object', function), '__get__'):
+            return self
+        bound = Tool[..., Any](MethodType(function, target), name=self.name, options=self.options)
+        bound._local_names, bound._compiled = self._local_names, self._compiled
+        return bound
+
+    # What others see --------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def signature(self) -> str:
+        """Parameters and result as text, such as `(query: str, limit: int = 5) -> list[Hit]`."""
+        return self._signature_text(TypeNames())
+
+    @property
+    def stub(self) -> str:
+        """Python text that tells a model all about it, with the types it uses."""
+        names = TypeNames()
+        function = self.render(names)
+        return '\n\n'.join([*names.stubs(), function])
+
+    @property
+    def positional(self) -> tuple[str, ...]:
+        """The parameters that can be given by position."""
+        return self._parameters.positional
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """JSON schema of the arguments, for models that call functions."""
+        return self._parameters.schema
+
+    def render(self, names: TypeNames) -> str:
+        """The stub without its types: those are remembered in `names`, so that several tools share them."""
+        parameters = self._parameters.signature.parameters.values()
+        notes = [(parameter.name, description(parameter.annotation)) for parameter in parameters]
+        lines = [f'{name}: {note}' for name, note in notes if note]
+        doc = '\n\n'.join(part for part in (self.description, '\n'.join(lines)) if part)
+        return function_stub(name=self.name, is_async=self.is_async, signature=self._signature_text(names), doc=doc)
+
+    def check(self) -> None:
+        """Read the signature and build what checks it, which otherwise happens at the first call.
+
+        Raises `ToolDefinitionError` for what cannot work.
+        """
+        _ = self._parameters
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
+        """The arguments by parameter, as the hints want them. Raises `ToolArgumentsError`."""
+        return self._parameters.validate(args, kwargs)
+
+    def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same for arguments that all come by name, as from a model's function call."""
+        return self._parameters.validate_named(arguments)
+
+    def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
+        """Validated arguments with some of them replaced. Raises `ToolArgumentsError`."""
+        return self._parameters.changed(before, changes)
+
+    def complete(self, bound: inspect.BoundArguments) -> dict[str, object]:
+        """Validated arguments with the defaults of those that were not given."""
+        return self._parameters.complete(bound)
+
+    def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
+        """A call as it was written, by parameter as far as possible; nothing is checked."""
+        return self._parameters.labelled(args, kwargs)
+
+    async def invoke(self, args: Sequence[object] = (), kwargs: Mapping[str, object] = _NO_NAMES) -> object:
+        """Check the arguments, call the function, check the result; it comes back as plain data."""
+        return await self.run(self.validate(args, kwargs))
+
+    @property
+    def can_run_here(self) -> bool:
+        """Whether `run(…, here=True)` never waits: a plain function with neither time limit nor retries."""
+        return not (self.waits or self.options.timeout is not None or self.options.retries)
+
+    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object:
+        """Call the function with arguments that were validated, as often as the options allow.
+
+        A plain function runs on a thread, so that the event loop never blocks; with `here` on the thread of the caller.
+        """
+        call = functools.partial(self.function, *bound.args, **bound.kwargs)
+        attempt = attempts.Attempt(
+            name=self.name, call=call, waits=self.waits, here=here, timeout=self.options.timeout, finish=self._finish
+        )
+        return await attempts.repeated(attempt, self.options.retries)
+
+    def _finish(self, result: object) -> object:
+        """The result, checked, as plain data."""
+        from pydantic import ValidationError
+
+        compiled = self._compiled
+        if compiled.result is not None:
+            try:
+                result = compiled.result.check(result)
+            except ValidationError as error:
+                problems = '\n'.join(f'  {line}' for line in compiled.result.problems('result', result, error))
+                msg = f'{self.name} returned something else than it declares (a fault of the tool):\n{problems}'
+                raise ToolResultError(msg) from None
+        try:
+            return to_plain(result)
+        except NotConvertible as error:
+            msg = f'{self.name} returned {show(result)}, which cannot go into the sandbox: {error}'
+            raise ToolResultError(msg) from None
+
+    @property
+    def _parameters(self) -> Parameters:
+        compiled = self._compiled
+        if self._needs_instance:
+            msg = f'{self.name} is a method: give the tool of an instance, as in `thing.{self.name}`'
+            raise ToolDefinitionError(msg)
+        if compiled.parameters is None:
+            signature = read_signature(self.name, self.function, self._local_names)
+            compiled.result = self._result_shape(signature.return_annotation)
+            compiled.parameters = Parameters(self.name, signature)
+            self._local_names = _NO_NAMES
+        return compiled.parameters
+
+    def _result_shape(self, hint: object) -> Shape | None:
+        if hint is inspect.Signature.empty or hint is Any:
+            return None
+        try:
+            return Shape(hint, TypeNames(spell_enums=True).text(hint), recheck=True)
+        except ToolDefinitionError as error:
+            msg = f'{self.name} cannot be a tool: its result: {error}'
+            raise ToolDefinitionError(msg) from error
+
+    def _signature_text(self, names: TypeNames) -> str:
+        may_be_none = self.options.on_error == 'none'
+        return signature_text(self._parameters.signature, names, may_be_none=may_be_none)
+
+
+AnyTool = Tool[..., Any]
+
+
+@overload
+def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    timeout: float | None = None,
+    retries: int = 0,
+    idempotent: bool = True,
+    needs_approval: bool = False,
+    side: Side = 'code',
+    on_error: OnError = 'raise',
+    as_sync: bool = False,
+    preview: Preview | None = None,
+) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
+def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+    """Make a function, method or callable object a tool.
+
+    Args:
+        function: what to call; its type hints and docstring are what the model sees.
+        name: instead of the function's own.
+        timeout: seconds for one attempt, then `ToolTimeout`.
+        retries: so many more attempts after one that failed.
+        idempotent: whether a second call with the same arguments does no harm.
+        needs_approval: ask a person before each call.
+        side: who may call it: the `code`, the `model` itself, or `both`.
+        on_error: `raise` the error in the code, or give it `none` and show the error to the model.
+        as_sync: code calls this `async def` without `await`.
+        preview: takes the arguments and returns a unified diff of what would change, shown to who approves.
+    """
+    local_names = _caller_names(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+    checked = _options(**options)
+
+    def make(target: Callable[..., Any]) -> AnyTool:
+        inner = target.function if isinstance(target, Tool) else target
+        return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
+
+    return make if function is None else make(function)
+
+
+def as_tool(function: 'AnyTool | Callable[..., Any]') -> AnyTool:
+    """The tool itself, or one made of a plain function."""
+    if isinstance(function, Tool):
+        return cast('AnyTool', function)
+    inner = getattr(function, '__func__', None)
+    if isinstance(function, MethodType) and isinstance(inner, Tool):  # a class method around a tool
+        return cast('AnyTool', inner).__get__(function.__self__, type(function.__self__))
+    if not callable(function):
+        msg = f'{show(function)} cannot be a tool: it cannot be called'
+        raise ToolDefinitionError(msg)
+    return AnyTool(function)
+
+
+def _options(**given: Any) -> ToolOptions:
+    options = ToolOptions(**given)
+    timeout, retries = cast('object', options.timeout), cast('object', options.retries)
+    problem = ''
+    if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
+        problem = f'timeout={timeout!r}: give seconds, more than 0, or None'
+    elif not isinstance(retries, int) or retries < 0:
+        problem = f'retries={retries!r}: give a whole number, 0 or more'
+    elif options.retries and not options.idempotent:
+        problem = 'retries repeat a call, and idempotent=False says that this does harm: choose one'
+    elif options.side not in {'code', 'model', 'both'}:
+        problem = f"side={options.side!r}: give 'code', 'model' or 'both'"
+    elif options.on_error not in {'raise', 'none'}:
+        problem = f"on_error={options.on_error!r}: give 'raise' or 'none'"
+    if problem:
+        raise ToolDefinitionError(problem)
+    return options
+
+
+def _caller_names(frame: Any) -> Mapping[str, object]:
+    """Local names where a tool is defined: hints that are text may mean them. Those of a module are known anyway."""
+    local_names = frame.f_locals
+    return _NO_NAMES if local_names is frame.f_globals else dict(local_names)
+
+
+def _name_of(function: object) -> str:
+    while isinstance(function, functools.partial):
+        function = cast('functools.partial[object]', function).func
+    return str(getattr(function, '__name__', type(function).__name__))
+
+
+def _is_async(function: object) -> bool:
+    method: object = getattr(type(function), '__call__', None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
+
+
+def _documentation(function: object) -> str:
+    while isinstance(function, functools.partial):
+        function = cast('functools.partial[object]', function).func
+    own: str | None = function.__doc__
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        own = type(function).__call__.__doc__ or own
+    return inspect.cleandoc(own or '')

@@ -1,0 +1,224 @@
+"""`Toolbox`: the tools of one run, for the code in the sandbox and for the model."""
+
+import asyncio
+import contextlib
+import difflib
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from habilis.core.errors import ToolCallError, ToolDefinitionError
+from habilis.core.events import Emit
+from habilis.sandbox.functions import HostFunction
+from habilis.tools.calls import Calls
+from habilis.tools.contract import Approve, CallRecord, Gate, ModelFunction, ResultGate, Side
+from habilis.tools.stubs import TypeNames
+from habilis.tools.tool import AnyTool, as_tool
+from habilis.tools.toolset import Toolset, unique_names
+
+LOOK = 1.0
+"""Seconds after which a waiting thread looks whether the event loop it waits for is still there."""
+
+
+class Toolbox:
+    """What code and model may call during a run."""
+
+    def __init__(
+        self,
+        tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]' = (),
+        *,
+        gates: 'Iterable[Gate | ResultGate]' = (),
+        emit: Emit | None = None,
+        approve: Approve | None = None,
+    ) -> None:
+        """Put tools together.
+
+        Args:
+            tools: tools, toolsets, and plain functions, which become tools.
+            gates: what decides about calls, in this order; see `gates.py`.
+            emit: is told what happens, on the event loop of the run.
+            approve: asks a person. Without it, calls that need approval are denied.
+        """
+        self._toolsets: dict[str, Toolset] = {}
+        self._enabled: set[str] = set()
+        self._tools = unique_names([tool for given in tools for tool in self._taken(given)])
+        both = self._tools.keys() & self._toolsets.keys()
+        if both:
+            msg = f'a tool and a toolset are both called {min(both)!r}; rename one'
+            raise ToolDefinitionError(msg)
+        for tool in self._tools.values():
+            tool.check()
+        self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit)
+        self._waiting: set[Future[object]] = set()
+        self._lock = threading.Lock()
+
+    def _taken(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+        if not isinstance(given, Toolset):
+            tool = as_tool(given)
+            self._enabled.add(tool.name)
+            return (tool,)
+        if given.name in self._toolsets:
+            msg = f'two toolsets are called {given.name!r}; rename one'
+            raise ToolDefinitionError(msg)
+        self._toolsets[given.name] = given
+        if given.enabled:
+            self._enabled.update(tool.name for tool in given.tools)
+        return given.tools
+
+    # What there is ----------------------------------------------------------------------------------------------------
+
+    def functions(self) -> list[HostFunction]:
+        """What a sandbox gets. Those switched off are there too, and refuse, so that they can be switched on later."""
+        with contextlib.suppress(RuntimeError):  # called outside any event loop: `bind` may tell of one
+            self.bind(asyncio.get_running_loop())
+        return [self._function(tool) for tool in self._tools.values() if tool.options.side != 'model']
+
+    def stubs(self) -> str:
+        """The tools that code may call now, as Python text for the model."""
+        names = TypeNames()
+        functions = [tool.render(names) for tool in self._offered('code')]
+        return '\n\n'.join([*names.stubs(), *functions])
+
+    def model_functions(self) -> list[ModelFunction]:
+        """The tools that the model itself may call now."""
+        return [
+            ModelFunction(name=tool.name, description=tool.description, parameters=tool.parameters)
+            for tool in self._offered('model')
+        ]
+
+    def names(self, side: Side = 'code') -> list[str]:
+        """The names of the tools that this side may call now."""
+        return [tool.name for tool in self._offered(side)]
+
+    def nearest(self, name: str, side: Side = 'code') -> list[str]:
+        """Tools with a name like this one, the most similar first."""
+        names = {known.lower(): known for known in self.names(side)}
+        return [names[near] for near in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)]
+
+    def enable(self, name: str) -> None:
+        """Switch on a tool, or all tools of a toolset."""
+        self._enabled.update(self._named(name))
+
+    def disable(self, name: str) -> None:
+        """Switch off a tool, or all tools of a toolset: the model no longer sees it, and calls are refused."""
+        self._enabled.difference_update(self._named(name))
+
+    def _named(self, name: str) -> set[str]:
+        if name not in self._toolsets and name not in self._tools:
+            known = ', '.join([*self._toolsets, *self._tools]) or 'none'
+            msg = f'there is no tool or toolset called {name!r}; there are: {known}'
+            raise ToolDefinitionError(msg)
+        group = self._toolsets.get(name)
+        return {tool.name for tool in group.tools} if group else {name}
+
+    def _offered(self, side: Side) -> list[AnyTool]:
+        tools = self._tools.values()
+        return [tool for tool in tools if tool.name in self._enabled and tool.options.side in {side, 'both'}]
+
+    # What happened ----------------------------------------------------------------------------------------------------
+
+    def take_records(self) -> list[CallRecord]:
+        """The calls that ended since the last time."""
+        return self._calls.take_records()
+
+    def take_question(self) -> str | None:
+        """What a tool needs a person to answer (`NeedsAnswer`) since the last time, whatever the code made of it."""
+        return self._calls.take_question()
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def bind(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Gates, approvals, events and `async def` tools run on this event loop. `functions` takes the running one."""
+        self._calls.bind(loop)
+
+    def cancel(self) -> None:
+        """Give up the calls that threads of sandboxes wait for: the code gets an error, and the thread is free."""
+        with self._lock:
+            waiting = list(self._waiting)
+        for future in waiting:
+            future.cancel()
+
+    async def call(self, name: str, *args: object, **kwargs: object) -> object:
+        """Call a tool from the host as code does."""
+        tool = self._find(name, 'code')
+        bind = functools.partial(tool.validate, args, kwargs)
+        return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
+
+    async def call_for_model(self, name: str, arguments: Mapping[str, object]) -> object:
+        """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised."""
+        tool = self._find(name, 'model')
+        bind = functools.partial(tool.validate_named, arguments)
+        return await self._calls.make(tool, bind, dict(arguments), side='model')
+
+    def _find(self, name: str, side: Side) -> AnyTool:
+        tool = self._tools.get(name)
+        if tool is None or tool.options.side not in {side, 'both'}:
+            near = ' or '.join(self.nearest(name, side))
+            known = ', '.join(self.names(side)) or 'none'
+            msg = f'there is no tool called {name!r}; ' + (f'did you mean {near}?' if near else f'there are: {known}')
+            raise ToolCallError(msg)
+        return tool
+
+    def _function(self, tool: AnyTool) -> HostFunction:
+        async def call(*args: object, **kwargs: object) -> object:
+            bind = functools.partial(tool.validate, args, kwargs)
+            return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
+
+        def call_and_wait(*args: object, **kwargs: object) -> object:
+            here = self._calls.never_waits(tool)
+            bind = functools.partial(tool.validate, args, kwargs)
+            made = self._calls.make(tool, bind, tool.labelled(args, kwargs), here=here)
+            return _at_once(made) if here else self._wait(made)
+
+        return HostFunction(
+            name=tool.name,
+            call=call if tool.is_async else call_and_wait,
+            is_async=tool.is_async,
+            parameters=tool.positional,
+            signature=tool.signature,
+            doc=tool.description or None,
+        )
+
+    def _wait(self, made: Coroutine[Any, Any, object]) -> object:
+        """Wait on the thread of a sandbox for what happens on the event loop."""
+        if asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage]
+            made.close()
+            msg = 'this call would block the event loop: use `await toolbox.call(…)` there'
+            raise ToolCallError(msg)
+        loop = self._calls.loop
+        if loop is None or loop.is_closed():
+            return asyncio.run(made)
+        future = asyncio.run_coroutine_threadsafe(made, loop)
+        with self._lock:
+            self._waiting.add(future)
+        try:
+            return _result(future, loop)
+        finally:
+            with self._lock:
+                self._waiting.discard(future)
+
+
+def _result(future: 'Future[object]', loop: asyncio.AbstractEventLoop) -> object:
+    while True:
+        try:
+            return future.result(timeout=LOOK)
+        except TimeoutError:
+            if future.done():  # its own, or it came at the last moment
+                return future.result()
+            if loop.is_closed():
+                future.cancel()
+                msg = 'the run ended while the tool was working'
+                raise ToolCallError(msg) from None
+
+
+def _at_once(made: Coroutine[Any, Any, object]) -> object:
+    """The result of a coroutine that never waits."""
+    try:
+        made.send(None)
+    except StopIteration as end:
+        return end.value
+    made.close()
+    msg = 'a call that never waits has waited'
+    raise RuntimeError(msg)

@@ -1,0 +1,33 @@
+"""Groups of tools."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from habilis.core.errors import ToolDefinitionError
+from habilis.tools.tool import AnyTool, as_tool
+
+
+class Toolset:
+    """Tools that belong together and are switched on and off together."""
+
+    def __init__(self, name: str, tools: 'Iterable[AnyTool | Callable[..., Any]]', enabled: bool = True) -> None:
+        self.name = name
+        self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)
+        self.enabled = enabled
+        """Whether its tools may be used from the start. A toolbox can switch them later."""
+
+        unique_names(self.tools)
+
+    def __repr__(self) -> str:
+        return f'<toolset {self.name}: {", ".join(tool.name for tool in self.tools)}>'
+
+
+def unique_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:
+    """The tools by name; the same name twice is refused."""
+    named: dict[str, AnyTool] = {}
+    for tool in tools:
+        if tool.name in named:
+            msg = f'two tools are called {tool.name!r}; rename one with @tool(name=…)'
+            raise ToolDefinitionError(msg)
+        named[tool.name] = tool
+    return named

@@ -1,0 +1,63 @@
+"""`typing.TypedDict` before Python 3.12, where pydantic takes only the one of `typing_extensions`."""
+
+import sys
+import types
+import typing
+from typing import Any, cast
+
+import typing_extensions
+
+
+def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
+    """The hint with every `typing.TypedDict` in it made anew. A newer Python needs none of this."""
+    if sys.version_info >= (3, 12):
+        return hint
+    if typing.is_typeddict(cast('type', hint)):
+        return _remade(cast('type', hint), seen)
+    origin = cast('Any', typing.get_origin(hint))
+    if origin is None or origin is typing.Literal:
+        return hint
+    arguments = typing.get_args(hint)
+    if origin is typing.Annotated:
+        return cast('Any', typing.Annotated)[(modern(arguments[0], seen), *arguments[1:])]
+    made = tuple(modern(argument, seen) for argument in arguments)
+    if all(new is old for new, old in zip(made, arguments, strict=True)):
+        return hint
+    if origin in {typing.Union, types.UnionType}:
+        return cast('Any', typing.Union)[made]
+    return origin[made[0] if len(made) == 1 else made]
+
+
+def fields(typed_dict: type) -> dict[str, tuple[object, bool]]:
+    """The keys of a `TypedDict`: the hint of each, and whether it must be there."""
+    required = cast('frozenset[str]', getattr(typed_dict, '__required_keys__', frozenset[str]()))
+    found: dict[str, tuple[object, bool]] = {}
+    for name, hint in typing_extensions.get_type_hints(typed_dict, include_extras=True).items():
+        found[name] = _unmarked(hint, name in required)
+    return found
+
+
+def _unmarked(hint: object, needed: bool) -> tuple[object, bool]:
+    mark = typing_extensions.get_origin(hint)
+    if mark not in _MARKS:
+        return hint, needed
+    needed = mark is typing_extensions.Required or (needed and mark is not typing_extensions.NotRequired)
+    return _unmarked(typing_extensions.get_args(hint)[0], needed)
+
+
+_MARKS = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly)
+_cache: dict[type, type] = {}
+
+
+def _remade(typed_dict: type, seen: tuple[object, ...]) -> object:
+    if typed_dict in seen:  # one that contains itself: its inner ones are checked as dicts only
+        return dict[str, Any]
+    if typed_dict not in _cache:
+        hints: dict[str, Any] = {}
+        for name, (hint, needed) in fields(typed_dict).items():
+            inner = modern(hint, (*seen, typed_dict))
+            hints[name] = inner if needed else typing_extensions.NotRequired[cast('Any', inner)]
+        made = cast('Any', typing_extensions.TypedDict)(typed_dict.__name__, hints)
+        made.__doc__, made.__module__ = typed_dict.__doc__, typed_dict.__module__
+        _cache[typed_dict] = made
+    return _cache[typed_dict]

@@ -1,0 +1,92 @@
+"""What a small model forgets is said in one line."""
+
+import pytest
+
+from habilis.agent.hints import hints_for, uncalled
+from habilis.sandbox.contract import Cell, CellError, ErrorKind
+
+NAMES = ['search', 'search_files', 'total_price', 'rows']
+
+
+def hints(code: str, cell: Cell, *, can_stop: bool = True) -> list[str]:
+    return hints_for(code, cell, names=NAMES, can_stop=can_stop)
+
+
+def failed(type_: str, message: str, kind: ErrorKind = 'exception') -> Cell:
+    return Cell(error=CellError(kind=kind, type=type_, message=message))
+
+
+def test_a_function_that_was_defined_but_not_called() -> None:
+    code = 'import math\n\ndef area(r):\n    """Of a circle."""\n    return math.pi * r ** 2\n'
+    assert hints(code, Cell()) == ['You defined area but did not call it. Call it and print the result.']
+
+
+def test_several_of_them() -> None:
+    assert 'You defined one, two but' in hints('def one(): pass\nasync def two(): one.x\n', Cell())[0]
+
+
+@pytest.mark.parametrize(
+    ('code', 'expected'),
+    [
+        ('def f(): pass', ['f']),
+        ('async def f(): pass', ['f']),
+        ('X = 3\nclass A: pass\ndef f(): return X', ['f']),
+        ('def f(): return g()\ndef g(): return 1', ['f']),
+        ('def f(): pass\nf()', []),
+        ('def f(): pass\nx = f()', []),
+        ('class A: pass', []),
+        ('x = 1', []),
+        ('', []),
+        ('def f(:', []),
+        ('\0', []),
+        ('(' * 5000, []),
+        ("import re\ndef f(): return re.compile('\\d')", ['f']),
+    ],
+)
+def test_only_code_that_does_nothing_but_define_is_meant(code: str, expected: list[str]) -> None:
+    assert uncalled(code) == expected
+
+
+def test_code_that_prints_nothing() -> None:
+    assert hints('x = 1', Cell()) == ['Nothing was printed: print what you need to see.']
+    assert hints('x = 1', Cell(stdout='\n')) == ['Nothing was printed: print what you need to see.']
+
+
+def test_a_coroutine_that_was_not_awaited() -> None:
+    cell = Cell(text='<coroutine object search at 0x1>')
+    assert hints('search("x")', cell) == ['That is a coroutine: put `await` before the call.']
+
+
+@pytest.mark.parametrize('cell', [Cell(stdout='42\n'), Cell(text='42')])
+def test_a_result_that_may_be_the_answer(cell: Cell) -> None:
+    assert hints('print(42)', cell) == [
+        'If this answers the task, call final_answer(...) with the value. If not, go on.'
+    ]
+    assert hints('print(42)', cell, can_stop=False) == []
+
+
+def test_an_undefined_name_gets_the_nearest_ones() -> None:
+    assert hints('serch()', failed('NameError', "name 'serch' is not defined")) == [
+        "There is no 'serch'. Did you mean search or search_files?"
+    ]
+
+
+def test_an_undefined_name_that_is_like_no_other_gets_no_guess() -> None:
+    assert hints('zzz', failed('NameError', "name 'zzz' is not defined")) == []
+
+
+@pytest.mark.parametrize('type_', ['ModuleNotFoundError', 'ImportError'])
+def test_a_missing_package(type_: str) -> None:
+    assert hints('import numpy', failed(type_, "No module named 'numpy'")) == [
+        'numpy is not installed here: use the standard library.'
+    ]
+
+
+def test_code_that_is_not_python() -> None:
+    assert hints('for', failed('SyntaxError', 'invalid syntax', 'syntax')) == [
+        'The code did not run. Write the whole corrected code again.'
+    ]
+
+
+def test_other_errors_speak_for_themselves() -> None:
+    assert hints('1/0', failed('ZeroDivisionError', 'division by zero')) == []

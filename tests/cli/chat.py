@@ -1,0 +1,41 @@
+"""What the tests of the agent's commands say to it: scripts in files, and a server that speaks the chat protocol."""
+
+import json
+from pathlib import Path
+
+from tests.models.protocol_server import Answer, server_sent_event
+
+
+def code(text: str) -> str:
+    """A reply with code in a fence."""
+    return f'```python\n{text}\n```'
+
+
+def script(folder: Path, *replies: str, name: str = 'script') -> str:
+    """A file of replies, as the name of a model."""
+    file = folder / f'{name}.jsonl'
+    file.write_text('\n'.join(map(json.dumps, replies)), encoding='utf-8')
+    return f'scripted:{file}'
+
+
+def streamed(*pieces: str, silent_after: int | None = None) -> Answer:
+    """A streamed reply, piece by piece; perhaps with nothing more after some of them."""
+    deltas = [{'delta': {'role': 'assistant', 'content': piece}, 'finish_reason': None} for piece in pieces]
+    events = [_chunk(choice) for choice in (*deltas, {'delta': {}, 'finish_reason': 'stop'})]
+    done = server_sent_event({'data': '[DONE]'})
+    return Answer(headers={'content-type': 'text/event-stream'}, chunks=(*events, done), silent_after=silent_after)
+
+
+def _chunk(choice: dict[str, object]) -> bytes:
+    return server_sent_event(
+        {
+            'data': {
+                'id': 'chat-1',
+                'object': 'chat.completion.chunk',
+                'created': 1,
+                'model': 'tiny',
+                'choices': [{'index': 0, **choice}],
+                'usage': {'prompt_tokens': 11, 'completion_tokens': 5, 'total_tokens': 16},
+            }
+        }
+    )

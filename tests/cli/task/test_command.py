@@ -1,0 +1,301 @@
+"""`habilis run`: what it takes, what it shows where, and what it returns."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.chat import code, script
+from tests.cli.process import COMMAND, environment, habilis
+from tests.place import Place
+
+LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
+SAVED = "open('kept.txt', 'w').write('1')"
+
+
+def run(*arguments: str, stdin: str | bytes = '') -> subprocess.CompletedProcess[str]:
+    return habilis('run', *arguments, stdin=stdin)
+
+
+# What is shown --------------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_goes_to_stdout_and_the_work_to_stderr(place: Place) -> None:
+    model = script(place.folder, 'I compute.\n' + code('x = 6 * 7\nprint(x + 1)'), code('final_answer(x)'))
+    done = run('What is 6 times 7?', '--model', model)
+    assert (done.returncode, done.stdout) == (0, '42\n')
+    assert done.stderr.startswith(LABEL)
+    for part in ('I compute.', 'x = 6 * 7', '\n43\n', 'step 1', 'done · 2 steps'):
+        assert part in done.stderr
+
+
+def test_quiet_shows_nothing_but_the_answer_and_that_it_is_scripted(place: Place) -> None:
+    done = run('Greet', '--quiet', '-m', script(place.folder, code("print('working')\nfinal_answer('hello\\nyou')")))
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'hello\nyou\n', LABEL)
+
+
+def test_an_answer_that_is_no_text_is_shown_as_python_shows_it(place: Place) -> None:
+    done = run('Make one', '-q', '-m', script(place.folder, code("final_answer({'a': [1.5, None], 'b': True})")))
+    assert done.stdout == "{'a': [1.5, None], 'b': True}\n"
+
+
+def test_json_has_all_of_the_result(place: Place) -> None:
+    model = script(place.folder, code('print(5)\n1 / 0'), code('final_answer((1, 2))'))
+    done = run('Make a pair', '--json', '--quiet', '--model', model)
+    result = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert result.keys() == {
+        *('output', 'ended', 'question', 'summary', 'steps', 'usage', 'cost', 'seconds', 'run_id', 'model', 'scripted')
+    }
+    assert (result['ended'], result['model'], result['scripted']) == ('answer', 'scripted:script', True)
+    assert result['output'] == {'$': 'tuple', 'v': [1, 2]}
+    first, second = result['steps']
+    assert first.keys() == {'code', 'stdout', 'error', 'seconds'}
+    assert (first['code'], first['stdout']) == ('print(5)\n1 / 0', '5\n')
+    assert 'ZeroDivisionError' in first['error']
+    assert (second['stdout'], second['error']) == ('', None)
+    assert result['usage']['requests'] == 2
+    assert result['run_id'].startswith('run-')
+
+
+def test_a_summary_is_told_beside_the_answer(place: Place) -> None:
+    model = script(place.folder, code('final_answer(3)'), 'I counted to three.')
+    done = run('Count', '--summary', '--model', model)
+    assert done.stdout == '3\n'
+    assert done.stderr.endswith('\nI counted to three.\n')
+    told = json.loads(run('Count', '--summary', '--json', '--model', model).stdout)
+    assert told['summary'] == 'I counted to three.'
+
+
+def test_text_that_cannot_be_shown_is_escaped(place: Place) -> None:
+    model = script(place.folder, code(r"final_answer('a\ud800b')"))
+    done = run('Say it', '--model', model)
+    assert (done.returncode, done.stdout) == (0, 'a\\ud800b\n')
+
+
+def test_a_reader_who_goes_away_is_no_error(place: Place) -> None:
+    model = script(place.folder, code("final_answer('x' * 1_000_000)"))
+    with subprocess.Popen(
+        [*COMMAND, 'run', 'Say much', '--quiet', '--model', model],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        assert process.stderr.read().decode() == LABEL
+    assert process.returncode == 1
+
+
+# The task, and what is piped in ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('arguments', [(), ('-',)], ids=['nothing', 'a dash'])
+def test_without_a_task_stdin_is_the_task(place: Place, arguments: tuple[str, ...]) -> None:
+    model = script(place.folder, code('final_answer("stdin" in globals())'))
+    done = run(*arguments, '-q', '-m', model, stdin='Is there data?\n')
+    assert (done.returncode, done.stdout) == (0, 'False\n')
+
+
+def test_with_a_task_stdin_is_data(place: Place) -> None:
+    done = run('Count the lines', '-q', '-m', script(place.folder, code('final_answer(stdin.split())')), stdin='a é\nb')
+    assert (done.returncode, done.stdout) == (0, "['a', 'é', 'b']\n")
+
+
+def test_data_from_a_file_is_data_too(place: Place) -> None:
+    data = place.folder / 'data.txt'
+    data.write_bytes(b'\xef\xbb\xbfone\r\ntwo')
+    model = script(place.folder, code('final_answer(stdin)'))
+    with data.open('rb') as file:
+        command = [*COMMAND, 'run', 'Give it back', '--quiet', '--model', model, '--json']
+        done = subprocess.run(command, stdin=file, capture_output=True, env=environment(), check=False)
+    assert json.loads(done.stdout)['output'] == 'one\r\ntwo'
+
+
+def test_an_empty_stdin_is_no_data(place: Place) -> None:
+    done = run('Is there data?', '-q', '-m', script(place.folder, code('final_answer("stdin" in globals())')))
+    assert done.stdout == 'False\n'
+
+
+def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
+    reading, writing = os.pipe()
+    command = [*COMMAND, 'run', 'Wait', '--model', script(place.folder, code('final_answer(stdin)'))]
+    with subprocess.Popen(
+        command, stdin=reading, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        os.close(reading)
+        assert process.stderr
+        assert process.stdout
+        assert b'waiting for stdin' in process.stderr.readline()
+        os.write(writing, b'late')
+        os.close(writing)
+        assert process.stdout.read() == b'late\n'
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'stdin', 'complaint'),
+    [
+        (('',), '', 'the task is empty; for example: habilis run "'),
+        ((' \n ',), '', 'the task is empty'),
+        ((), '', 'the task is empty'),
+        (('-',), '\n\n', 'the task is empty'),
+        (('Read it',), b'\xff\xfe\x00', 'stdin is not text in UTF-8; put it into a file'),
+        (('a', 'b'), '', 'unexpected extra argument'),
+        (('x', '--max-steps', '0'), '', "'--max-steps': it must be a number above zero"),
+        (('x', '--max-steps', '-3'), '', "'--max-steps'"),
+        (('x', '--max-steps', 'many'), '', "'--max-steps'"),
+        (('x', '--max-seconds', 'nan'), '', "'--max-seconds': it must be a number above zero"),
+        (('x', '--max-seconds', 'inf'), '', "'--max-seconds': it must be a number above zero"),
+        (('x', '--max-cost', '-1'), '', "'--max-cost': it must be a number above zero"),
+        (('x', '--temperature', '3'), '', "'--temperature'"),
+        (('x', '--temperature', 'nan'), '', "'--temperature'"),
+        (('x', '--output-type', 'set'), '', "'--output-type'"),
+        (('x', '--base-url', 'http://127.0.0.1:1/v1'), '', 'name the model that this server has'),
+        (('x', '-m', 'tiny', '--base-url', 'nonsense'), '', "--base-url is 'nonsense': expected an address"),
+        (('x', '--sandbox', ''), '', '--sandbox'),
+    ],
+)
+def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | bytes, complaint: str) -> None:
+    done = run(*arguments, stdin=stdin)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert complaint in ' '.join(done.stderr.split())
+    assert 'Traceback' not in done.stderr
+
+
+def test_the_help_tells_the_exit_codes() -> None:
+    done = run('--help')
+    assert done.returncode == 0
+    for part in ('0 an answer', '3 stopped at a limit', '4 a question', '130 Ctrl-C', '--max-cost', 'Examples:'):
+        assert part in done.stdout
+
+
+# How it ends ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer_of_the_wanted_type_is_enforced(place: Place) -> None:
+    done = run('How many?', '-q', '--output-type', 'int', '-m', script(place.folder, code("final_answer('7')")))
+    assert (done.returncode, done.stdout) == (0, '7\n')
+    model = script(place.folder, code("final_answer('seven')"), code('final_answer(7)'))
+    assert json.loads(run('How many?', '--output-type', 'int', '--json', '-m', model).stdout)['output'] == 7
+
+
+def test_an_answer_that_never_fits_is_told(place: Place) -> None:
+    done = run('How many?', '-q', '--output-type', 'int', '-m', script(place.folder, *['seven'] * 10))
+    assert (done.returncode, done.stdout) == (3, '')
+    assert 'no answer was of the type int; try another model' in done.stderr
+
+
+@pytest.mark.parametrize(
+    ('options', 'complaint'),
+    [
+        (('--max-steps', '1'), 'stopped at its limit of 1 step, without an answer; --max-steps 2 gives it more'),
+        (('--max-seconds', '0.4'), 'stopped at its limit of 0.4 s, without an answer; --max-seconds 0.8 gives it more'),
+    ],
+)
+def test_a_limit_is_named_with_what_raises_it(place: Place, options: tuple[str, ...], complaint: str) -> None:
+    model = script(place.folder, code('import time\ntime.sleep(0.3)'), code('time.sleep(5)'), 'never said')
+    done = run('Take long', '--quiet', '--model', model, *options)
+    assert (done.returncode, done.stdout) == (3, '')
+    assert done.stderr == f'{LABEL}habilis: {complaint}\n'
+
+
+def test_a_limit_of_the_settings_is_named_by_its_setting(place: Place) -> None:
+    place.environment(HABILIS_MAX_RUN_TOKENS='10')
+    done = run('Think', '-q', '-m', script(place.folder, code('x = 1'), 'never said'))
+    assert done.returncode == 3
+    assert 'its limit of 10 tokens, without an answer; HABILIS_MAX_RUN_TOKENS gives it more' in done.stderr
+
+
+def test_json_tells_of_a_limit_too(place: Place) -> None:
+    done = run('Go on', '--json', '-q', '--max-steps', '1', '-m', script(place.folder, code('x = 1'), 'never said'))
+    result = json.loads(done.stdout)
+    assert (done.returncode, result['ended'], result['output'], len(result['steps'])) == (3, 'max_steps', None, 1)
+
+
+def test_a_question_that_nobody_can_answer_is_printed(place: Place) -> None:
+    model = script(place.folder, code("colour = ask_user('Which colour?')"), 'never said')
+    done = run('Paint it', '--quiet', '--model', model)
+    assert (done.returncode, done.stdout) == (4, '')
+    assert done.stderr == f'{LABEL}habilis: the agent asks: Which colour?\n'
+    asked = run('Paint it', '--json', '-q', '--model', model)
+    assert (asked.returncode, json.loads(asked.stdout)['question']) == (4, 'Which colour?')
+
+
+def test_a_workspace_is_shared_and_made(place: Place) -> None:
+    folder = place.folder / 'new' / 'data'
+    done = run('Save it', '-q', '-w', str(folder), '-m', script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')))
+    assert done.returncode == 0
+    assert (folder / 'kept.txt').read_text() == '1'
+
+
+def test_without_a_workspace_no_file_of_this_machine_is_there(place: Place) -> None:
+    tried = code("import os\nfinal_answer([os.path.exists(p) for p in ('/etc/passwd', 'script.jsonl')])")
+    assert run('Look around', '-q', '-m', script(place.folder, tried)).stdout == '[False, False]\n'
+
+
+@pytest.mark.parametrize(
+    ('options', 'complaint'),
+    [
+        (('--sandbox', 'no-such-place'), 'no-such-place'),
+        (('--workspace', 'script.jsonl'), 'workspace'),
+    ],
+)
+def test_an_error_of_the_sandbox_is_one_line(place: Place, options: tuple[str, ...], complaint: str) -> None:
+    done = run('Do it', '-q', '-m', script(place.folder, 'done'), *options)
+    assert (done.returncode, done.stdout) == (1, '')
+    label, error = done.stderr.splitlines()
+    assert label == LABEL.strip()
+    assert error.startswith('habilis: ')
+    assert complaint in error
+
+
+# Ctrl-C ---------------------------------------------------------------------------------------------------------------
+
+
+def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
+    """Send a real SIGINT once this is shown on stderr; return code, stdout and stderr."""
+    command = [*COMMAND, 'run', 'Take long', *arguments]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        assert process.stderr
+        shown = ''
+        while after not in shown:
+            line = process.stderr.readline()
+            assert line, shown
+            shown += line
+        process.send_signal(signal.SIGINT)
+        stdout, rest = process.communicate(timeout=20)
+    return process.returncode, stdout, shown + rest
+
+
+def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
+    model = script(place.folder, code(SAVED), code("print('looping')\nwhile True: pass"))
+    returned, stdout, stderr = interrupted('-w', 'data', '-m', model, after='looping\n')
+    assert (returned, stdout) == (130, '')
+    last = stderr.splitlines()[-1]
+    assert last.startswith('habilis: stopped after 1 step. To go on, run the same command again: the files in data are')
+    assert 'Traceback' not in stderr
+    assert (place.folder / 'data' / 'kept.txt').read_text() == '1'
+
+
+def test_ctrl_c_leaves_nothing_behind(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = place.folder / 'temporary'
+    temporary.mkdir()
+    monkeypatch.setenv('TMPDIR', str(temporary))
+    model = script(place.folder, code("print('looping')\nwhile True: pass"))
+    returned, _, stderr = interrupted('--model', model, after='looping\n')
+    assert returned == 130
+    assert 'stopped after 0 steps. The same command begins it anew' in stderr
+    assert list(temporary.iterdir()) == []
+
+
+def test_a_script_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
+    done = run('Do it', '-m', f'scripted:{tmp_path / "missing"}')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert done.stderr.startswith('habilis: cannot read the script')

@@ -1,0 +1,202 @@
+"""`habilis run` and models: which one is taken, and what is said when it cannot answer."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.chat import code, streamed
+from tests.cli.process import PATIENCE, environment, habilis
+from tests.models.protocol_server import Answer, ProtocolServer, answer_json, answer_text, free_port
+from tests.place import Place
+
+NO_SERVERS = """
+from habilis.models.discover import discover
+discover.__kwdefaults__['servers'] = ()
+from habilis.cli.main import main
+main()
+"""
+"""The command on a machine where no server of models listens."""
+
+
+def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where no server answers."""
+    command = [sys.executable, '-c', NO_SERVERS, *arguments]
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+        timeout=PATIENCE,
+    )
+
+
+def ask(server: ProtocolServer, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a task with a model of the server."""
+    url = server.base_url('openai')
+    return habilis('run', 'What is 6 times 7?', '--quiet', '--model', 'tiny', '--base-url', url, *options)
+
+
+# Which one ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_streams_solves_a_task(server: ProtocolServer) -> None:
+    server.will_answer(streamed('```py', 'thon\nx = 6 ', '* 7\nprint(x)\n```'), streamed(code('final_answer(x)')))
+    done = ask(server, '--temperature', '0.5')
+    assert (done.returncode, done.stdout, done.stderr) == (0, '42\n', '')
+    first, second = (request.json for request in server.requests)
+    assert (first['model'], first['temperature'], first['stream']) == ('tiny', 0.5, True)
+    assert 'What is 6 times 7?' in str(first['messages'])
+    assert '42' in str(second['messages'][-1])
+
+
+def test_which_model_is_used_and_why_is_told(server: ProtocolServer, place: Place) -> None:
+    server.will_answer(streamed('It is 42.'))
+    place.project(f'model = "fast"\n[models.fast]\nmodel = "vllm:tiny"\nbase_url = "{server.base_url("vllm")}"\n')
+    done = habilis('run', 'What is it?')
+    assert (done.returncode, done.stdout) == (0, 'It is 42.\n')
+    assert done.stderr.startswith('habilis: vllm:tiny (it is set in habilis.toml)\n')
+
+
+def test_an_option_is_stronger_than_the_settings(server: ProtocolServer, place: Place) -> None:
+    server.will_answer(streamed('It is 42.'))
+    place.environment(HABILIS_MODEL='openai:gpt-5', HABILIS_TEMPERATURE='1')
+    assert ask(server, '--temperature', '0').stdout == 'It is 42.\n'
+    assert (server.last.json['model'], server.last.json['temperature']) == ('tiny', 0)
+
+
+def test_the_data_is_named_to_the_model(server: ProtocolServer) -> None:
+    server.will_answer(streamed('It is long.'))
+    habilis(
+        'run', 'How long?', '-q', '-m', 'tiny', '--base-url', server.base_url('openai'), stdin='secret line\n' * 9999
+    )
+    sent = str(server.last.json['messages'])
+    assert 'stdin' in sent
+    assert sent.count('secret line') < 100
+
+
+def test_without_any_model_one_line_says_what_to_do(place: Place) -> None:
+    place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'))
+    done = alone('run', 'What is it?')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert done.stderr.startswith('habilis: no model is there to use: ')
+    assert 'OPENAI_API_KEY' in done.stderr
+
+
+def test_an_embedded_model_that_is_named_but_missing_is_not_downloaded_unasked(place: Place) -> None:
+    place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'))
+    done = habilis('run', 'What is it?', '--model', 'local')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert 'is not downloaded yet (1.1 GB): habilis models install' in done.stderr
+    assert not (place.folder / 'empty').exists()
+
+
+# When it cannot answer ------------------------------------------------------------------------------------------------
+
+
+def refused(message: str, status: int) -> Answer:
+    return answer_json({'error': {'message': message}}, status=status)
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        (refused('Incorrect API key provided', 401), 'refused the key (401): Incorrect API key provided'),
+        (refused('The model `tiny` does not exist', 404), "knows no model 'tiny' (404)"),
+        (refused('temperature is wrong', 400), 'refused the request (400): temperature is wrong'),
+        (refused('slow down', 429), 'gets too many requests (429): slow down'),
+        (refused('broken', 500), 'cannot answer at the moment (500): broken'),
+        (answer_text('<html><title>Welcome</title></html>'), 'http://127.0.0.1'),
+        (streamed(''), 'gave an empty reply 3 times in a row; try another model'),
+        (streamed(' \n', ' '), 'gave an empty reply'),
+    ],
+    ids=['wrong key', 'unknown model', 'refused', 'too many', 'broken', 'a web page', 'empty', 'blank'],
+)
+def test_what_a_server_cannot_do_is_one_line(server: ProtocolServer, place: Place, answer: Answer, said: str) -> None:
+    place.environment(HABILIS_RETRIES='0')
+    server.will_answer(answer)
+    done = ask(server)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr.startswith('habilis: ')
+    assert said in done.stderr
+    assert done.stderr.count('\n') == 1
+
+
+def test_a_dead_server_is_one_line(place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0')
+    url = f'http://127.0.0.1:{free_port()}/v1'
+    done = habilis('run', 'What is it?', '-q', '-m', 'tiny', '--base-url', url)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr == f'habilis: the server at {url} refused the connection: is it running?\n'
+
+
+def test_a_server_that_says_nothing_is_one_line(server: ProtocolServer, place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0', HABILIS_TIMEOUT='0.5')
+    server.will_answer(Answer(silent_before=True))
+    done = ask(server)
+    assert (done.returncode, done.stderr.count('\n')) == (1, 1)
+    assert 'did not answer within 0.5 s' in done.stderr
+
+
+def test_an_error_begins_a_line_of_its_own(server: ProtocolServer, place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0', HABILIS_TIMEOUT='0.5')
+    server.will_answer(streamed('Let me ', 'think', silent_after=2))
+    done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', server.base_url('openai'))
+    assert done.returncode == 1
+    assert 'Let me think\nhabilis: ' in done.stderr
+
+
+def test_an_error_in_the_middle_of_a_run_is_the_last_line_and_said_once(server: ProtocolServer, place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0')
+    server.will_answer(streamed(code('print(1)')), refused('broken', 500))
+    url = server.base_url('openai')
+    done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', url)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert done.stderr.splitlines()[-1].startswith('habilis: ')
+    assert done.stderr.count('cannot answer at the moment') == 1
+
+
+@pytest.mark.parametrize(
+    ('model', 'said'),
+    [
+        ('gpt-5', "'gpt-5' is neither an alias nor a model"),
+        ('opnai:gpt-5', "did you mean 'openai'?"),
+        ('openai:', "the name of a model is missing after 'openai'"),
+        ('openai:gpt-5', 'needs a key: set OPENAI_API_KEY'),
+        ('anthropic:claude', 'needs a key: set ANTHROPIC_API_KEY'),
+        ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
+        ('local:weights.gguf', 'cannot read the weights weights.gguf'),
+        ('', 'no model is named'),
+    ],
+)
+def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
+    done = habilis('run', 'What is it?', '--quiet', '--model', model)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert said in done.stderr
+    assert (done.stderr.startswith('habilis: '), done.stderr.count('\n')) == (True, 1)
+
+
+def test_a_key_is_never_shown(server: ProtocolServer, place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0', OPENAI_API_KEY='sk-very-secret-0123456789', LOG_LEVEL='debug')
+    server.will_answer(refused('Incorrect API key provided: sk-very-secret-0123456789', 401))
+    done = habilis('run', 'What is it?', '-m', 'openai:tiny', '--base-url', server.base_url('openai'))
+    assert done.returncode == 1
+    assert 'very-secret' not in done.stdout + done.stderr
+
+
+def test_settings_that_are_wrong_are_one_line(place: Place) -> None:
+    place.environment(HABILIS_MAX_STEPS='none')
+    done = habilis('run', 'What is it?', '--model', 'openai:gpt-5')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert 'HABILIS_MAX_STEPS' in done.stderr
+
+
+def test_a_folder_with_a_settings_file_that_is_not_toml_is_one_line(place: Place) -> None:
+    written: Path = place.project('model = ')
+    done = habilis('run', 'What is it?')
+    assert (done.returncode, done.stderr.count('\n')) == (1, 1)
+    assert written.name in done.stderr

@@ -1,0 +1,53 @@
+"""A runner that computes nothing: it says what it was asked, word by word, as fast as a test lets it."""
+
+import threading
+from pathlib import Path
+
+from habilis.models.local.runner import Answer, Ask, Piece, Show
+
+loaded: list[tuple[Path, int]] = []
+closed: list[Path] = []
+asks: list[Ask] = []
+go = threading.Event()
+"""Cleared, a runner waits before each word."""
+
+stopped = threading.Event()
+"""Set when a runner has been stopped."""
+
+
+class PacedRunner:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._busy = threading.Lock()
+
+    def answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
+        assert self._busy.acquire(blocking=False), 'two requests at once'
+        try:
+            return self._answer(ask, show, stop)
+        finally:
+            self._busy.release()
+
+    def _answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
+        asks.append(ask)
+        if ask.turns[-1]['content'] == 'fail':
+            msg = 'llama_decode returned -3'
+            raise RuntimeError(msg)
+        words = ask.turns[-1]['content'].split()[: ask.max_tokens]
+        for word in words:
+            while not go.wait(0.01):
+                if stop.is_set():
+                    break
+            if stop.is_set():
+                stopped.set()
+                break
+            show(Piece(text=f'{word} '))
+        finish = 'length' if len(words) == ask.max_tokens else 'stop'
+        return Answer(finish=finish, input_tokens=7, output_tokens=len(words), cached_tokens=3)
+
+    def close(self) -> None:
+        closed.append(self._path)
+
+
+def load(path: Path, context: int) -> PacedRunner:
+    loaded.append((path, context))
+    return PacedRunner(path)

@@ -1,0 +1,52 @@
+"""Which names a tool may have."""
+
+import pytest
+
+from habilis.core.errors import ToolDefinitionError
+from habilis.tools import tool
+from habilis.tools.names import check_name
+
+
+@pytest.mark.parametrize('name', ['search', 'todo_write', 'Machine', '_private', 'größe', 'match', 'f1'])
+def test_an_ordinary_name_is_fine(name: str) -> None:
+    assert check_name(name) == name
+
+
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('json', 'hide the module json'),
+        ('random', 'hide the module random'),
+        ('print', 'what Python itself calls print'),
+        ('__import__', 'what Python itself calls __import__'),
+        ('__init__', 'what Python itself calls __init__'),
+        ('../../x', 'not a Python name'),
+        ('a b', 'not a Python name'),
+        ('a\nb', 'not a Python name'),
+        ('', 'not a Python name'),
+        ('1x', 'not a Python name'),
+        ('class', 'a keyword'),
+        ('None', 'a keyword'),
+        ('final_answer', 'the agent uses it'),
+        ('stop_execution', 'the agent uses it'),
+        ('<lambda>', 'a lambda has no name'),
+        ('ﬁnd', 'Python reads its letters as others'),
+    ],
+)
+def test_a_name_that_cannot_work_is_refused_with_the_reason(name: str, reason: str) -> None:
+    with pytest.raises(ToolDefinitionError, match=reason):
+        check_name(name)
+
+
+def test_a_function_with_such_a_name_needs_another() -> None:
+    def json() -> None: ...
+
+    with pytest.raises(ToolDefinitionError, match='hide the module json'):
+        tool(json)
+    assert tool(name='load_json')(json).name == 'load_json'
+
+
+def test_a_lambda_is_no_tool_until_it_is_named() -> None:
+    with pytest.raises(ToolDefinitionError, match='lambda'):
+        tool(lambda: 1)
+    assert tool(name='one')(lambda: 1).name == 'one'
