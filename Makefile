@@ -8,17 +8,23 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs wheel clean
+.PHONY: help demo test test-model eval-local lint format bench docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BASE) ## Watch a sandbox at work
 	@$(BIN)/python examples/sandbox_tour.py
 
 test: lint ## Check everything: lint, types, tests, documentation
-	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 -m 'not model' $(PYTEST_ARGS)
+
+test-model: $(READY) ## Run the tests that ask the embedded model: some minutes, and 1.1 GB once
+	$(BIN)/pytest -m model $(PYTEST_ARGS)
+
+eval-local: $(READY) ## Let the embedded model solve the tasks of evals/, and count
+	$(BIN)/python -m evals.run --yes $(EVAL_ARGS)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check
@@ -29,8 +35,9 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Measure the sandbox beside its peers
+bench: $(READY) ## Measure the sandbox and the agent beside their peers
 	$(BIN)/habilis bench sandbox
+	$(BIN)/habilis bench agent
 
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict
@@ -41,7 +48,7 @@ wheel: $(READY) ## Build a wheel that carries the built component, into dist/
 
 clean: ## Remove all that was built here, the virtual environment too
 	rm -rf $(VENV) build dist site .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
-	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples evals -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The virtual environment is made anew whenever the list of dependencies changes. What the demo needs comes first.
 $(BASE): pyproject.toml constraints.txt

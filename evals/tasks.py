@@ -3,10 +3,10 @@
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,25 +35,31 @@ def same(answer: object, expected: object) -> bool:
     if isinstance(answer, str):
         try:
             answer = json.loads(answer.strip().replace("'", '"'))
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
     if isinstance(expected, bool) or isinstance(answer, bool):
         return answer is expected
     if isinstance(expected, int | float):
-        return isinstance(answer, int | float) and math.isclose(answer, expected, rel_tol=1e-9, abs_tol=1e-9)
+        return isinstance(answer, int | float) and (answer == expected or _close(answer, expected))
     if isinstance(expected, list):
-        return (
-            isinstance(answer, list | tuple)
-            and len(answer) == len(expected)
-            and all(same(one, other) for one, other in zip(answer, expected, strict=True))
-        )
+        wanted = cast('list[object]', expected)
+        return isinstance(answer, list | tuple) and _each_same(cast('Sequence[object]', answer), wanted)
     if isinstance(expected, dict):
-        return (
-            isinstance(answer, dict)
-            and answer.keys() == expected.keys()
-            and all(same(answer[key], value) for key, value in expected.items())
-        )
+        entries = cast('dict[object, object]', expected)
+        found = cast('dict[object, object]', answer) if isinstance(answer, dict) else {}
+        return found.keys() == entries.keys() and _each_same([found[key] for key in entries], list(entries.values()))
     return answer == expected
+
+
+def _each_same(answers: Sequence[object], expected: Sequence[object]) -> bool:
+    return len(answers) == len(expected) and all(map(same, answers, expected))
+
+
+def _close(answer: float, expected: float) -> bool:
+    try:
+        return math.isclose(answer, expected, rel_tol=1e-9, abs_tol=1e-9)
+    except OverflowError:  # an integer that no float can hold
+        return False
 
 
 SALES = """date,region,units,price

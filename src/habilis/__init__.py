@@ -8,28 +8,45 @@ from typing import TYPE_CHECKING
 from habilis._version import __version__
 
 if TYPE_CHECKING:
+    from habilis.agent import Agent, Result, RunLimits
     from habilis.core import HabilisError, Limits
+    from habilis.models import ModelConfig, ScriptedModel
     from habilis.sandbox import Cell, CellError, Policy, Sandbox, SandboxPool
+    from habilis.tools import Toolset, tool
 
 __all__ = [
+    'Agent',
     'Cell',
     'CellError',
     'HabilisError',
     'Limits',
+    'ModelConfig',
     'Policy',
+    'Result',
+    'RunLimits',
     'Sandbox',
     'SandboxPool',
+    'ScriptedModel',
+    'Toolset',
     '__version__',
+    'tool',
 ]
 
 _HOMES = {
+    'Agent': 'habilis.agent',
     'Cell': 'habilis.sandbox',
     'CellError': 'habilis.sandbox',
     'HabilisError': 'habilis.core',
     'Limits': 'habilis.core',
+    'ModelConfig': 'habilis.models',
     'Policy': 'habilis.sandbox',
+    'Result': 'habilis.agent',
+    'RunLimits': 'habilis.agent',
     'Sandbox': 'habilis.sandbox',
     'SandboxPool': 'habilis.sandbox',
+    'ScriptedModel': 'habilis.models',
+    'Toolset': 'habilis.tools',
+    'tool': 'habilis.tools',
 }
 
 # Hidden from type checkers, which would otherwise accept any misspelt name.

@@ -125,4 +125,4 @@ def test_any_text_comes_within_its_bounds_with_nothing_made_up(text: str, tokens
     assert len(head) + number(note[1]) + len(tail) == len(text)
     assert number(note[1]) > 0
     assert count_tokens(head) + count_tokens(tail) <= tokens
-    assert found.text.count('\n') <= lines
+    assert found.text.count('\n') <= lines + 1  # the note is one more, and a line cut in two is one more

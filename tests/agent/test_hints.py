@@ -2,7 +2,7 @@
 
 import pytest
 
-from habilis.agent.hints import hints_for, uncalled
+from habilis.agent.hints import guessed, hints_for, uncalled
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
@@ -90,3 +90,29 @@ def test_code_that_is_not_python() -> None:
 
 def test_other_errors_speak_for_themselves() -> None:
     assert hints('1/0', failed('ZeroDivisionError', 'division by zero')) == []
+
+
+def test_a_text_that_was_opened_as_if_it_were_a_file() -> None:
+    cell = failed('FileNotFoundError', "[Errno 44] No such file or directory: 'a,b\\n1,2'")
+    assert hints('rows = list(csv.reader(open(table)))', cell) == [
+        'table is the text itself, not the name of a file: read it with io.StringIO(table).'
+    ]
+    assert hints('open("x")', failed('FileNotFoundError', "No such file or directory: 'x'")) == []
+
+
+@pytest.mark.parametrize(
+    ('code', 'seen', 'number'),
+    [
+        ('total = sum(rows)\nfinal_answer(42)', 'Add up the rows.', '42'),
+        ('total = price * 3\nprint(total)\nfinal_answer(7.5)', '', '7.5'),
+        ('total = sum(rows)\nfinal_answer(42)', 'Output:\n42', None),
+        ('total = sum(rows)\nfinal_answer(42)', 'Output:\n142 and 42.5', '42'),
+        ('total = sum(rows)\nfinal_answer(total)', '', None),
+        ('total = sum(rows)\nfinal_answer(True)', '', None),
+        ('final_answer(42)', '', None),
+        ('total = sum(', '', None),
+        ("found = re.findall('\\d', text)\nfinal_answer(3)", '', '3'),
+    ],
+)
+def test_a_number_that_was_made_up_before_the_result_was_there(code: str, seen: str, number: str | None) -> None:
+    assert guessed(code, seen) == number

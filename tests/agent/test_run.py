@@ -572,7 +572,7 @@ async def test_run_sync_works_inside_a_running_loop() -> None:
 async def test_many_runs_at_once_do_not_mix() -> None:
     model = ScriptedModel(
         lambda messages: (
-            block(f'x = {messages[1].text.split()[-1]}\nprint(x)') if len(messages) == 2 else block('final_answer(x)')
+            block(f'x = {messages[1].text.split()[3]}\nprint(x)') if len(messages) == 2 else block('final_answer(x)')
         )
     )
     async with Agent(model) as agent:

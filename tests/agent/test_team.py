@@ -51,7 +51,7 @@ async def test_the_code_comes_from_the_plan() -> None:
 
 
 async def test_the_planner_is_asked_for_a_plan_and_not_for_the_answer() -> None:
-    planning, working = ScriptedModel([PLAN]), ScriptedModel(['42'])
+    planning, working = ScriptedModel([PLAN]), ScriptedModel([code('final_answer(6 * 7)')])
     async with Agent[Any](planning, python=False) as planner, Agent[Any](working) as implementer:
         await plan_and_implement(planner, implementer, TASK)
     asked = planning.requests[0].messages[-1].text

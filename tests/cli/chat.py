@@ -18,15 +18,17 @@ def script(folder: Path, *replies: str, name: str = 'script') -> str:
     return f'scripted:{file}'
 
 
-def streamed(*pieces: str, silent_after: int | None = None) -> Answer:
-    """A streamed reply, piece by piece; perhaps with nothing more after some of them."""
-    deltas = [{'delta': {'role': 'assistant', 'content': piece}, 'finish_reason': None} for piece in pieces]
-    events = [_chunk(choice) for choice in (*deltas, {'delta': {}, 'finish_reason': 'stop'})]
+def streamed(*pieces: str, silent_after: int | None = None, cut: bool = False) -> Answer:
+    """A streamed reply, piece by piece; perhaps with nothing more after some of them, or no connection any more."""
+    events = [_chunk({'role': 'assistant', 'content': piece}) for piece in pieces]
+    events.append(_chunk({}, finish='stop'))
     done = server_sent_event({'data': '[DONE]'})
-    return Answer(headers={'content-type': 'text/event-stream'}, chunks=(*events, done), silent_after=silent_after)
+    return Answer(
+        headers={'content-type': 'text/event-stream'}, chunks=(*events, done), silent_after=silent_after, cut=cut
+    )
 
 
-def _chunk(choice: dict[str, object]) -> bytes:
+def _chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
     return server_sent_event(
         {
             'data': {
@@ -34,7 +36,7 @@ def _chunk(choice: dict[str, object]) -> bytes:
                 'object': 'chat.completion.chunk',
                 'created': 1,
                 'model': 'tiny',
-                'choices': [{'index': 0, **choice}],
+                'choices': [{'index': 0, 'delta': delta, 'finish_reason': finish}],
                 'usage': {'prompt_tokens': 11, 'completion_tokens': 5, 'total_tokens': 16},
             }
         }

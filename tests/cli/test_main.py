@@ -34,7 +34,16 @@ def test_help_names_the_subcommands_and_gives_examples() -> None:
     done = habilis('--help')
     assert done.returncode == 0
     assert done.stderr == ''
-    for word in ('doctor', 'sandbox', 'bench', 'Examples:', 'habilis sandbox run script.py', '--version'):
+    for word in (
+        'run',
+        'demo',
+        'doctor',
+        'sandbox',
+        'bench',
+        'Examples:',
+        'habilis sandbox run script.py',
+        '--version',
+    ):
         assert word in done.stdout
 
 
@@ -79,7 +88,16 @@ def test_without_a_subcommand_there_is_help() -> None:
 
 @pytest.mark.parametrize(
     'arguments',
-    [('sandbox',), ('sandbox', 'run'), ('sandbox', 'repl'), ('bench',), ('bench', 'sandbox'), ('doctor',)],
+    [
+        ('run',),
+        ('demo',),
+        ('sandbox',),
+        ('sandbox', 'run'),
+        ('sandbox', 'repl'),
+        ('bench',),
+        ('bench', 'sandbox'),
+        ('doctor',),
+    ],
     ids=' '.join,
 )
 def test_every_subcommand_explains_itself(arguments: tuple[str, ...]) -> None:

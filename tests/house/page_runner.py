@@ -16,7 +16,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import NotRequired, TypedDict
 
 SECONDS = 300
@@ -30,12 +30,16 @@ class Step(TypedDict):
     output: NotRequired[str | None]
     command: NotRequired[str]
     exit_code: NotRequired[int]
+    needs_model: bool
 
 
 class Job(TypedDict):
     """A page and its steps."""
 
     page: str
+    with_model: bool
+    """Whether the steps that need a model run too."""
+
     steps: list[Step]
 
 
@@ -46,7 +50,9 @@ def main(job: Job) -> None:
     sys.path.insert(0, '')
     with asyncio.Runner() as loop:
         for step in job['steps']:
-            if 'code' in step:
+            if step['needs_model'] and not job['with_model']:
+                problem = check_syntax(job['page'], step['line'], step.get('code', ''))
+            elif 'code' in step:
                 problem = run_example(job['page'], step['line'], step['code'], step.get('output'), page, loop)
             else:
                 problem = run_command(step.get('command', ''), step.get('exit_code', 0))
@@ -71,11 +77,23 @@ def run_example(
 
 def execute(page: str, line: int, code: str, module: ModuleType, loop: asyncio.Runner) -> None:
     """Run the code as a notebook would: `await` is allowed outside of functions."""
-    placed = '\n' * line + code  # so that a traceback names the line of the page
-    compiled = compile(placed, page, 'exec', flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    result: object = eval(compiled, module.__dict__)
+    result: object = eval(compiled(page, line, code), module.__dict__)
     if inspect.iscoroutine(result):
         loop.run(result)
+
+
+def check_syntax(page: str, line: int, code: str) -> str | None:
+    """Compile a block that is not run; return what is wrong with it, or None."""
+    try:
+        compiled(page, line, code)
+    except SyntaxError:
+        return f'the example does not compile.\n{traceback.format_exc()}'
+    return None
+
+
+def compiled(page: str, line: int, code: str) -> CodeType:
+    """The code of a block, so that a traceback names the line of the page."""
+    return compile('\n' * line + code, page, 'exec', flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
 def same_output(expected: str, printed: str) -> bool:

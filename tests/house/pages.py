@@ -2,11 +2,14 @@
 
 - A `python` block runs. A `text` or `output` block directly after it is what it prints; `...` stands for anything.
 - In a `console` block, the lines that start with `$ habilis` run, and must exit with 0.
+- A `python model` or `console model` block needs a real model. It runs only if `run` is given one; otherwise it is
+  only checked that the Python compiles.
 - `<!-- not run: the reason -->` before a block leaves it out. `<!-- exit: 2 -->` before a `console` block
   with one command says that the command exits with 2.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -41,6 +44,8 @@ class Block:
     """Where the fence opens, counted from 1."""
     last: int
     """Where the fence closes."""
+    needs_model: bool = False
+    """The word `model` stands behind the language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,7 @@ class Example:
     line: int
     output: str | None
     """What it must print, or None where the page does not say."""
+    needs_model: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +66,7 @@ class Command:
     command: str
     line: int
     exit_code: int
+    needs_model: bool = False
 
 
 def steps(page: Path) -> list[Example | Command]:
@@ -72,15 +79,25 @@ def steps(page: Path) -> list[Example | Command]:
         raise PageError(msg) from None
 
 
-def run(page: Path, folder: Path) -> str | None:
-    """Run all that a page shows, in a new process and an empty folder; return what is wrong with it, or None."""
+def needs_model(page: Path) -> bool:
+    """Whether a part of the page runs only with a model."""
+    return any(step.needs_model for step in steps(page))
+
+
+def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
+    """Run all that a page shows, in a new process and an empty folder; return what is wrong with it, or None.
+
+    `model` is the one that the parts which need a model find as their default.
+    """
     job = folder / 'steps.json'
-    job.write_text(json.dumps({'page': str(page), 'steps': [asdict(step) for step in steps(page)]}), encoding='utf-8')
+    todo = {'page': str(page), 'with_model': model is not None, 'steps': [asdict(step) for step in steps(page)]}
+    job.write_text(json.dumps(todo), encoding='utf-8')
     empty = folder / 'empty'
     empty.mkdir()
     child = subprocess.run(
         [sys.executable, '-P', '-W', 'error', page_runner.__file__, job],
         cwd=empty,
+        env=os.environ | ({'HABILIS_MODEL': model} if model else {}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -100,7 +117,8 @@ def _steps(lines: list[str]) -> Iterator[Example | Command]:
         if _is_left_out(comments, block):
             continue
         if block.language == 'python':
-            yield Example(code=block.text, line=block.line, output=_output(lines, block, following))
+            output = _output(lines, block, following)
+            yield Example(code=block.text, line=block.line, output=output, needs_model=block.needs_model)
         elif block.language == 'console':
             yield from _commands(block, _exit_code(comments))
 
@@ -116,7 +134,13 @@ def blocks(lines: list[str]) -> Iterator[Block]:
         body: list[str] = []
         for last, inner in numbered:
             if _closes(inner, fence):
-                yield Block(language=opening['language'], text='\n'.join(body), line=line, last=last)
+                yield Block(
+                    language=opening['language'],
+                    text='\n'.join(body),
+                    line=line,
+                    last=last,
+                    needs_model='model' in opening['rest'].split(),
+                )
                 break
             body.append(inner[min(indent, len(inner) - len(inner.lstrip(' '))) :])
         else:
@@ -166,6 +190,7 @@ def _commands(block: Block, exit_code: int | None) -> Iterator[Command]:
             command=match['command'].replace('\\\n', ''),
             line=block.line + 1 + block.text.count('\n', 0, match.start()),
             exit_code=exit_code or 0,
+            needs_model=block.needs_model,
         )
         for match in re.finditer(r'^\$ (?P<command>habilis\b(?:\\\n|.)*)$', block.text, re.MULTILINE)
     ]

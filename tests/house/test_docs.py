@@ -10,6 +10,7 @@ from tests.house import pages
 from tests.house.repository import ROOT
 
 PAGES = [path for path in [ROOT / 'README.md', *sorted(ROOT.glob('docs/**/*.md'))] if path.is_file()]
+PAGES_WITH_MODEL = [page for page in PAGES if pages.needs_model(page)]
 PROGRAMS = sorted(ROOT.glob('examples/*.py'))
 
 
@@ -20,6 +21,13 @@ def name(path: Path) -> str:
 @pytest.mark.parametrize('page', PAGES, ids=name)
 def test_every_example_of_the_page_is_true(page: Path, tmp_path: Path) -> None:
     problem = pages.run(page, tmp_path)
+    assert problem is None, problem
+
+
+@pytest.mark.model
+@pytest.mark.parametrize('page', PAGES_WITH_MODEL, ids=name)
+def test_every_example_of_the_page_is_true_with_the_embedded_model(page: Path, tmp_path: Path) -> None:
+    problem = pages.run(page, tmp_path, model='local:')
     assert problem is None, problem
 
 

@@ -1,10 +1,12 @@
 """The extractor and the runner of documentation examples can be trusted: they find the blocks, and they can fail."""
 
+import runpy
 from pathlib import Path
 
 import pytest
 
-from tests.house.pages import Command, Example, PageError, run, steps
+from tests.house.pages import Command, Example, PageError, needs_model, run, steps
+from tests.house.repository import ROOT
 
 
 @pytest.fixture
@@ -178,3 +180,53 @@ def test_a_command_that_fails_is_a_failure(page: Path) -> None:
     problem = run(page, page.parent)
     assert problem is not None
     assert '`habilis no-such-command` ended with code' in problem
+
+
+def test_a_block_that_needs_a_model_is_marked(page: Path) -> None:
+    page.write_text('```python model\n1\n```\n```console model\n$ habilis run "1"\n```\n```python\n2\n```\n')
+    assert steps(page) == [
+        Example(code='1', line=1, output=None, needs_model=True),
+        Command(command='habilis run "1"', line=5, exit_code=0, needs_model=True),
+        Example(code='2', line=7, output=None),
+    ]
+    assert needs_model(page)
+
+
+def test_a_page_whose_blocks_have_other_marks_needs_no_model(page: Path) -> None:
+    page.write_text('```python title="model.py"\n1\n```\n```python models\n1\n```\n')
+    assert not needs_model(page)
+
+
+def test_without_a_model_a_block_that_needs_one_is_not_run(page: Path) -> None:
+    page.write_text(
+        '```python model\nawait missing()\n```\n```text\n1\n```\n```console model\n$ habilis nonsense\n```\n'
+    )
+    assert run(page, page.parent) is None
+
+
+def test_without_a_model_a_block_that_needs_one_must_compile(page: Path) -> None:
+    page.write_text('```python model\nx =\n```\n')
+    problem = run(page, page.parent)
+    assert problem is not None
+    assert 'page.md:1: the example does not compile' in problem
+
+
+def test_with_a_model_a_block_that_needs_one_finds_its_name_and_must_print_what_the_page_says(page: Path) -> None:
+    code = "import os\nprint(os.environ['HABILIS_MODEL'])"
+    page.write_text(f'```python model\n{code}\n```\n\n```text\nlocal:\n```\n')
+    assert run(page, page.parent, model='local:') is None
+
+
+def test_with_a_model_an_output_that_is_not_true_is_a_failure(page: Path) -> None:
+    page.write_text('```python model\nprint(1)\n```\n\n```text\n2\n```\n')
+    problem = run(page, page.parent, model='local:')
+    assert problem is not None
+    assert 'page.md:1: the page says that this prints' in problem
+
+
+def test_the_site_shows_a_block_that_needs_a_model_as_any_other() -> None:
+    shown = runpy.run_path(str(ROOT / 'docs' / 'fences.py'))['on_page_markdown']
+    marked = '# model\n\n```python model\nuse("```python model")\n```\n\n```console model\n```\n'
+    plain = '# model\n\n```python\nuse("```python model")\n```\n\n```console\n```\n'
+    assert shown(marked, page=None) == plain
+    assert shown(plain, page=None) == plain

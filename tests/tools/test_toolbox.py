@@ -3,15 +3,13 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolResultError
 from habilis.core.events import Event
-from habilis.sandbox.functions import HostFunction
 from habilis.tools import CallRecord, GateCall, NeedsAnswer, Toolbox, Toolset, log, tool
+from tests.tools.boxes import function, on_a_thread
 
 
 @tool
@@ -42,15 +40,6 @@ def shared() -> str:
 
 def failing(kind: type[Exception] = ValueError) -> int:
     raise kind('no luck')
-
-
-def function(box: Toolbox, name: str) -> HostFunction:
-    return next(made for made in box.functions() if made.name == name)
-
-
-async def on_a_thread(call: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-    """As a sandbox calls plain functions: from a thread without an event loop."""
-    return await asyncio.to_thread(call, *args, **kwargs)
 
 
 # What there is --------------------------------------------------------------------------------------------------------
@@ -310,73 +299,6 @@ async def test_a_listener_that_fails_does_not_disturb_the_call(caplog: pytest.Lo
 
     assert await Toolbox([double], emit=emit).call('double', 4) == 8
     assert 'a listener failed on the event tool_called' in caplog.text
-
-
-# Threads and event loops ----------------------------------------------------------------------------------------------
-
-
-def test_without_any_event_loop_calls_work_too() -> None:
-    box = Toolbox([double, tool(name='slow', timeout=5)(double.function)], gates=[lambda call: None])
-    assert [made.call(2) for made in box.functions()] == [4, 4]
-
-
-def test_after_its_event_loop_is_closed_calls_work_too() -> None:
-    box = Toolbox([double], gates=[lambda call: None])
-
-    async def start() -> HostFunction:
-        return box.functions()[0]
-
-    made = asyncio.run(start())
-    assert made.call(2) == 4
-
-
-async def test_a_call_that_would_block_its_own_event_loop_is_refused() -> None:
-    box = Toolbox([double], gates=[lambda call: None])
-    with pytest.raises(ToolCallError, match='would block the event loop'):
-        function(box, 'double').call(2)
-
-
-async def test_calls_that_a_thread_waits_for_can_be_given_up() -> None:
-    started = asyncio.Event()
-
-    async def gate(call: GateCall) -> None:
-        started.set()
-        await asyncio.Event().wait()
-
-    box = Toolbox([double], gates=[gate])
-    call = function(box, 'double').call
-    waiting = asyncio.create_task(on_a_thread(_outcome, call, 2))
-    await started.wait()
-    box.cancel()
-    assert await waiting == 'CancelledError'
-
-
-def _outcome(call: Callable[..., object], *args: object) -> str:
-    try:
-        call(*args)
-    except BaseException as error:
-        return type(error).__name__
-    return 'a result'
-
-
-async def test_a_timeout_error_of_a_tool_comes_through_a_waiting_thread() -> None:
-    box = Toolbox([failing], gates=[lambda call: None])
-    call = function(box, 'failing').call
-    with pytest.raises(ToolArgumentsError):
-        await on_a_thread(call, 'TimeoutError')
-
-    @tool
-    def late() -> None:
-        raise TimeoutError('mine')
-
-    with pytest.raises(TimeoutError, match='mine'):
-        await on_a_thread(function(Toolbox([late], gates=[lambda call: None]), 'late').call)
-
-
-async def test_a_coroutine_can_be_offered_as_a_plain_function() -> None:
-    made = function(Toolbox([tool(as_sync=True)(wait.function)]), 'wait')
-    assert (made.is_async, made.signature) == (False, '(x: int = 0) -> int')
-    assert await on_a_thread(made.call, 3) == 3
 
 
 async def test_a_result_is_checked_in_every_way_of_calling() -> None:

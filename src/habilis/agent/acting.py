@@ -82,7 +82,10 @@ class Actor:
         """Run one piece of code."""
         self._watchers.emit(Event(kind='code', text=code))
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
-        cell = await self._sandbox.run(code, on_output=self._tell, tools=functions)
+        try:
+            cell = await self._sandbox.run(code, on_output=self._tell, tools=functions)
+        finally:
+            self._toolbox.cancel()  # what a cell that was stopped has left waiting, for a person perhaps
         self._watchers.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))
         calls = tuple(self._toolbox.take_records())
         known = self._known

@@ -13,6 +13,8 @@ from habilis.agent.watch import Watchers
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.core.events import Event
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
+from habilis.models.prices import cost_of
+from habilis.models.retry import RetryNotice, hearing_retries
 from habilis.models.tokens import count_message_tokens, count_tokens
 from habilis.models.usage import Ledger
 
@@ -58,17 +60,14 @@ class Asker:
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
-        reply = await self._read(messages, options, stop_early)
-        if reply is None:
-            msg = f'{self._model.name} ended its reply without finishing it'
-            raise ModelUnavailable(msg)
-        if not reply.usage.seconds:
-            reply = _timed(reply, time.perf_counter() - started)
+        with hearing_retries(self._tell_of_retry):
+            reply = await self._read(messages, options, stop_early)
+        reply = replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
         self._ledger.record(reply.model or self._model.name, reply.usage)
         self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
         return reply
 
-    async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply | None:
+    async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply:
         text, thinking = '', ''
         async with aclosing(cast('AsyncGenerator[Delta | Reply]', self._model.stream(messages, options))) as stream:
             async for item in stream:
@@ -77,14 +76,9 @@ class Asker:
                 text, thinking = text + item.text, thinking + item.thinking
                 self._tell(item)
                 if stop_early and '\n' in item.text and code_is_complete(text):
-                    usage = Usage(
-                        requests=1,
-                        input_tokens=count_message_tokens(messages),
-                        output_tokens=count_tokens(text),
-                        cost=0.0,
-                    )
-                    return Reply(text=text, thinking=thinking, usage=usage, model=self._model.name)
-        return None
+                    return Reply(text=text, thinking=thinking, model=self._model.name)
+        msg = f'{self._model.name} ended its reply without finishing it'
+        raise ModelUnavailable(msg)
 
     def _tell(self, delta: Delta) -> None:
         if delta.text or delta.arguments:
@@ -92,6 +86,17 @@ class Asker:
         if delta.thinking:
             self._watchers.emit(Event(kind='thinking', text=delta.thinking, data=delta))
 
+    def _tell_of_retry(self, notice: RetryNotice) -> None:
+        text = f'{notice.error}; asking again in {notice.seconds:.1f} s ({notice.attempt} of {notice.of} tries)'
+        self._watchers.emit(Event(kind='retry', text=text, data=notice))
 
-def _timed(reply: Reply, seconds: float) -> Reply:
-    return replace(reply, usage=replace(reply.usage, seconds=seconds))
+
+def _completed(reply: Reply, messages: Sequence[Message], seconds: float) -> Usage:
+    """What the reply used; counted here where the server does not say, or was not let finish."""
+    usage = reply.usage
+    if not usage.tokens and not reply.cached:
+        usage = replace(
+            usage, requests=1, input_tokens=count_message_tokens(messages), output_tokens=count_tokens(reply.text)
+        )
+        usage = replace(usage, cost=cost_of(reply.model, usage.input_tokens, usage.output_tokens, 0))
+    return usage if usage.seconds else replace(usage, seconds=seconds)

@@ -49,17 +49,16 @@ def _after_error(code: str, cell: Cell, names: Iterable[str]) -> list[str]:
 def guessed(code: str, seen: str) -> str | None:
     """A number that `final_answer` is given as a literal, though the code around it computes something, and that nobody
     has seen: made up before the result was there."""
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
+    if not any(_computes(node) for node in nodes):
         return None
-    if not any(_computes(node) for node in ast.walk(tree)):
-        return None
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.Call(func=ast.Name(id='final_answer'), args=[ast.Constant(value=int() | float()) as number, *_]):
                 text = ast.unparse(number)
-                if not re.search(rf'(?<![\w.]){re.escape(text)}(?!\w|\.\d)', seen):
+                if not isinstance(number.value, bool) and not re.search(
+                    rf'(?<![\w.]){re.escape(text)}(?!\w|\.\d)', seen
+                ):
                     return text
             case _:
                 pass

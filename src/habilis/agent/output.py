@@ -2,12 +2,13 @@
 
 import json
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from habilis.agent.blocks import find_blocks
 from habilis.agent.describe import describe_type
 from habilis.agent.syntax import read_literal
 from habilis.core.errors import AgentError
+from habilis.tools.typed_dicts import modern
 
 MAX_PROBLEMS = 5
 
@@ -98,9 +99,10 @@ def _adapter(kind: Any) -> Any:
     from pydantic.errors import PydanticUserError
 
     try:
-        return TypeAdapter(kind)
+        return TypeAdapter(cast('Any', modern(kind)))
     except PydanticUserError as error:
-        msg = f'{kind!r} cannot be an output type; use a type of plain data, a dataclass or a pydantic model'
+        why = str(error).partition('\n')[0]
+        msg = f'{kind!r} cannot be an output type; use plain data, a dataclass or a pydantic model. {why}'
         raise AgentError(msg) from error
 
 

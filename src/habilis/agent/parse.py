@@ -61,7 +61,7 @@ def parse_reply(text: str) -> Parsed:
 
 def code_is_complete(text: str) -> bool:
     """Whether a reply that is still being written has come to the end of its first block of Python."""
-    if '```' not in text and '~~~' not in text:
+    if text.count('```') + text.count('~~~') < 2:  # an end needs a beginning; asked at each line, so quick to say no
         return False
     for block in find_blocks(text.replace('\r\n', '\n')):
         if not block.certain:

@@ -95,14 +95,17 @@ def _written_calls(functions: Sequence[Function]) -> str:
     )
 
 
-def task_message(task: str, *, variables: Sequence[str] = (), data: str = '') -> str:
-    """The user's words, with what else is there for the code."""
+def task_message(task: str, *, variables: Sequence[str] = (), remind: bool = False) -> str:
+    """The user's words, with what else is there for the code.
+
+    `remind` repeats the protocol after them: a small model does what it read last.
+    """
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already there, use them:\n{listed}'
-    if data:
-        text += f'\n\n{data}'
+    if remind:
+        text += f'\n\n{prompt_file("reminder")}'
     return text
 
 

@@ -15,6 +15,7 @@ from habilis.agent.hints import guessed
 from habilis.agent.output import OutputType, WrongOutput, literal
 from habilis.agent.parse import Parsed, parse_reply
 from habilis.agent.prompt import artifacts_message, prompt_file
+from habilis.agent.syntax import compiles
 from habilis.agent.watch import Watchers
 from habilis.core.errors import AgentError, EmptyReply
 from habilis.core.events import Event
@@ -64,6 +65,7 @@ class Run:
         """The last code that ran well and showed something, without saying that it is the answer."""
 
         self._doubted = False
+        self._told_to_compute = False
 
     async def step(
         self,
@@ -157,7 +159,7 @@ class Run:
         actor, code = self._parts.actor, parsed.code or ''
         if actor is None:
             return self._say(reply, number, prompt_file('nudge_no_python'))
-        if (parsed.truncated or reply.finish == 'length') and not _compiles(code):
+        if (parsed.truncated or reply.finish == 'length') and not compiles(code):
             return self._say(reply, number, prompt_file('nudge_truncated'))
         acted = await actor.act(code, number=number, can_stop=can_stop, extra=tools)
         observation = self._after_code(acted, can_stop)
@@ -232,7 +234,7 @@ class Run:
 
     def _words(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         """A reply without code: the answer, if there may be one now."""
-        text = parsed.prose or reply.text.strip()
+        text = parsed.prose
         if not text:
             self._empty += 1
             if self._empty >= MAX_EMPTY:
@@ -244,6 +246,9 @@ class Run:
         self._empty = 0
         if not can_stop:
             return self._say(reply, number, prompt_file('nudge_go_on'))
+        if self._is_from_memory(text):
+            self._told_to_compute = True
+            return self._say(reply, number, prompt_file('nudge_compute'))
         try:
             value = self._parts.output.check_text(text)
         except WrongOutput as wrong:
@@ -254,6 +259,12 @@ class Run:
         self._parts.conversation.add(reply.message)
         self._parts.stop.given, self._parts.stop.value = True, value
         return Step(number=number, reply=reply)
+
+    def _is_from_memory(self, text: str) -> bool:
+        """A small model that gives a number without having run anything. It is told once to compute it."""
+        small = self._parts.actor is not None and not self._parts.caller.functions
+        worked = any(step.code for step in self.steps)
+        return small and not worked and not self._told_to_compute and any(letter.isdigit() for letter in text)
 
     def _take_printed(self, acted: Acted) -> bool:
         """The value that was shown becomes the answer, if it is of the right type."""
@@ -333,14 +344,6 @@ class Run:
 
 def _timed(step: Step, seconds: float) -> Step:
     return replace(step, seconds=seconds)
-
-
-def _compiles(code: str) -> bool:
-    try:
-        compile(code, '<reply>', 'exec', flags=0x2000, dont_inherit=True)  # with top-level await
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return False
-    return True
 
 
 def _shown(acted: Acted) -> str:

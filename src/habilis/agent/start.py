@@ -78,7 +78,9 @@ async def start_run(
         found = await actor.begin(variables) if actor else []
         listed = [f'{described(variable)}: {preview(variables[variable.name])}' for variable in found]
         conversation = Conversation(system_prompt(prompt), history)
-        conversation.add(Message(role='user', text=task_message(task, variables=listed)), by_user=True)
+        remind = setup.python and not functions
+        text = task_message(task, variables=listed, remind=remind)
+        conversation.add(Message(role='user', text=text), by_user=True)
     except BaseException:
         if rooms is not None:
             await rooms.close()

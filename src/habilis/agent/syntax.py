@@ -31,6 +31,17 @@ def statements(code: str) -> list[ast.stmt] | None:
         return None
 
 
+def compiles(code: str) -> bool:
+    """Whether it would run, top-level `await` included."""
+    try:
+        with _ONE_AT_A_TIME, warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            compile(code, '<reply>', 'exec', flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
 def read_literal(text: str) -> object:
     """The number, text, list, … that a piece of Python writes out. Raises `ValueError` if it is anything else."""
     try:

@@ -12,7 +12,7 @@ class ModelConfig:
     """The settings of one model, put together from arguments, environment, `.env` and `habilis.toml`."""
 
     model: str
-    """As `provider:model`, for instance `anthropic:claude-sonnet-4-5` or `local:qwen2.5-coder-1.5b`."""
+    """As `provider:model`, for instance `anthropic:claude-sonnet-5-5` or `local:qwen2.5-coder-1.5b`."""
 
     temperature: float | None = None
     max_tokens: int | None = None

@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import random as random_numbers
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 from habilis.core.errors import ModelError, ModelUnavailable
@@ -27,6 +29,19 @@ class RetryNotice:
     """The wait before the next."""
 
     error: ModelError
+
+
+_hearing: ContextVar[Callable[[RetryNotice], None] | None] = ContextVar('_hearing', default=None)
+
+
+@contextmanager
+def hearing_retries(listener: Callable[[RetryNotice], None]) -> Generator[None]:
+    """Whoever asks a model inside this block is told when it is asked again, however deep the `RetryModel` is."""
+    token = _hearing.set(listener)
+    try:
+        yield
+    finally:
+        _hearing.reset(token)
 
 
 class RetryModel(AroundModel):
@@ -103,8 +118,9 @@ class RetryModel(AroundModel):
         _log.info(
             '%s: try %d of %d failed (%s); next in %.1f s', self.name, attempt, self._tries, error, notice.seconds
         )
-        if self.on_retry is not None:
-            self.on_retry(notice)
+        for listener in (self.on_retry, _hearing.get()):
+            if listener is not None:
+                listener(notice)
         await self._sleep(notice.seconds)
 
     def _seconds(self, attempt: int, asked: float) -> float:

@@ -60,7 +60,9 @@ def count_tokens(text: str) -> int:
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
     """About how many tokens a conversation is when it is sent: texts, calls, and what the chat template adds."""
-    return sum(TOKENS_PER_MESSAGE + _counted(message.text) + _call_tokens(message) for message in messages)
+    texts = sum([_counted(message.text) for message in messages])
+    calls = sum([_call_tokens(message) for message in messages if message.calls])
+    return TOKENS_PER_MESSAGE * len(messages) + texts + calls
 
 
 _counted = lru_cache(512)(count_tokens)

@@ -15,6 +15,7 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, unpack
 from habilis.core.limits import Limits
+from habilis.sandbox.clock import Clock, running
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.sandbox.network import Network
@@ -48,12 +49,13 @@ class CellHost:
         self._tools = tools
         self._limits = limits
         self._started = time.monotonic()
-        self._deadline = self._started + seconds
+        self.clock = Clock(seconds)
         self._loop = loop
         self._on_output = on_output
         self._answer_input = answer_input
         self._network = network
         self._context = contextvars.copy_context()
+        self._context.run(running.set, self.clock)
         self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
@@ -105,7 +107,7 @@ class CellHost:
         """End the guest if it is over time or was told to end."""
         if self._force:
             raise Interrupted
-        if time.monotonic() > self._deadline:
+        if self.clock.is_over():
             self.ended = self.ended or 'time'
             raise Interrupted
 
@@ -246,7 +248,7 @@ class CellHost:
             asked = parse(body)
         except CodecError:
             asked = 0
-        left = max(0.0, self._deadline - time.monotonic()) + 0.01
+        left = self.clock.left() + 0.01
         wanted = left if asked is None else 0.0
         if isinstance(asked, (int, float)) and asked > 0:  # NaN is not
             wanted = min(asked, left)

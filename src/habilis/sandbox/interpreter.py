@@ -136,7 +136,7 @@ class Interpreter(Interruptible):
         guest = self._guest
         assert guest is not None
         job = WORKERS.start(lambda: guest.enter(message, host))
-        timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
         self._entered = host, guest
         try:
             text = await job.future
@@ -145,7 +145,7 @@ class Interpreter(Interruptible):
             raise
         finally:
             self._entered = None
-            timer.cancel()
+            self._timer.cancel()
         answer = parse(text)
         if not isinstance(answer, dict):
             msg = 'the sandbox did not answer with an object'
@@ -160,6 +160,9 @@ class Interpreter(Interruptible):
         return dump(request)
 
     def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
+        if not host.clock.is_over():  # it stood still for a while
+            self._timer = asyncio.get_running_loop().call_later(host.clock.left(), self._expire, host, guest, job)
+            return
         host.end('time')
         guest.interrupt()
         asyncio.get_running_loop().call_later(GRACE, self._leave_behind, job)

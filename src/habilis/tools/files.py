@@ -1,5 +1,6 @@
 """Files of a workspace folder, read and changed on the host. Nothing outside the folder can be reached."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -25,26 +26,19 @@ def files_toolset(workspace: Workspace | Path | str, *, needs_approval: bool = F
     """
     space = workspace if isinstance(workspace, Workspace) else Workspace.at(Path(workspace), must_exist=True)
 
-    def preview_write(path: str, text: str) -> str:
-        return unified_diff(path, _text_or_none(space, path), text)
-
-    def preview_update(path: str, old: str, new: str, expected_matches: int = 1) -> str:
-        before = _text(space, path)
-        return unified_diff(path, before, _replaced(path, before, old, new, expected_matches))
-
     @tool
     def read_file(path: FilePath) -> str:
         """Read a text file."""
         return _text(space, path)
 
-    @tool(needs_approval=needs_approval, preview=preview_write)
+    @tool(needs_approval=needs_approval, preview=partial(_preview_write, space))
     def write_file(path: FilePath, text: str) -> str:
         """Make a text file, or replace a whole one. Folders are made as needed."""
         is_new = _text_or_none(space, path) is None
         size = _write(space, path, text)
         return f'{"made" if is_new else "replaced"} {path} ({size:,} bytes)'
 
-    @tool(needs_approval=needs_approval, preview=preview_update, idempotent=False)
+    @tool(needs_approval=needs_approval, preview=partial(_preview_update, space), idempotent=False)
     def update_file(
         path: FilePath,
         old: Annotated[str, 'text that is in the file, exactly'],
@@ -57,6 +51,15 @@ def files_toolset(workspace: Workspace | Path | str, *, needs_approval: bool = F
         return f'changed {path} ({size:,} bytes)'
 
     return Toolset('files', [read_file, write_file, update_file], enabled=enabled)
+
+
+def _preview_write(space: Workspace, path: str, text: str) -> str:
+    return unified_diff(path, _text_or_none(space, path), text)
+
+
+def _preview_update(space: Workspace, path: str, old: str, new: str, expected_matches: int = 1) -> str:
+    before = _text(space, path)
+    return unified_diff(path, before, _replaced(path, before, old, new, expected_matches))
 
 
 def _text(space: Workspace, path: str) -> str:

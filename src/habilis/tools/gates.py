@@ -13,6 +13,7 @@ from typing import cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.events import EventKind
+from habilis.sandbox.clock import clock_stopped
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
     Allow,
@@ -126,7 +127,8 @@ class Approvals:
         async with self._turn:
             self._tell('approval_asked', request.question, request)
             try:
-                answer = await self._ask(self._approve, request)
+                with clock_stopped():
+                    answer = await self._ask(self._approve, request)
             except Exception as error:
                 text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
                 LOGGER.error('%s', text, exc_info=error)

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from habilis.sandbox.clock import clock_stopped
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import NeedsAnswer
 from habilis.tools.logs import tell
@@ -26,7 +27,8 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True) -> Too
         if ask is None:
             raise NeedsAnswer(question)
         tell('question', question)
-        return await _answer(ask, question)
+        with clock_stopped():
+            return await _answer(ask, question)
 
     @tool
     def notify_user(text: str) -> None:

@@ -190,8 +190,8 @@ class Toolbox:
         loop = self._calls.loop
         if loop is None or loop.is_closed():
             return asyncio.run(made)
-        future = asyncio.run_coroutine_threadsafe(made, loop)
-        with self._lock:
+        with self._lock:  # held over both, or `cancel` could come between them and miss this call
+            future = asyncio.run_coroutine_threadsafe(made, loop)
             self._waiting.add(future)
         try:
             return _result(future, loop)

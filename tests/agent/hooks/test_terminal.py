@@ -319,7 +319,7 @@ KINDS: list[EventKind] = [
 
 def assert_nothing_is_obeyed(screen: Screen) -> None:
     """Only our own colours are left of what a terminal would obey."""
-    for control in ('\x1b', '\x07', '\x08', '\x9b', '\r', '\u202e'):
+    for control in ('\x1b', '\x07', '\x08', '\x9b', '\r', '\u202e', '\u200f'):
         assert control not in screen.plain
 
 
@@ -350,7 +350,7 @@ async def test_a_sandbox_that_prints_escape_sequences_changes_nothing_on_the_scr
 
 
 @pytest.mark.parametrize(
-    'text', ['<http://x.test/%1b[31m>', '[a](http://x.test/%1b%5d0;t%07)', '&#27;[2J', '![i](\x1b[2J)', '`\x9b`']
+    'text', ['<http://x.test/%1b%5b2J>', '[a](http://x.test/%1b%5d0;t%07)', '&#27;[2J', '&#8238;', '&rlm;', '`\x9b`']
 )
 def test_markdown_cannot_smuggle_a_control_character_in(text: str) -> None:
     screen = Screen(terminal=True)

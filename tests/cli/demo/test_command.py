@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from habilis.cli.demo.tasks import DEMOS, NOTE_TEXT
+from habilis.models.discover import DEFAULTS
 from tests.cli.chat import code, script, streamed
 from tests.cli.process import environment, habilis
 from tests.cli.task.test_models import alone
@@ -39,22 +40,31 @@ def test_one_can_be_chosen(demo: object) -> None:
 
 
 def test_a_real_server_plays_all_parts(server: ProtocolServer, place: Place) -> None:
-    place.project(f'model = "vllm:tiny"\nbase_url = "{server.base_url("vllm")}"\n')
+    place.project(f'base_url = "{server.base_url("vllm")}"\n')
     replies = [*DEMOS[0].scripted, *DEMOS[1].scripted, PLAN, *DEMOS[2].scripted]
     server.will_answer(*map(streamed, replies))
-    done = alone('demo')
+    done = alone('demo', '--model', 'vllm:tiny')
     assert done.returncode == 0, done.stdout + done.stderr
     assert 'SCRIPTED' not in done.stdout + done.stderr
-    assert done.stderr.startswith('habilis: vllm:tiny (it is set in habilis.toml)\n')
+    assert done.stderr.startswith('habilis: vllm:tiny (--model)\n')
     assert 'vllm:tiny plays both parts of demo 3' in done.stderr
     assert PLAN.splitlines()[0] in server.last.json['messages'][-1]['content']
 
 
+def test_a_second_model_that_is_found_makes_the_plan(server: ProtocolServer, place: Place) -> None:
+    place.project(f'model = "vllm:tiny"\nbase_url = "{server.base_url("openai")}"\n')
+    place.environment(OPENAI_API_KEY='sk-of-the-test')
+    server.will_answer(streamed(PLAN), streamed(*DEMOS[2].scripted))
+    done = alone('demo', '3')
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr.startswith('habilis: vllm:tiny (it is set in habilis.toml)\n')
+    assert f'habilis: openai:{DEFAULTS["openai"]} plans (OPENAI_API_KEY is set)\n' in done.stderr
+    assert [request.json['model'] for request in server.requests] == [DEFAULTS['openai'], 'tiny']
+
+
 def test_two_models_can_be_named(server: ProtocolServer, place: Place) -> None:
     url = server.base_url('vllm')
-    place.project(
-        f'[models.thinker]\nmodel = "vllm:wise"\nbase_url = "{url}"\n[models.worker]\nmodel = "vllm:busy"\nbase_url = "{url}"\n'
-    )
+    place.project(f'base_url = "{url}"\n[models]\nthinker = "vllm:wise"\nworker = "vllm:busy"\n')
     server.will_answer(streamed(PLAN), streamed(*DEMOS[2].scripted))
     done = alone('demo', '3', '--model', 'worker', '--planner', 'thinker')
     assert done.returncode == 0, done.stdout + done.stderr
@@ -131,4 +141,3 @@ def test_choosing_what_to_play_loads_no_model() -> None:
     command = [sys.executable, '-X', 'importtime', '-m', 'habilis', 'demo', '--help']
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
     assert 'habilis.models' not in done.stderr
-    assert 'pydantic' not in done.stderr

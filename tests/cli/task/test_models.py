@@ -13,8 +13,8 @@ from tests.models.protocol_server import Answer, ProtocolServer, answer_json, an
 from tests.place import Place
 
 NO_SERVERS = """
-from habilis.models.discover import discover
-discover.__kwdefaults__['servers'] = ()
+from habilis.models.discover import discover, found
+discover.__kwdefaults__['servers'] = found.__kwdefaults__['servers'] = ()
 from habilis.cli.main import main
 main()
 """
@@ -143,8 +143,8 @@ def test_a_server_that_says_nothing_is_one_line(server: ProtocolServer, place: P
 
 
 def test_an_error_begins_a_line_of_its_own(server: ProtocolServer, place: Place) -> None:
-    place.environment(HABILIS_RETRIES='0', HABILIS_TIMEOUT='0.5')
-    server.will_answer(streamed('Let me ', 'think', silent_after=2))
+    place.environment(HABILIS_RETRIES='0')
+    server.will_answer(streamed('Let me ', 'think', silent_after=2, cut=True))
     done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', server.base_url('openai'))
     assert done.returncode == 1
     assert 'Let me think\nhabilis: ' in done.stderr

@@ -1,4 +1,4 @@
-"""A runner that computes nothing: it says what it was asked, word by word, as fast as a test lets it."""
+"""A runner that computes nothing: it says what it was asked, word by word."""
 
 import threading
 from pathlib import Path
@@ -9,7 +9,7 @@ loaded: list[tuple[Path, int]] = []
 closed: list[Path] = []
 asks: list[Ask] = []
 go = threading.Event()
-"""Cleared, a runner waits before each word."""
+"""Cleared, a runner waits at each word that is `wait`."""
 
 stopped = threading.Event()
 """Set when a runner has been stopped."""
@@ -34,7 +34,7 @@ class PacedRunner:
             raise RuntimeError(msg)
         words = ask.turns[-1]['content'].split()[: ask.max_tokens]
         for word in words:
-            while not go.wait(0.01):
+            while word == 'wait' and not go.wait(0.01):
                 if stop.is_set():
                     break
             if stop.is_set():

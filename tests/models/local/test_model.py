@@ -141,58 +141,57 @@ async def test_requests_wait_for_each_other(model: LocalModel) -> None:
 
 async def test_the_event_loop_goes_on_meanwhile(model: LocalModel) -> None:
     paced_runner.go.clear()
-    task = asyncio.create_task(model.request(said('one two')))
+    task = asyncio.create_task(model.request(said('one wait')))
     for _ in range(50):
         await asyncio.sleep(0)
     assert not task.done()
     paced_runner.go.set()
-    assert (await task).text == 'one two '
+    assert (await task).text == 'one wait '
 
 
 async def test_a_cancelled_request_stops_and_the_next_is_answered(model: LocalModel) -> None:
-    stream = aiter(model.stream(said('one two three')))
-    assert await anext(stream) == Delta(text='one ')
     paced_runner.go.clear()
+    stream = aiter(model.stream(said('one wait three')))
+    assert await anext(stream) == Delta(text='one ')
     task = asyncio.create_task(model.request(said('four')))
     await asyncio.sleep(0)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     await asyncio.to_thread(paced_runner.stopped.wait)
-    paced_runner.go.set()
     assert (await task).text == 'four '
 
 
 async def test_a_request_cancelled_while_it_waits_is_never_run(model: LocalModel) -> None:
     paced_runner.go.clear()
-    first = asyncio.create_task(model.request(said('first')))
+    first = asyncio.create_task(model.request(said('wait')))
     second = asyncio.create_task(model.request(said('second')))
     await asyncio.sleep(0.05)
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
     paced_runner.go.set()
-    assert (await first).text == 'first '
+    assert (await first).text == 'wait '
     await model.request(said('third'))
-    assert [ask.turns[-1]['content'] for ask in paced_runner.asks] == ['first', 'third']
+    assert [ask.turns[-1]['content'] for ask in paced_runner.asks] == ['wait', 'third']
 
 
 async def test_no_progress_for_too_long_is_given_up(weights: Path) -> None:
     model = LocalModel(ModelConfig(model=f'local:{weights}', timeout=0.05))
     paced_runner.go.clear()
     with pytest.raises(ModelUnavailable, match=r'no progress for 0\.05 s'):
-        await model.request(said('one'))
+        await model.request(said('wait'))
     await model.close()
 
 
 async def test_waiting_for_another_request_is_no_timeout(model: LocalModel, weights: Path) -> None:
     impatient = LocalModel(ModelConfig(model=f'local:{weights}', timeout=0.05))
     paced_runner.go.clear()
-    first = asyncio.create_task(model.request(said('first')))
+    first = asyncio.create_task(model.request(said('wait')))
     await asyncio.sleep(0.02)
     second = asyncio.create_task(impatient.request(said('second')))
     await asyncio.sleep(0.3)
     assert not second.done()
     paced_runner.go.set()
-    assert [(await first).text, (await second).text] == ['first ', 'second ']
+    assert [(await first).text, (await second).text] == ['wait ', 'second ']
     await impatient.close()
 
 

@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -87,7 +86,7 @@ async def test_too_long_a_request_is_an_overflow_and_the_model_goes_on(model: Lo
 
 async def test_a_full_context_ends_a_reply(name: str, cache: Path) -> None:
     model = LocalModel(ModelConfig(model=name, context_tokens=256, max_tokens=2000))
-    reply = await model.request([Message(role='user', text='Count from 1 to 500, one number a line.')])
+    reply = await model.request([Message(role='user', text='Write a poem of ten lines about this:' + ' sun' * 190)])
     assert reply.finish == 'length'
     assert reply.usage.tokens <= 256
     await model.close()
@@ -102,19 +101,18 @@ async def test_a_cancelled_request_frees_the_model_for_the_next(model: LocalMode
 
 
 async def test_the_event_loop_is_never_blocked(model: LocalModel) -> None:
-    longest = 0.0
+    turns = 0
 
-    async def tick() -> None:
-        nonlocal longest
+    async def take_turns() -> None:
+        nonlocal turns
         while True:
-            before = time.monotonic()
-            await asyncio.sleep(0.01)
-            longest = max(longest, time.monotonic() - before)
+            await asyncio.sleep(0.001)
+            turns += 1
 
-    ticking = asyncio.create_task(tick())
-    reply = await model.request(ask('What is the capital of Spain?'))
-    ticking.cancel()
-    assert longest < reply.usage.seconds / 2
+    other = asyncio.create_task(take_turns())
+    await model.request(ask('What is the capital of Spain?'))
+    other.cancel()
+    assert turns > 100  # a blocked loop has a handful, between one piece and the next
 
 
 async def test_a_file_that_is_no_model_is_told(tmp_path: Path, cache: Path) -> None:
@@ -138,12 +136,12 @@ def run(name: str, cache: Path, end: str) -> tuple[int, int]:
 
 
 def test_the_second_process_finds_the_system_prompt_evaluated_and_nothing_is_printed(name: str, cache: Path) -> None:
-    run(name, cache, 'close')
+    assert run(name, cache, 'close')[1] == 0
     [kept] = prefixes.folder().iterdir()
     first = kept.stat().st_mtime_ns
     prompt, cached = run(name, cache, 'leave it open')
     assert prompt - 20 < cached < prompt
     assert kept.stat().st_mtime_ns > first
     kept.write_bytes(kept.read_bytes()[:-1000] + bytes(1000))
-    run(name, cache, 'close')
+    assert run(name, cache, 'close')[1] == 0
     assert len(list(prefixes.folder().iterdir())) == 1

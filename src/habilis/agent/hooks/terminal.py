@@ -155,7 +155,7 @@ class TerminalView:
         self._screen.write(event.text, 'dim italic')
 
     def _text(self, event: Event, scene: _Scene) -> None:
-        if isinstance(event.data, Delta) and event.data.text:  # not the arguments of a call: they are code, shown later
+        if isinstance(event.data, Delta):  # of which the arguments of a call are code, shown later
             self._say(scene, scene.prose.feed(event.data.text))
 
     def _replied(self, _event: Event, scene: _Scene) -> None:

@@ -1,10 +1,13 @@
-"""The command: `habilis bench sandbox`."""
+"""The commands: `habilis bench sandbox` and `habilis bench agent`."""
 
 import contextlib
 from collections.abc import Callable, Generator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from habilis.cli.bench.report import Report
 
 app = typer.Typer(
     help='Measure speed and memory, beside the peers that are installed.',
@@ -25,26 +28,57 @@ Examples:
   habilis bench sandbox --check            exit code 1 if a target is missed
 """
 
+AGENT_EPILOG = """\b
+The model is scripted and answers at once, so that all time is the agent's and the sandbox's. The first token comes from
+a server on this machine. Peers that are measured if they are there: smolagents, pydantic-ai.
+
+\b
+Examples:
+  habilis bench agent --quick
+  habilis bench agent --json > numbers.json
+  habilis bench agent --check              exit code 1 if a target is missed
+"""
+
 
 @app.callback()
 def bench() -> None:
     """Makes this a group, so that more benchmarks can come."""
 
 
+Quick = Annotated[bool, typer.Option('--quick', help='Fewer repeats: under a minute instead of some.')]
+Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
+Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
+
+
 @app.command(epilog=EPILOG)
-def sandbox(
-    quick: Annotated[bool, typer.Option('--quick', help='Fewer repeats: under a minute instead of some.')] = False,
-    json: Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')] = False,
-    check: Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')] = False,
-) -> None:
+def sandbox(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Print the numbers of the sandbox, its targets, and how it does beside its peers in the same run."""
     import asyncio
-    import sys
 
     from habilis.cli.bench.suite import measure
 
     with _progress() as tell:
         report = asyncio.run(measure(quick=quick, tell=tell))
+    _show(report, json=json)
+    raise typer.Exit(1 if check and report.missed else 0)
+
+
+@app.command(epilog=AGENT_EPILOG)
+def agent(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Print what the agent adds to a model and a sandbox: per step, for many runs at once, before the first token."""
+    import asyncio
+
+    from habilis.cli.bench.agent.suite import measure
+
+    with _progress() as tell:
+        report = asyncio.run(measure(quick=quick, tell=tell))
+    _show(report, json=json)
+    raise typer.Exit(1 if check and report.missed else 0)
+
+
+def _show(report: 'Report', *, json: bool) -> None:
+    import sys
+
     if json:
         from json import dumps
 
@@ -57,7 +91,6 @@ def sandbox(
         from habilis.cli.bench.table import plain
 
         typer.echo(plain(report))
-    raise typer.Exit(1 if check and report.missed else 0)
 
 
 @contextlib.contextmanager

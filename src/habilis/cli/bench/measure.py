@@ -1,5 +1,6 @@
-"""Timing: medians and spreads of repeats, and memory as the system counts it."""
+"""Timing: medians and spreads of repeats, memory as the system counts it, and how busy the machine is."""
 
+import os
 import statistics
 import threading
 import time
@@ -80,3 +81,13 @@ def memory() -> Memory | None:
         return None
     kilobytes = {name: int(rest.split()[0]) for name, _, rest in (line.partition(':') for line in lines[1:])}
     return Memory(pss=kilobytes['Pss'] << 10, rss=kilobytes['Rss'] << 10)
+
+
+def load() -> float:
+    """How many processes wanted a core in the last minute; 0 where the system does not tell."""
+    return os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
+
+
+def cores() -> int:
+    """Of this machine."""
+    return os.cpu_count() or 1

@@ -1,10 +1,13 @@
 """What a run of the benchmark found."""
 
 import dataclasses
+import platform
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from habilis.cli.bench.measure import Sample
+from habilis._version import __version__
+from habilis.cli.bench.measure import Sample, cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,3 +116,27 @@ def _comparison_json(comparison: Comparison) -> dict[str, object]:
     pairs = {'new': comparison.new, 'new_cold': comparison.new_cold, 'later': comparison.later, 'rate': comparison.rate}
     ratios = {f'{name}_ratio': pair.ratio if pair else None for name, pair in pairs.items()}
     return {**dataclasses.asdict(comparison), **ratios}
+
+
+def report_of(rows: Sequence[Row], *, load: float, quick: bool, peers: Sequence[Comparison] = ()) -> Report:
+    """What was measured here and now."""
+    return Report(
+        version=__version__,
+        python=platform.python_version(),
+        machine=f'{platform.system()} {platform.machine()}',
+        cores=cores(),
+        load=load,
+        quick=quick,
+        rows=tuple(rows),
+        peers=tuple(peers),
+    )
+
+
+def timed(key: str, what: str, spread: Sample, target: float | None = None, *, unit: str = 'ms') -> Row:
+    """A row of times. `spread` is in seconds, `target` in the unit."""
+    scale = 1e3 if unit == 'ms' else 1.0
+    shown = Sample(
+        median=spread.median * scale, low=spread.low * scale, high=spread.high * scale, repeats=spread.repeats
+    )
+    bound = None if target is None else Target(bound=target)
+    return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=bound)

@@ -1,16 +1,13 @@
 """The whole benchmark, in an order that keeps one measurement out of the way of another."""
 
-import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from habilis._version import __version__
 from habilis.cli.bench import humaneval, ours
-from habilis.cli.bench.measure import Sample, per_second, sample, seconds
+from habilis.cli.bench.measure import cores, load, per_second, sample, seconds
 from habilis.cli.bench.peers import Peer, WrongAnswer, all_peers
-from habilis.cli.bench.report import Comparison, Pair, Report, Row, Target
+from habilis.cli.bench.report import Comparison, Pair, Report, Row, Target, report_of, timed
 from habilis.sandbox.session import Sandbox
 
 Tell = Callable[[str], None]
@@ -40,7 +37,7 @@ QUICK = Effort(rounds=20, slow_rounds=3, cells=200, few=3, window=0.5, windows=1
 async def measure(*, quick: bool, tell: Tell) -> Report:
     """Measure everything. Takes some minutes, or well under one if quick."""
     effort = QUICK if quick else FULL
-    load = _load()
+    busy = load()
     tell('a first sandbox')
     await ours.new()  # builds the component if need be
     comparisons = tuple([await _compare(peer, effort, tell) for peer in all_peers()])
@@ -55,41 +52,15 @@ async def measure(*, quick: bool, tell: Tell) -> Report:
         _start_up(effort, tell),
         await _humaneval(effort, tell),
     ]
-    return Report(
-        version=__version__,
-        python=platform.python_version(),
-        machine=f'{platform.system()} {platform.machine()}',
-        cores=_cores(),
-        load=load,
-        quick=quick,
-        rows=tuple(rows),
-        peers=comparisons,
-    )
-
-
-def _load() -> float:
-    """How many processes wanted a core in the last minute; 0 where the system does not tell."""
-    return os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
-
-
-def _cores() -> int:
-    return os.cpu_count() or 1
+    return report_of(rows, load=busy, quick=quick, peers=comparisons)
 
 
 def _callers() -> int:
     """Twice the cores, for ours and for the peers: while one waits for Python's lock, another computes."""
-    return 2 * _cores()
+    return 2 * cores()
 
 
 # Ours -----------------------------------------------------------------------------------------------------------------
-
-
-def _timed(key: str, what: str, spread: Sample, target: float, *, unit: str = 'ms') -> Row:
-    scale = 1e3 if unit == 'ms' else 1.0
-    shown = Sample(
-        median=spread.median * scale, low=spread.low * scale, high=spread.high * scale, repeats=spread.repeats
-    )
-    return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=Target(bound=target))
 
 
 async def _new(effort: Effort, tell: Tell) -> list[Row]:
@@ -100,8 +71,8 @@ async def _new(effort: Effort, tell: Tell) -> list[Row]:
         ahead.append(await ours.new())
         cold.append(await ours.new_cold())
     return [
-        _timed('new', 'new sandbox + first result', sample(ahead), 3.5),
-        _timed('new_cold', 'new + first result with a mount, none started ahead', sample(cold), 3.5),
+        timed('new', 'new sandbox + first result', sample(ahead), 3.5),
+        timed('new_cold', 'new + first result with a mount, none started ahead', sample(cold), 3.5),
     ]
 
 
@@ -110,7 +81,7 @@ async def _rate(effort: Effort, tell: Tell) -> Row:
     rates = sample([await ours.rate(_callers(), effort.window) for _ in range(max(3, effort.windows))])
     return Row(
         key='rate',
-        what=f'fresh sandboxes per second, {_cores()} cores',
+        what=f'fresh sandboxes per second, {cores()} cores',
         unit='/s',
         value=rates.median,
         spread=rates,
@@ -124,19 +95,19 @@ async def _later(effort: Effort, tell: Tell) -> Row:
         await ours.later(sandbox)
         await ours.settle()
         times = [await ours.later(sandbox) for _ in range(effort.cells)]
-    return _timed('later', 'later cell', sample(times), 0.25)
+    return timed('later', 'later cell', sample(times), 0.25)
 
 
 async def _host_call(effort: Effort, tell: Tell) -> Row:
     tell('host calls')
     what = f'host call (of {ours.CALLS:,} in a cell)'
-    return _timed('host_call', what, await ours.host_call(effort.few), 0.1)
+    return timed('host_call', what, await ours.host_call(effort.few), 0.1)
 
 
 async def _gather(effort: Effort, tell: Tell) -> Row:
     tell('tools at once')
     what = f'asyncio.gather of {ours.TOOLS_AT_ONCE} tools of {ours.TOOL_SECONDS} s'
-    return _timed('gather', what, await ours.gather(effort.few), 0.25, unit='s')
+    return timed('gather', what, await ours.gather(effort.few), 0.25, unit='s')
 
 
 def _live(effort: Effort, tell: Tell) -> list[Row]:
@@ -165,7 +136,7 @@ def _live(effort: Effort, tell: Tell) -> list[Row]:
 
 def _start_up(effort: Effort, tell: Tell) -> Row:
     tell('start-up of a process')
-    return _timed('start_up', 'fresh process to first result, warm cache', ours.start_up(effort.few), 0.5, unit='s')
+    return timed('start_up', 'fresh process to first result, warm cache', ours.start_up(effort.few), 0.5, unit='s')
 
 
 async def _humaneval(effort: Effort, tell: Tell) -> Row:

@@ -20,22 +20,21 @@ class Grid:
 
 
 def grids(report: Report) -> list[Grid]:
-    """Ours, then ours beside the peers."""
+    """Ours, then ours beside the peers, if there are any."""
     measured = [peer for peer in report.peers if not peer.absent]
     effort = 'quick' if report.quick else 'full'
     machine = f'Python {report.python}, {report.machine}, {report.cores} cores, {effort} run'
-    return [
-        Grid(
-            title=f'Habilis {report.version} ({machine})',
-            headings=('what', 'measured', 'quartiles', 'target', ''),
-            rows=tuple(_row(row) for row in report.rows),
-        ),
-        Grid(
-            title='Beside its peers, measured in turns in the same run',
-            headings=('peer', 'new + first result', 'later cell', 'fresh per second', 'what keeps the code in'),
-            rows=tuple(_peer(peer) for peer in measured),
-        ),
-    ]
+    ours = Grid(
+        title=f'Habilis {report.version} ({machine})',
+        headings=('what', 'measured', 'quartiles', 'target', ''),
+        rows=tuple(_row(row) for row in report.rows),
+    )
+    theirs = Grid(
+        title='Beside its peers, measured in turns in the same run',
+        headings=('peer', 'new + first result', 'later cell', 'fresh per second', 'what keeps the code in'),
+        rows=tuple(_peer(peer) for peer in measured),
+    )
+    return [ours, theirs] if measured else [ours]
 
 
 def footer(report: Report) -> list[str]:

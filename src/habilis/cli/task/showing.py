@@ -29,13 +29,7 @@ class View:
 
     def __init__(self, *, quiet: bool, header: bool = True) -> None:
         self._hidden = OURS if header else OURS | {'run_started'}
-        self._show: TerminalView | None = None
-        if not quiet:
-            from rich.console import Console
-
-            from habilis.agent.hooks.terminal import TerminalView
-
-            self._show = TerminalView(Console(stderr=True, highlight=False))
+        self._show = None if quiet else _view_on_stderr()
 
     def __call__(self, event: Event) -> None:
         """The hook."""
@@ -48,6 +42,14 @@ class View:
             print(file=sys.stderr, flush=True)
         elif self._show is not None:
             self._show.end_line()
+
+
+def _view_on_stderr() -> 'TerminalView':
+    from rich.console import Console
+
+    from habilis.agent.hooks.terminal import TerminalView
+
+    return TerminalView(Console(stderr=True, highlight=False))
 
 
 def say(text: str) -> None:

@@ -92,9 +92,11 @@ class LlamaCppRunner:
         if len(tokens) >= self._llama.n_ctx():
             msg = f'request ({len(tokens)} tokens) exceeds the context ({self._llama.n_ctx()}); context_tokens sets it'
             raise ContextOverflow(msg)
-        if system := prefixes.beginning(ask.turns):
-            self._prepare(system, tokens, show, stop)
+        system = prefixes.beginning(ask.turns)
+        just_evaluated = system is not None and self._prepare(system, tokens, show, stop)
         cached = self._evaluate(tokens[:-1], show, stop)
+        if just_evaluated:
+            cached = 0
         if stop.is_set():
             return Answer(finish='other', input_tokens=len(tokens), output_tokens=0, cached_tokens=cached)
         finish: Finish = 'other'
@@ -148,23 +150,24 @@ class LlamaCppRunner:
             show(Piece())
         return known
 
-    def _prepare(self, system: Turn, tokens: list[int], show: Show, stop: threading.Event) -> None:
-        """Have the evaluated system prompt in the context: from memory, from disk, or evaluated now and kept."""
+    def _prepare(self, system: Turn, tokens: list[int], show: Show, stop: threading.Event) -> bool:
+        """Have the evaluated system prompt in the context: from memory, from disk, or evaluated now (True) and kept."""
         text = shared(*(self._render((system, Turn(role='user', content=user))) for user in 'ab'))
         wanted = self._tokens(text)
         wanted = wanted[: _alike(wanted, tokens[:-1])]
         llama = self._llama
         if not wanted or _alike(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
-            return
+            return False
         if found := self._prefixes.find(text):
             if self._restore(found):
-                return
+                return False
             found.unlink(missing_ok=True)
         self._evaluate(wanted, show, stop)
         if llama.n_tokens == len(wanted):
             draft = self._prefixes.draft(text)
             if self._save(draft):
                 self._prefixes.keep(text, draft)
+        return True
 
     def _save(self, path: Path) -> bool:
         count = self._llama.n_tokens

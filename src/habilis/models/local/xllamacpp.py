@@ -9,6 +9,7 @@ import json
 import secrets
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -72,8 +73,8 @@ class XllamacppRunner:
     def answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
         """Ask the server, and pass its chunks on."""
         assert self._server is not None
-        if system := prefixes.beginning(ask.turns):
-            self._prepare(system, show, stop)
+        system = prefixes.beginning(ask.turns)
+        just_evaluated = system is not None and self._prepare(system, show, stop)
         stream = _Stream(show, stop)
         body: dict[str, Json] = {
             'messages': [{'role': turn['role'], 'content': turn['content']} for turn in ask.turns],
@@ -84,32 +85,34 @@ class XllamacppRunner:
             **_STREAMED,
         }
         self._server.handle_chat_completions(body, stream)
-        return stream.answer()
+        answer = stream.answer()
+        return replace(answer, cached_tokens=0) if just_evaluated else answer
 
     def close(self) -> None:
         """Dropped, the server ends its threads and frees its memory."""
         self._server = None
 
-    def _prepare(self, system: Turn, show: Show, stop: threading.Event) -> None:
-        """Have the evaluated system prompt in the slot: from disk, or evaluated now and kept.
+    def _prepare(self, system: Turn, show: Show, stop: threading.Event) -> bool:
+        """Have the evaluated system prompt in the slot: from disk, or evaluated now (True) and kept.
 
         Once for each prompt: later the server itself knows best what it has in memory.
         """
         if system['content'] in self._seen:
-            return
+            return False
         text = shared(self._render(system, 'a'), self._render(system, 'b'))
         if not text:
-            return
+            return False
         if found := self._prefixes.find(text):
             if self._slot('restore', found.name):
                 self._seen.add(system['content'])
-                return
+                return False
             found.unlink(missing_ok=True)
         if self._evaluate(text, show, stop):
             draft = self._prefixes.draft(text)
             if self._slot('save', draft.name):
                 self._prefixes.keep(text, draft)
             self._seen.add(system['content'])
+        return True
 
     def _render(self, system: Turn, user: str) -> str:
         turns: list[Json] = [

@@ -1,0 +1,123 @@
+"""An OpenAI-compatible server for the weights of the embedded model, so that two frameworks can ask the same one.
+
+`python -m evals.server WEIGHTS PORT` is the server by itself: until its stdin ends.
+"""
+
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+CONTEXT = 16_384
+SLOTS = 2
+"""One for each framework, so that neither pushes the other's prompt out of the cache."""
+
+PATIENCE = 120.0
+"""Seconds for the weights to be read."""
+
+
+class NoServer(Exception):
+    """It did not start, or does not answer."""
+
+
+@contextlib.contextmanager
+def model_server(weights: Path, *, seconds: float = PATIENCE) -> Generator[str]:
+    """Start one on this machine and give its address; it ends with the block. Raises `NoServer`."""
+    port = _free_port()
+    with subprocess.Popen(
+        _command(weights, port), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            url = f'http://127.0.0.1:{port}/v1'
+            _wait(process, url, time.monotonic() + seconds)
+            yield url
+        finally:
+            process.terminate()
+            process.communicate()
+
+
+def served_model(url: str) -> str:
+    """What the server calls its model. Raises `NoServer`."""
+    try:
+        status, answer = _get(f'{url.rstrip("/")}/models')
+        names = [str(model['id']) for model in json.loads(answer)['data']] if status == 200 else []
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+        msg = f'no model server answers at {url}: {error}'
+        raise NoServer(msg) from None
+    if not names:
+        msg = f'the server at {url} has no model (it answered with status {status})'
+        raise NoServer(msg)
+    return names[0]
+
+
+def _command(weights: Path, port: int) -> Sequence[str]:
+    if find_spec('llama_cpp') is not None and find_spec('llama_cpp.server') is not None:
+        options = ['--model', str(weights), '--port', str(port), '--n_ctx', str(CONTEXT)]
+        return [sys.executable, '-m', 'llama_cpp.server', *options]
+    return [sys.executable, '-m', 'evals.server', str(weights), str(port)]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def _wait(process: 'subprocess.Popen[str]', url: str, deadline: float) -> None:
+    """Until it has read its weights. Its log is short, so that a pipe that nobody reads holds it."""
+    while True:
+        with contextlib.suppress(NoServer):
+            served_model(url)
+            return
+        if process.poll() is not None:
+            assert process.stderr is not None
+            said = process.stderr.read().strip().splitlines() or ['it said nothing']
+            msg = f'the model server ended at once: {said[-1]}'
+            raise NoServer(msg)
+        if time.monotonic() > deadline:
+            msg = 'the model server does not answer; is there enough memory for the weights?'
+            raise NoServer(msg)
+        time.sleep(0.2)
+
+
+def _get(url: str) -> tuple[int, bytes]:
+    place = urlsplit(url)
+    connection = http.client.HTTPConnection(place.hostname or '127.0.0.1', place.port, timeout=10)
+    try:
+        connection.request('GET', place.path)
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def serve(weights: str, port: int) -> None:
+    """In the process of its own."""
+    vendor: Any = import_module('xllamacpp')
+    params = vendor.CommonParams()
+    params.model.path = weights
+    params.port = port
+    params.n_parallel = SLOTS
+    params.n_ctx = SLOTS * CONTEXT
+    params.ui = False
+    params.warmup = False
+    params.verbosity = -1
+    try:
+        server = vendor.Server(params)  # kept: when it is dropped, it ends
+    except RuntimeError as error:
+        sys.exit(f'{weights} cannot be loaded: {error}')
+    sys.stdin.read()
+    del server
+
+
+if __name__ == '__main__':
+    serve(sys.argv[1], int(sys.argv[2]))

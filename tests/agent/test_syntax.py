@@ -1,0 +1,106 @@
+"""What is Python, and what only happens to parse."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from habilis.agent.syntax import acts, clean, compiles, open_quote, read_literal, reads_as_code, statements
+from tests.agent.programs import programs
+
+
+@pytest.mark.parametrize('code', ['print(1)', 'x = 1', 'import os', 'await f()', 'for i in x: pass', 'del x', 'x += 1'])
+def test_python_that_does_something_reads_as_code(code: str) -> None:
+    assert reads_as_code(code)
+
+
+WORDS = ['Yes', '42', 'a and b', 'Note: this', 'print', '"text"', '[1, 2]', 'pass', 'raise prices', 'global warming']
+NONSENSE = {'nothing': '', 'nul': '\0', 'half': '\ud800', 'deep': '(' * 5000, 'deeper': '-' * 100_000 + '1'}
+
+
+@pytest.mark.parametrize('text', [*WORDS, 'await approval', 'return 4', 'not Python'])
+def test_words_that_happen_to_parse_do_not(text: str) -> None:
+    assert not reads_as_code(text)
+    assert not acts(text)
+
+
+@pytest.mark.parametrize('text', NONSENSE.values(), ids=NONSENSE.keys())
+def test_nonsense_is_not_python(text: str) -> None:
+    assert not reads_as_code(text)
+    assert not acts(text)
+
+
+@pytest.mark.parametrize(
+    ('code', 'does'),
+    [('x = 4', False), ('x = 8 / 2', False), ('del x', False), ('x = f(4)', True), ('x = [i for i in y]', True)],
+)
+def test_without_a_mark_an_assignment_must_work_something_out(code: str, does: bool) -> None:
+    assert acts(code) is does
+
+
+def test_what_python_warns_of_is_not_the_hosts_business() -> None:
+    odd = "x = re.findall('\\d+', text)"
+    assert statements(odd) is not None
+    assert compiles(odd)
+    assert compiles('1 is 1')
+    assert read_literal("'\\d'") == '\\d'
+
+
+@pytest.mark.parametrize(
+    ('code', 'would'),
+    [('await f()', True), ('x = (1,', False), ('return 1', False), ('\0', False), ('(' * 5000, False), ('', True)],
+)
+def test_whether_code_would_run(code: str, would: bool) -> None:
+    assert compiles(code) is would
+
+
+@pytest.mark.parametrize('text', ['x', 'f()', '', '(', '\0', '[' * 5000, '{[]: 1}', '1 + "a"'])
+def test_what_is_no_literal_is_refused_in_one_way(text: str) -> None:
+    with pytest.raises(ValueError, match=r'literal|malformed|null|unhashable'):
+        read_literal(text)
+
+
+@pytest.mark.parametrize(
+    ('line', 'before', 'after'),
+    [
+        ('x = 1', '', ''),
+        ('x = """', '', '"""'),
+        ("x = '''", '', "'''"),
+        ('x = """a"""', '', ''),
+        ('# """', '', ''),
+        ('x = \'"""\'', '', ''),
+        ('x = "it\'s" + \'"\'', '', ''),
+        ('words', '"""', '"""'),
+        ("'''", '"""', '"""'),
+        ('"""', '"""', ''),
+        ('\\"""', '"""', '"""'),
+        ('""" + """', '"""', '"""'),
+        ('""" # """', '"""', ''),
+        ('x = "never closed', '', ''),
+        ('x = "ends with \\', '', ''),
+        ('x = "" + """', '', '"""'),
+    ],
+)
+def test_which_triple_quote_is_open_after_a_line(line: str, before: str, after: str) -> None:
+    assert open_quote(line, before) == after
+
+
+@given(programs)
+def test_after_a_whole_program_no_quote_is_open(code: str) -> None:
+    quote = ''
+    for line in code.split('\n'):
+        quote = open_quote(line, quote)
+    assert quote == ''
+
+
+@given(st.text('"\'\\# a', max_size=30), st.sampled_from(['', '"""', "'''"]))
+def test_any_line_can_be_read(line: str, before: str) -> None:
+    assert open_quote(line, before) in ('', '"""', "'''")
+
+
+def test_blank_lines_and_tabs_inside_strings_are_left_as_they_are() -> None:
+    code = 'text = """\n\tTab\n   \n"""\nprint(text)'
+    assert clean(f'\n  \n{code}\n\n') == code
+
+
+def test_common_indentation_goes_even_where_a_string_has_less_of_it() -> None:
+    assert clean('    x = """\nfree\n"""\n    print(x)') == 'x = """\nfree\n"""\nprint(x)'

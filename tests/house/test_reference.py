@@ -1,0 +1,139 @@
+"""The tables of the reference name all that the code has, and nothing else."""
+
+import inspect
+import re
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+
+from habilis.agent.agent import Agent
+from habilis.agent.contract import Ended, Result, RunLimits, Step
+from habilis.agent.options import AgentOptions
+from habilis.cli.main import COMMANDS
+from habilis.cli.task import report
+from habilis.core import errors
+from habilis.core.events import Event, EventKind
+from habilis.models.config import ModelConfig
+from habilis.models.discover import DEFAULTS
+from habilis.models.providers import PROVIDERS, Provider
+from habilis.models.registry import OTHER_PROVIDERS
+from habilis.tools.contract import CallRecord, ToolOptions
+from tests.house.repository import ROOT
+
+REFERENCE = ROOT / 'docs' / 'reference'
+
+
+def rows(page: str, heading: str, *, table: int = 1) -> list[list[str]]:
+    """The cells of a table below a heading, without the head of the table."""
+    text = (REFERENCE / page).read_text(encoding='utf-8')
+    section = re.split(r'^## ', text.partition(f'\n## {heading}\n')[2], maxsplit=1, flags=re.MULTILINE)[0]
+    tables = re.findall(r'(?:^\|.*\n)+', section, re.MULTILINE)
+    lines = tables[table - 1].splitlines()[2:]
+    return [[cell.strip() for cell in re.split(r'(?<!\\)\|', line)[1:-1]] for line in lines]
+
+
+def names(page: str, heading: str, *, table: int = 1) -> list[str]:
+    """All names in the first column."""
+    return [name for row in rows(page, heading, table=table) for name in re.findall(r'`(\w[\w-]*)', row[0])]
+
+
+def test_every_kind_of_event_is_listed_once() -> None:
+    listed = [re.findall(r'`(\w+)`', row[0]) for row in rows('events.md', 'Every kind')]
+    assert sorted(listed) == sorted([kind] for kind in get_args(EventKind))
+
+
+def test_every_field_of_an_event_is_listed() -> None:
+    text = (REFERENCE / 'events.md').read_text(encoding='utf-8')
+    head = text.partition('## Every kind')[0]
+    assert re.findall(r'^\| `(\w+)`', head, re.MULTILINE) == [field.name for field in fields(Event)]
+
+
+def provider_row(provider: Provider) -> list[str]:
+    """What the page should say of a provider."""
+    return [
+        f'`{provider.name}`',
+        ' or '.join(f'`{key}`' for key in provider.keys),
+        ', '.join(f'`{variable}`' for variable in provider.urls) or '–',
+        f'`{provider.install}`' if provider.install else '–',
+        'a function call' if provider.functions else 'a fenced block',
+        f'{provider.context_tokens:,}',
+    ]
+
+
+def test_the_table_of_providers_says_what_the_code_says() -> None:
+    listed = {row[0].strip('`'): row for row in rows('models.md', 'Providers')}
+    assert {name: row for name, row in listed.items() if name in PROVIDERS} == {
+        name: provider_row(provider) for name, provider in PROVIDERS.items()
+    }
+    assert sorted(listed.keys() - PROVIDERS.keys()) == sorted(OTHER_PROVIDERS)
+
+
+def test_every_provider_that_is_found_by_its_key_is_in_the_settings() -> None:
+    assert sorted(names('settings.md', 'Keys')) == sorted(DEFAULTS)
+
+
+def test_the_tree_of_model_errors_says_what_is_retried() -> None:
+    listed = {row[0].strip('`'): row[2] for row in rows('models.md', 'Errors')}
+    known = {
+        name: 'yes' if kind.retryable else 'no'
+        for name, kind in vars(errors).items()
+        if inspect.isclass(kind) and issubclass(kind, errors.ModelError)
+    }
+    assert listed == known
+
+
+def test_every_error_of_tools_is_listed() -> None:
+    known = {name for name in vars(errors) if name.startswith('Tool')}
+    assert set(names('tools.md', 'Errors')) == known | {'NeedsAnswer'}
+
+
+def test_every_end_of_a_run_is_listed() -> None:
+    assert names('agent.md', 'Ended') == list(get_args(Ended))
+
+
+@pytest.mark.parametrize(
+    ('page', 'heading', 'kind'),
+    [
+        ('agent.md', 'RunLimits', RunLimits),
+        ('agent.md', 'Step', Step),
+        ('models.md', 'ModelConfig', ModelConfig),
+        ('tools.md', 'CallRecord', CallRecord),
+    ],
+)
+def test_every_field_is_listed(page: str, heading: str, kind: type) -> None:
+    known = {field.name for field in fields(kind)}
+    listed = {name for row in rows(page, heading) for name in re.findall(r'`(\w+)`', row[0])}
+    assert listed == known
+
+
+def test_every_field_of_a_result_is_listed() -> None:
+    listed = {name for row in rows('agent.md', 'Result') for name in re.findall(r'`(\w+)`', row[0])}
+    assert listed == {field.name for field in fields(Result)} | {'cost'}
+
+
+def test_every_option_of_a_tool_is_listed() -> None:
+    assert names('tools.md', 'tool') == ['name', *(field.name for field in fields(ToolOptions))]
+
+
+def test_every_argument_of_an_agent_is_listed() -> None:
+    known = ['model', 'output_type', *AgentOptions.__annotations__]
+    assert names('agent.md', 'Agent') == known
+
+
+def test_every_argument_of_a_run_is_listed() -> None:
+    known = set(inspect.signature(Agent.run).parameters) - {'self', 'task'}
+    listed = {name for row in rows('agent.md', 'Agent', table=3) for name in re.findall(r'`(\w+)`', row[0])}
+    assert listed == known
+
+
+def test_the_exit_codes_are_those_of_the_command() -> None:
+    codes = [row[0] for row in rows('agent.md', 'Exit codes of `habilis run`')]
+    used = (report.ANSWERED, report.FAILED, report.WRONG_USAGE, report.LIMIT_REACHED, report.QUESTION, 130)
+    assert codes == [str(code) for code in used]
+
+
+def test_every_command_is_listed() -> None:
+    text = (REFERENCE / 'command.md').read_text(encoding='utf-8')
+    listed = re.findall(r'^\| `habilis (\w+)', text, re.MULTILINE)
+    assert set(listed) == set(COMMANDS)
