@@ -599,3 +599,32 @@ async def test_leaving_a_stream_early_stops_the_run() -> None:
     await stream.aclose()
     assert not agent._open  # pyright: ignore[reportPrivateUsage]
     await agent.close()
+
+
+async def test_what_an_agent_inside_a_tool_uses_counts_for_the_outer_run_too() -> None:
+    """B15: children are summed."""
+    inner = Agent(ScriptedModel([block('final_answer(21)')], name='scripted:small'), name='helper')
+
+    @tool(as_sync=True)
+    async def ask_helper(task: str) -> int:
+        """Let somebody else do it."""
+        return (await inner.run(task)).output
+
+    model = ScriptedModel([block('print(ask_helper("half"))'), block('final_answer(2 * 21)')], name='scripted:large')
+    async with inner, Agent(model, tools=[ask_helper]) as agent:
+        result = await agent.run('go')
+    assert result.usage.requests == 3
+    assert {name: usage.requests for name, usage in result.usage_by_model.items()} == {
+        'scripted:large': 2,
+        'scripted:small': 1,
+    }
+    assert {name: usage.requests for name, usage in agent.ledger.by_agent().items()} == {'agent': 2, 'helper': 1}
+    assert inner.ledger.total.requests == 1
+
+
+async def test_the_prompt_says_which_packages_and_hosts_there_are() -> None:
+    model = ScriptedModel([block('final_answer(1)')])
+    async with Agent(model, sandbox_settings={'network': ['*.example.org']}) as agent:
+        await agent.run('go')
+    assert 'network access to *.example.org' in model.requests[0].messages[0].text
+    assert 'no network' not in model.requests[0].messages[0].text

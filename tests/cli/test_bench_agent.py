@@ -11,7 +11,7 @@ import pytest
 
 from habilis.cli.bench.agent import loading, steps
 from habilis.cli.bench.agent.chat_server import PIECES, chat_server
-from habilis.cli.bench.agent.crowd import crowd
+from habilis.cli.bench.agent.crowd import Meeting, crowd
 from habilis.cli.bench.agent.first_token import first_token
 from habilis.cli.bench.agent.peers import LOOP_PEERS, LoopPeer
 from habilis.cli.bench.report import Row, report_of
@@ -108,7 +108,10 @@ async def test_a_step_takes_time_with_the_agent_and_without() -> None:
 
 
 async def test_a_script_that_ends_elsewhere_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, 'fenced', lambda number: f'```python\nfinal_answer({number})\n```')  # pyright: ignore[reportUnknownLambdaType]
+    def hasty(number: int) -> str:
+        return f'```python\nfinal_answer({number})\n```'
+
+    monkeypatch.setattr(steps, 'fenced', hasty)
     with pytest.raises(AgentError, match=r'the agent gave 0 after 1 steps \(answer\)'):
         await steps.ours()
 
@@ -128,9 +131,23 @@ def test_a_small_crowd_is_counted() -> None:
     assert found.pss is None or found.pss > 0
 
 
-def test_a_crowd_that_cannot_run_says_why() -> None:
-    with pytest.raises(AgentError, match='-1 runs at once: '):
-        crowd(-1)
+def test_a_crowd_that_cannot_run_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tmp_path / 'python'
+    broken.write_text('#!/bin/sh\necho "no memory left" >&2\nexit 1\n', encoding='utf-8')
+    broken.chmod(0o755)
+    monkeypatch.setattr(sys, 'executable', str(broken))
+    with pytest.raises(AgentError, match='3 runs at once: no memory left'):
+        crowd(3)
+
+
+async def test_a_meeting_begins_when_the_last_one_is_there_or_has_given_up() -> None:
+    meeting = Meeting(2)
+    meeting.arrive(0)
+    meeting.arrive(0)
+    assert not meeting.begun
+    meeting.arrive(1)
+    await meeting.wait()
+    assert meeting.begun
 
 
 async def test_the_first_token_is_timed_three_ways() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from habilis.agent.compact import too_long
 from habilis.agent.conversation import Conversation
-from habilis.agent.parse import code_is_complete
+from habilis.agent.parsing.parse import code_is_complete
 from habilis.agent.watch import Watchers
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.core.events import Event
@@ -28,11 +28,11 @@ REPLY_TOKENS = 1024
 class Asker:
     """Asks one model on behalf of one run."""
 
-    def __init__(self, model: Model, conversation: Conversation, watchers: Watchers, ledger: Ledger) -> None:
+    def __init__(self, model: Model, conversation: Conversation, watchers: Watchers, ledgers: Sequence[Ledger]) -> None:
         self._model = model
         self._conversation = conversation
         self._watchers = watchers
-        self._ledger = ledger
+        self._ledgers = ledgers
 
     async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
         """One reply. `code` says that it is expected to hold code, and may end with it."""
@@ -63,7 +63,8 @@ class Asker:
         with hearing_retries(self._tell_of_retry):
             reply = await self._read(messages, options, stop_early)
         reply = replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
-        self._ledger.record(reply.model or self._model.name, reply.usage)
+        for ledger in self._ledgers:
+            ledger.record(reply.model or self._model.name, reply.usage, agent=self._ledgers[0].name)
         self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
         return reply
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from habilis.agent.syntax import statements
+from habilis.agent.parsing.syntax import statements
 from habilis.sandbox.contract import Cell
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")

@@ -4,9 +4,9 @@ import json
 from functools import cached_property
 from typing import Any, cast
 
-from habilis.agent.blocks import find_blocks
 from habilis.agent.describe import describe_type
-from habilis.agent.syntax import read_literal
+from habilis.agent.parsing.blocks import find_blocks
+from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError
 from habilis.tools.typed_dicts import modern
 

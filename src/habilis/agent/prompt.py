@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from habilis.agent.cut import Bounds, cut
 from habilis.models.contract import Function
+from habilis.sandbox.options import Settings as SandboxSettings
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network and no input().'
 
@@ -52,6 +53,18 @@ class PromptParts:
     def without_stop(self) -> 'PromptParts':
         """The same for a step in which there is no `final_answer`."""
         return replace(self, can_stop=False, output=None)
+
+
+def packages_rule(settings: SandboxSettings) -> str:
+    """What code may import and reach, in one line."""
+    packages = settings.get('packages', ())
+    names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    network = settings.get('network', False)
+    if not names and not network:
+        return STANDARD_LIBRARY
+    has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
+    hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
+    return f'{has}, {f"network access{hosts}" if network else "no network"} and no input().'
 
 
 def system_prompt(parts: PromptParts) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 
 from habilis.agent.acting import Acted, Actor, StopTool
@@ -13,9 +14,9 @@ from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.conversation import Conversation
 from habilis.agent.hints import guessed
 from habilis.agent.output import OutputType, WrongOutput, literal
-from habilis.agent.parse import Parsed, parse_reply
+from habilis.agent.parsing.parse import Parsed, parse_reply
+from habilis.agent.parsing.syntax import compiles
 from habilis.agent.prompt import artifacts_message, prompt_file
-from habilis.agent.syntax import compiles
 from habilis.agent.watch import Watchers
 from habilis.core.errors import AgentError, EmptyReply
 from habilis.core.events import Event
@@ -26,6 +27,15 @@ from habilis.tools import Toolbox
 
 MAX_EMPTY = 3
 MAX_REPAIRS = 4
+STUCK = 2
+"""After so many failed pieces of code in a row a small model is asked to be less predictable: it repeats itself."""
+
+RESTLESS = 0.6
+"""The temperature for that."""
+
+
+above: ContextVar[tuple[Ledger, ...]] = ContextVar('above', default=())
+"""Where a run that is started inside a tool of another run writes down what it uses, too."""
 
 
 @dataclass(kw_only=True)
@@ -43,6 +53,9 @@ class Parts:
     output: OutputType
     meter: Meter
     ledger: Ledger
+    outer: tuple[Ledger, ...]
+    """Of the runs that wait for this one."""
+
     watchers: Watchers
     summary: str | None
     scripted: bool
@@ -63,6 +76,9 @@ class Run:
         self._busy = False
         self._printed: Acted | None = None
         """The last code that ran well and showed something, without saying that it is the answer."""
+
+        self._failed: list[str] = []
+        """The errors since code last ran well."""
 
         self._doubted = False
         self._told_to_compute = False
@@ -88,12 +104,14 @@ class Run:
             msg = 'this run is doing a step already'
             raise AgentError(msg)
         self._busy = True
+        token = above.set((self._parts.ledger, *self._parts.outer))
         try:
             return await self._bounded_step(can_stop, artifacts or {}, tools)
         except (Exception, asyncio.CancelledError) as error:
             await self._tell_failure(error)
             raise
         finally:
+            above.reset(token)
             self._busy = False
 
     async def _tell_failure(self, error: BaseException) -> None:
@@ -140,11 +158,14 @@ class Run:
             extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
             if parts.actor:
                 await parts.actor.set_artifacts(artifacts)
-        options = Options(functions=parts.caller.functions)
+        stuck = not parts.caller.functions and len(self._failed) >= STUCK
+        options = Options(functions=parts.caller.functions, temperature=RESTLESS if stuck else None)
         system = None if can_stop else parts.system_without_stop
         reply = await parts.asker.ask(options, system=system, extra=extra)
         parsed = parse_reply(reply.text)
         number = len(self.steps) + 1
+        if reply.calls or parsed.calls or parsed.code is not None:
+            self._empty = 0
         if reply.calls or parsed.calls:
             step = await self._call(reply, parsed, number, can_stop, tools)
         elif parsed.code is not None:
@@ -181,8 +202,11 @@ class Run:
         before, self._printed = self._printed, None
         if doubt := self._doubt(acted):
             return f'{acted.observation}\n{doubt}'
-        if not acted.cell.ok:
-            return acted.observation
+        if acted.cell.error is not None:
+            again = str(acted.cell.error) in self._failed or len(self._failed) >= STUCK
+            self._failed.append(str(acted.cell.error))
+            return f'{acted.observation}\n{prompt_file("nudge_stuck")}' if again else acted.observation
+        self._failed = []
         shown = acted.cell.stdout.strip() or acted.cell.text
         if shown and not self._parts.stop.given:
             self._printed = acted

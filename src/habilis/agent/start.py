@@ -14,9 +14,9 @@ from habilis.agent.conversation import Conversation
 from habilis.agent.observe import described
 from habilis.agent.options import AgentSetup
 from habilis.agent.output import OutputType
-from habilis.agent.prompt import PromptParts, preview, system_prompt, task_message
+from habilis.agent.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
 from habilis.agent.rooms import Rooms, open_rooms
-from habilis.agent.run import Parts, Run
+from habilis.agent.run import Parts, Run, above
 from habilis.agent.watch import Hook, Watchers
 from habilis.core.events import Event
 from habilis.models.contract import Message, Model
@@ -54,6 +54,7 @@ async def start_run(
 ) -> Starting:
     """Open the sandbox, put the prompt together, and be ready for the first step."""
     watchers = Watchers(hooks, run=run_id, agent=setup.name)
+    outer = above.get()
     rooms = await open_rooms(setup.sandbox, setup.sandbox_settings) if setup.python else None
     try:
         meter = Meter(limits)
@@ -74,6 +75,7 @@ async def start_run(
             model_tools=caller.model_tools,
             output=output.name if output_type is not None else None,
             instructions=setup.instructions,
+            packages=packages_rule(setup.sandbox_settings),
         )
         found = await actor.begin(variables) if actor else []
         listed = [f'{described(variable)}: {preview(variables[variable.name])}' for variable in found]
@@ -90,7 +92,7 @@ async def start_run(
             run_id=run_id,
             conversation=conversation,
             system_without_stop=system_prompt(prompt.without_stop()),
-            asker=Asker(model, conversation, watchers, ledger),
+            asker=Asker(model, conversation, watchers, (ledger, *outer)),
             actor=actor,
             caller=caller,
             toolbox=toolbox,
@@ -98,6 +100,7 @@ async def start_run(
             output=output,
             meter=meter,
             ledger=ledger,
+            outer=outer,
             watchers=watchers,
             summary=setup.summary,
             scripted=model.traits.scripted,

@@ -57,7 +57,7 @@ def print_crowd(count: int) -> None:
     print(json.dumps(asyncio.run(_crowd(count))))
 
 
-class _Meeting:
+class Meeting:
     """Opens when everyone is there, or has given up; memory is looked at in between."""
 
     def __init__(self, count: int) -> None:
@@ -67,15 +67,22 @@ class _Meeting:
         self.pause = 0.0
         """Seconds that looking took."""
 
+    @property
+    def begun(self) -> bool:
+        """Whether everyone is there."""
+        return self._all.is_set()
+
     def arrive(self, number: int) -> None:
+        """This one is there. It may say so twice."""
         self._missing.discard(number)
-        if not self._missing and not self._all.is_set():
+        if not self._missing and not self.begun:
             started = time.perf_counter()
             self.memory = memory()
             self.pause = time.perf_counter() - started
             self._all.set()
 
     async def wait(self) -> None:
+        """Until everyone is."""
         await self._all.wait()
 
 
@@ -87,8 +94,8 @@ async def _crowd(count: int) -> Numbers:
     return Numbers(count=count, right=right, seconds=seconds, pss=grown)
 
 
-async def _run_all(count: int) -> tuple[int, float, _Meeting]:
-    meeting = _Meeting(count)
+async def _run_all(count: int) -> tuple[int, float, Meeting]:
+    meeting = Meeting(count)
 
     async def reply(messages: Sequence[Message]) -> str:
         """Depends on the task and the step only, so that one model serves all runs."""

@@ -4,7 +4,7 @@ import keyword
 import re
 from dataclasses import dataclass
 
-from habilis.agent.syntax import acts, clean, open_quote, statements
+from habilis.agent.parsing.syntax import acts, clean, open_quote, statements
 
 _SIMPLE = re.compile(
     r'import \w|from [\w.]+ import |(?:async )?def \w+\(|@\w|>>> |[\w.]+\(|'

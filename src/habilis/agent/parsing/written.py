@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from habilis.agent.blocks import PYTHON_LABELS
-from habilis.agent.syntax import clean, read_literal, reads_as_code
+from habilis.agent.parsing.blocks import PYTHON_LABELS
+from habilis.agent.parsing.syntax import clean, read_literal, reads_as_code
 
 PYTHON_FUNCTIONS = PYTHON_LABELS | {'run_python', 'execute_python', 'python_interpreter', 'code_interpreter'}
 CODE_KEYS = ('code', 'python', 'source', 'script')

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from habilis.agent.syntax import clean, open_quote, statements
+from habilis.agent.parsing.syntax import clean, open_quote, statements
 
 PYTHON_LABELS = frozenset(
     'python py python3 python2 py3 ipython ipython3 pycon repl tool_code code execute exec pyodide sandbox'.split()

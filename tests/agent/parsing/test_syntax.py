@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.syntax import acts, clean, compiles, open_quote, read_literal, reads_as_code, statements
-from tests.agent.programs import programs
+from habilis.agent.parsing.syntax import acts, clean, compiles, open_quote, read_literal, reads_as_code, statements
+from tests.agent.parsing.programs import programs
 
 
 @pytest.mark.parametrize('code', ['print(1)', 'x = 1', 'import os', 'await f()', 'for i in x: pass', 'del x', 'x += 1'])

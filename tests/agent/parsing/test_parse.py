@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.parse import code_is_complete, parse_reply
-from tests.agent.programs import programs
+from habilis.agent.parsing.parse import code_is_complete, parse_reply
+from tests.agent.parsing.programs import programs
 
 labels = st.sampled_from(
     ['python', 'py', 'Python', 'PYTHON3', '{python}', '{.python}', 'python title="a"', ' python ', 'a.py']
@@ -190,7 +190,7 @@ def test_hostile_text_is_read_a_bounded_number_of_times(text: str, monkeypatch: 
         parsed += len(source)
         return parse(source)
 
-    monkeypatch.setattr('habilis.agent.syntax.ast.parse', counting)
+    monkeypatch.setattr('habilis.agent.parsing.syntax.ast.parse', counting)
     parse_reply(text)
     code_is_complete(text)
     assert parsed <= 20 * len(text)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from habilis.agent.parse import code_is_complete, parse_reply
-from tests.agent.examples import EXAMPLES, Example
+from habilis.agent.parsing.parse import code_is_complete, parse_reply
+from tests.agent.parsing.examples import EXAMPLES, Example
 
 with_code = [example for example in EXAMPLES if example.form not in ('none', 'calls')]
 without_code = [example for example in EXAMPLES if example.form == 'none']

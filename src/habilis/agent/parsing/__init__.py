@@ -1,0 +1,1 @@
+"""From a reply to what is in it: code, calls, words."""
