@@ -61,7 +61,7 @@ def served_model(url: str) -> str:
 
 def _command(weights: Path, port: int) -> Sequence[str]:
     if find_spec('llama_cpp') is not None and find_spec('llama_cpp.server') is not None:
-        options = ['--model', str(weights), '--port', str(port), '--n_ctx', str(CONTEXT)]
+        options = ['--model', str(weights), '--port', str(port), '--n_ctx', str(CONTEXT), '--model_alias', weights.name]
         return [sys.executable, '-m', 'llama_cpp.server', *options]
     return [sys.executable, '-m', 'evals.server', str(weights), str(port)]
 
@@ -102,10 +102,14 @@ def _get(url: str) -> tuple[int, bytes]:
 
 def serve(weights: str, port: int) -> None:
     """In the process of its own."""
+    from habilis.models.local.processors import cores
+
     vendor: Any = import_module('xllamacpp')
     params = vendor.CommonParams()
     params.model.path = weights
+    params.model_alias = {Path(weights).name}
     params.port = port
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()  # as the embedded model
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT
     params.ui = False

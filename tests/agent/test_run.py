@@ -240,7 +240,7 @@ async def test_variables_go_in_and_their_changes_come_back() -> None:
         result = await agent.run('go', variables={'config': {'name': 'x'}})
     assert result.output == 'x'
     assert result.variables == {'config': {'name': 'x', 'seen': 1}}
-    assert 'config (dict, 1 item)' in sent(model, 0)
+    assert "config = {'name': 'x'}" in sent(model, 0)
 
 
 async def test_an_error_shows_what_was_printed_before_and_the_traceback() -> None:

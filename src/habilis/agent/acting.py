@@ -15,6 +15,7 @@ from habilis.sandbox.session import Sandbox
 from habilis.tools import CallRecord, Toolbox
 
 FINAL_ANSWER = 'final_answer'
+ARTIFACTS = 'artifacts'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,37 +76,45 @@ class Actor:
         """Put the user's variables in, and describe them."""
         if variables:
             await self._sandbox.set_variables(variables)
-        self._known = await self._sandbox.describe_variables()
+        self._known = await self._variables()
         return [variable for name, variable in self._known.items() if name in variables]
 
     async def act(self, code: str, *, number: int, can_stop: bool, extra: Sequence[HostFunction] = ()) -> Acted:
         """Run one piece of code."""
         self._watchers.emit(Event(kind='code', text=code))
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
+        on_output = self._tell if self._watchers.anyone else None  # each piece of output wakes the event loop
         try:
-            cell = await self._sandbox.run(code, on_output=self._tell, tools=functions)
+            cell = await self._sandbox.run(code, on_output=on_output, tools=functions)
         finally:
             self._toolbox.cancel()  # what a cell that was stopped has left waiting, for a person perhaps
         self._watchers.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))
         calls = tuple(self._toolbox.take_records())
         known = self._known
-        self._known = await self._sandbox.describe_variables()
+        self._known = await self._variables()
         names = [*self._known, *(function.name for function in functions)]
+        texts = [name for name, variable in self._known.items() if variable.type == 'str']
         seen = observe(
             cell,
             number=number,
             bounds=self.bounds,
             new=[variable for name, variable in self._known.items() if known.get(name) != variable],
             calls=calls,
-            hints=hints_for(code, cell, names=names, can_stop=can_stop),
+            hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
         return Acted(code=code, cell=cell, calls=calls, observation=seen.text)
 
+    async def _variables(self) -> dict[str, Variable]:
+        """Those worth telling of: documents have been shown to the model already."""
+        found = await self._sandbox.describe_variables()
+        found.pop(ARTIFACTS, None)
+        return found
+
     async def set_artifacts(self, artifacts: Mapping[str, str]) -> None:
         """Documents for the code, by name."""
-        await self._sandbox.set_variables({'artifacts': dict(artifacts)})
+        await self._sandbox.set_variables({ARTIFACTS: dict(artifacts)})
 
     async def values(self, names: Sequence[str]) -> dict[str, object]:
         """What has become of these variables; those that are gone or no longer plain data are left out."""

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from habilis.agent.parsing.syntax import statements
@@ -12,10 +12,10 @@ _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
-def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool) -> list[str]:
-    """What would help with this cell. `names` are the tools and variables there are."""
+def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool, texts: Sequence[str] = ()) -> list[str]:
+    """What would help with this cell. `names` are the tools and variables there are, `texts` those that hold text."""
     if cell.error is not None:
-        return _after_error(code, cell, names)
+        return _after_error(code, cell, names, texts)
     shown = cell.stdout.strip() or cell.text
     hints: list[str] = []
     if not shown and (defined := uncalled(code)):
@@ -29,7 +29,7 @@ def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool) ->
     return hints
 
 
-def _after_error(code: str, cell: Cell, names: Iterable[str]) -> list[str]:
+def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[str]) -> list[str]:
     assert cell.error is not None
     message = cell.error.message
     if cell.error.type == 'NameError' and (found := _UNDEFINED.search(message)):
@@ -37,12 +37,21 @@ def _after_error(code: str, cell: Cell, names: Iterable[str]) -> list[str]:
         return [f'There is no {found[1]!r}. Did you mean {" or ".join(near)}?'] if near else []
     if cell.error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(message)):
         return [f'{found[1]} is not installed here: use the standard library.']
-    if cell.error.type == 'FileNotFoundError' and '\\n' in message:
-        opened = re.search(r'\bopen\((\w+)', code)
-        name = opened[1] if opened else 'text'
-        return [f'{name} is the text itself, not the name of a file: read it with io.StringIO({name}).']
+    if cell.error.type == 'FileNotFoundError':
+        return _no_such_file(code, message, texts)
     if cell.error.kind == 'syntax':
         return ['The code did not run. Write the whole corrected code again.']
+    return []
+
+
+def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
+    """Text that is in a variable is often taken for the name of a file, or looked for in one."""
+    opened = re.search(r'\bopen\((\w+)', code)
+    if '\\n' in message and opened:
+        return [f'{opened[1]} is the text itself, not the name of a file: read it with io.StringIO({opened[1]}).']
+    if texts:
+        listed = ', '.join(texts[:3])
+        return [f'There is no such file. The text is in a variable ({listed}): read it with io.StringIO({texts[0]}).']
     return []
 
 

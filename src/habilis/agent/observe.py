@@ -69,7 +69,9 @@ def _notes(calls: Sequence[CallRecord]) -> str:
 
 
 def described(variable: Variable) -> str:
-    """As `name (type, size)`."""
+    """As `name = value` where that is short, else as `name (type, size)`."""
+    if variable.text:
+        return f'{variable.name} = {variable.text}'
     return f'{variable.name} ({variable.type}{", " + variable.size if variable.size else ""})'
 
 

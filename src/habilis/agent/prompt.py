@@ -116,7 +116,7 @@ def task_message(task: str, *, variables: Sequence[str] = (), remind: bool = Fal
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
-        text += f'\n\nThese variables are already there, use them:\n{listed}'
+        text += f'\n\nThese variables are already there; use them, they are not files:\n{listed}'
     if remind:
         text += f'\n\n{prompt_file("reminder")}'
     return text

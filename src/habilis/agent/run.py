@@ -77,8 +77,8 @@ class Run:
         self._printed: Acted | None = None
         """The last code that ran well and showed something, without saying that it is the answer."""
 
-        self._failed: list[str] = []
-        """The errors since code last ran well."""
+        self._failed = 0
+        """How often, since code last ran well."""
 
         self._doubted = False
         self._told_to_compute = False
@@ -158,7 +158,7 @@ class Run:
             extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
             if parts.actor:
                 await parts.actor.set_artifacts(artifacts)
-        stuck = not parts.caller.functions and len(self._failed) >= STUCK
+        stuck = not parts.caller.functions and self._failed >= STUCK
         options = Options(functions=parts.caller.functions, temperature=RESTLESS if stuck else None)
         system = None if can_stop else parts.system_without_stop
         reply = await parts.asker.ask(options, system=system, extra=extra)
@@ -188,6 +188,7 @@ class Run:
             self._parts.conversation.add(reply.message)
         else:
             self._hear(reply, observation)
+            self._start_over_if_stuck(acted)
         return Step(
             number=number,
             reply=reply,
@@ -203,10 +204,9 @@ class Run:
         if doubt := self._doubt(acted):
             return f'{acted.observation}\n{doubt}'
         if acted.cell.error is not None:
-            again = str(acted.cell.error) in self._failed or len(self._failed) >= STUCK
-            self._failed.append(str(acted.cell.error))
-            return f'{acted.observation}\n{prompt_file("nudge_stuck")}' if again else acted.observation
-        self._failed = []
+            self._failed += 1
+            return acted.observation
+        self._failed = 0
         shown = acted.cell.stdout.strip() or acted.cell.text
         if shown and not self._parts.stop.given:
             self._printed = acted
@@ -214,6 +214,17 @@ class Run:
                 self._take_printed(acted)
                 return prompt_file('nudge_repeated')
         return acted.observation
+
+    def _start_over_if_stuck(self, acted: Acted) -> None:
+        """A small model copies the code that it sees, wrong or not. After some failures it no longer sees it."""
+        error = acted.cell.error
+        if error is None or self._parts.caller.functions or not self._failed or self._failed % STUCK:
+            return
+        lines = acted.code.split('\n')
+        line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
+        note = prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
+        self._parts.conversation.start_over(note)
+        self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
     def _doubt(self, acted: Acted) -> str | None:
         """Once in a run: an answer that was written down before its code had computed it is not taken."""

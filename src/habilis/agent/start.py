@@ -78,7 +78,10 @@ async def start_run(
             packages=packages_rule(setup.sandbox_settings),
         )
         found = await actor.begin(variables) if actor else []
-        listed = [f'{described(variable)}: {preview(variables[variable.name])}' for variable in found]
+        listed = [
+            described(variable) if variable.text else f'{described(variable)}: {preview(variables[variable.name])}'
+            for variable in found
+        ]
         conversation = Conversation(system_prompt(prompt), history)
         remind = setup.python and not functions
         text = task_message(task, variables=listed, remind=remind)

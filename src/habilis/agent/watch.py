@@ -51,6 +51,11 @@ class Watchers:
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
 
+    @property
+    def anyone(self) -> bool:
+        """Whether somebody watches at all."""
+        return bool(self._hooks)
+
     def emit(self, event: Event) -> None:
         """Tell everyone, soon."""
         if not self._hooks:

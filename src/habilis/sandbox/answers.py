@@ -115,9 +115,10 @@ def described(answer: dict[str, Json]) -> dict[str, Variable]:
     """The variables the guest describes."""
     found: dict[str, Variable] = {}
     for name, parts in answer.items():
-        if not (isinstance(parts, list) and len(parts) == 2):
+        if not (isinstance(parts, list) and len(parts) == 3):
             raise Malformed('names')
-        found[name] = Variable(name=name, type=str(parts[0])[:100], size=str(parts[1])[:100])
+        kind, size, text = (str(part)[:100] for part in parts)
+        found[name] = Variable(name=name, type=kind, size=size, text=text)
     return found
 
 

@@ -115,6 +115,9 @@ class Variable:
     size: str
     """Such as `3 items`; empty where the type has none."""
 
+    text: str = ''
+    """Its `repr`, where it is short and plain."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Mount:

@@ -23,7 +23,7 @@ from habilis.sandbox.guest.display import displays_of
 from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
-from habilis.sandbox.guest.show import size_of, text_of
+from habilis.sandbox.guest.show import short_of, size_of, text_of
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.trace import CELL_PREFIX, describe, is_user_file, remember_source
 
@@ -222,7 +222,7 @@ class Kernel:
     def names(self, request: Request) -> Json:
         """The variables, each with its type and how large it is."""
         return {
-            name: [type(value).__qualname__, size_of(value)]
+            name: [type(value).__qualname__, size_of(value), short_of(value)]
             for name, value in self._user_values().items()
             if not isinstance(value, types.ModuleType)
         }

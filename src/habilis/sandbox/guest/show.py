@@ -1,8 +1,14 @@
 """The text of a value: its `repr`, kept within bounds."""
 
 import reprlib
+from typing import Any
 
 MAX_CHARACTERS = 100_000
+MAX_SHORT = 60
+MAX_SHORT_ITEMS = 8
+_WORD = 1 << 63
+_ATOMS = frozenset({int, float, bool, str, type(None)})
+_CONTAINERS = frozenset({list, tuple, dict, set})
 
 
 class _Bounded(reprlib.Repr):
@@ -50,3 +56,21 @@ def size_of(value: object) -> str:
         return repr(shape)[:100] if type(shape) is tuple else ''  # pyright: ignore[reportUnknownArgumentType]
     except Exception:  # a subclass may do anything
         return ''
+
+
+def short_of(value: Any) -> str:
+    """The value itself where it is small and plain; empty otherwise. No code of the user runs for it."""
+    kind: object = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if kind not in _ATOMS and not (kind in _CONTAINERS and len(value) <= MAX_SHORT_ITEMS):
+        return ''
+    parts: list[Any] = [value] if kind in _ATOMS else [*value, *(value.values() if kind is dict else ())]
+    if not all(type(part) in _ATOMS and _is_short(part) for part in parts):
+        return ''
+    text = repr(value)
+    return text if len(text) <= MAX_SHORT else ''
+
+
+def _is_short(value: Any) -> bool:
+    if type(value) is int:
+        return -_WORD < value < _WORD
+    return type(value) is not str or len(value) <= MAX_SHORT
