@@ -7,6 +7,8 @@ from habilis.agent.cut import Bounds
 from habilis.agent.hints import hints_for
 from habilis.agent.observe import observe
 from habilis.agent.output import OutputType, WrongOutput
+from habilis.agent.parsing.imports import missing_imports
+from habilis.agent.parsing.shadows import without_shadows
 from habilis.agent.watch import Watchers
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
@@ -81,8 +83,11 @@ class Actor:
 
     async def act(self, code: str, *, number: int, can_stop: bool, extra: Sequence[HostFunction] = ()) -> Acted:
         """Run one piece of code."""
-        self._watchers.emit(Event(kind='code', text=code))
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
+        code = without_shadows(code, {function.name for function in functions})
+        self._watchers.emit(Event(kind='code', text=code))
+        if imports := missing_imports(code, [*self._known, *(function.name for function in functions)]):
+            await self._sandbox.run('\n'.join(imports))
         on_output = self._tell if self._watchers.anyone else None  # each piece of output wakes the event loop
         try:
             cell = await self._sandbox.run(code, on_output=on_output, tools=functions)

@@ -116,16 +116,29 @@ def task_message(task: str, *, variables: Sequence[str] = (), remind: bool = Fal
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
-        text += f'\n\nThese variables are already there; use them, they are not files:\n{listed}'
+        text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
     if remind:
         text += f'\n\n{prompt_file("reminder")}'
     return text
 
 
-def preview(value: object, length: int = 160) -> str:
-    """The start of a value, for the list of variables."""
+def preview(name: str, value: object, length: int = 80) -> str:
+    """The start of a value, for the list of variables, and how to read it. Too little to be typed off."""
+    if isinstance(value, str) and '\n' in value.strip():
+        first, *rest = value.strip().split('\n')
+        start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
+        return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
     text = repr(value)
     return text if len(text) <= length else f'{text[:length]}…'
+
+
+def _reader(name: str, first: str, rest: Sequence[str]) -> str:
+    if first[:1] in ('{', '['):
+        return f'data = json.loads({name})'
+    commas = first.count(',')
+    if commas and all(line.count(',') >= commas for line in rest):
+        return f'rows = list(csv.DictReader(io.StringIO({name})))'
+    return f'lines = {name}.splitlines()'
 
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:

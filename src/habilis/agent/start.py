@@ -79,7 +79,9 @@ async def start_run(
         )
         found = await actor.begin(variables) if actor else []
         listed = [
-            described(variable) if variable.text else f'{described(variable)}: {preview(variables[variable.name])}'
+            described(variable)
+            if variable.text
+            else f'{described(variable)}: {preview(variable.name, variables[variable.name])}'
             for variable in found
         ]
         conversation = Conversation(system_prompt(prompt), history)
