@@ -14,8 +14,9 @@ COMPONENT := src/habilis/sandbox/wasm/component.wasm
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(BASE) ## Watch a sandbox at work
+demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	@$(BIN)/python examples/sandbox_tour.py
+	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
 test: lint ## Check everything: lint, types, tests, documentation
 	$(BIN)/pytest -n 2 -m 'not model' $(PYTEST_ARGS)
@@ -60,7 +61,7 @@ $(BASE): pyproject.toml constraints.txt
 	  echo 'This Python cannot make virtual environments. On Debian or Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV) ...'
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[build]'
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[build,local]'
 	@touch $@
 
 $(READY): $(BASE)

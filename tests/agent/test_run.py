@@ -628,3 +628,46 @@ async def test_the_prompt_says_which_packages_and_hosts_there_are() -> None:
         await agent.run('go')
     assert 'network access to *.example.org' in model.requests[0].messages[0].text
     assert 'no network' not in model.requests[0].messages[0].text
+
+
+async def test_a_tool_the_task_names_must_be_called_before_an_answer_is_taken() -> None:
+    def price(product: str) -> int:
+        """The price of a product."""
+        return {'tea': 3}[product]
+
+    model = ScriptedModel([block('final_answer(2 * {"tea": 1}["tea"])'), block('final_answer(2 * price("tea"))')])
+    async with Agent(model, tools=[price]) as agent:
+        result = await agent.run('What do two teas cost? Use the tool price.')
+    assert result.output == 6
+    assert 'has not called it' in sent(model, 1)
+
+
+async def test_an_import_that_was_forgotten_is_supplied() -> None:
+    async with Agent(ScriptedModel([block('final_answer(math.floor(2.5) + len(json.dumps([])))')])) as agent:
+        assert (await agent.run('go')).output == 4
+
+
+async def test_a_table_in_the_task_is_also_a_variable_for_a_small_model() -> None:
+    code = block('final_answer(sum(int(row["n"]) for row in csv.DictReader(io.StringIO(table))))')
+    async with Agent(ScriptedModel([code])) as agent:
+        assert (await agent.run('Add the numbers:\na,n\nx,2\ny,3\n')).output == 5
+
+
+async def test_data_of_the_user_that_is_typed_off_is_not_run() -> None:
+    typed = 'notes = "' + 'one two three four ' * 4 + '"\nfinal_answer(len(notes.split()))'
+    model = ScriptedModel([block(typed), block('final_answer(len(notes.split()))')])
+    async with Agent(model) as agent:
+        result = await agent.run('How many words?', variables={'notes': 'a b c ' * 20})
+    assert result.output == 60
+    assert 'already there' in sent(model, 1)
+
+
+async def test_a_small_model_that_fails_twice_no_longer_sees_its_failed_code() -> None:
+    model = ScriptedModel([block('1 / 0  # first'), block('1 / 0  # second'), block('final_answer(1)')])
+    async with Agent(model) as agent:
+        assert (await agent.run('Divide.')).output == 1
+    assert '# first' in sent(model, 1)
+    assert '# first' not in sent(model, 2)
+    assert 'ZeroDivisionError' in sent(model, 2)
+    assert 'Divide.' in sent(model, 2)
+    assert model.requests[2].options.temperature is not None

@@ -72,10 +72,12 @@ class Actor:
         self._watchers = watchers
         self._functions = toolbox.functions()
         self._known: Mapping[str, Variable] = {}
+        self._given: tuple[str, ...] = ()
         self.bounds = bounds
 
     async def begin(self, variables: Mapping[str, object]) -> list[Variable]:
         """Put the user's variables in, and describe them."""
+        self._given = tuple(variables)
         if variables:
             await self._sandbox.set_variables(variables)
         self._known = await self._variables()
@@ -98,7 +100,7 @@ class Actor:
         known = self._known
         self._known = await self._variables()
         names = [*self._known, *(function.name for function in functions)]
-        texts = [name for name, variable in self._known.items() if variable.type == 'str']
+        texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
         seen = observe(
             cell,
             number=number,

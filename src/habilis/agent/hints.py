@@ -55,7 +55,7 @@ def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
     if texts:
         listed = ', '.join(texts[:3])
         return [f'There is no such file. The text is in a variable ({listed}): read it with io.StringIO({texts[0]}).']
-    return []
+    return ['There is no such file. If the data stands in the task, put it into the code as a string.']
 
 
 def retyped(code: str, texts: Iterable[str]) -> str | None:

@@ -10,7 +10,7 @@ from habilis.agent.cut import Bounds, cut
 from habilis.models.contract import Function
 from habilis.sandbox.options import Settings as SandboxSettings
 
-STANDARD_LIBRARY = 'Only the standard library is there, no network and no input().'
+STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
 
 PYTHON = Function(
     name='python',
@@ -55,16 +55,15 @@ class PromptParts:
         return replace(self, can_stop=False, output=None)
 
 
-def packages_rule(settings: SandboxSettings) -> str:
+def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
     """What code may import and reach, in one line."""
     packages = settings.get('packages', ())
     names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
     network = settings.get('network', False)
-    if not names and not network:
-        return STANDARD_LIBRARY
     has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
     hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
-    return f'{has}, {f"network access{hosts}" if network else "no network"} and no input().'
+    reach = f'network access{hosts}' if network else 'no network'
+    return f'{has}, {reach}, {"" if files else "no files, "}no input().'
 
 
 def system_prompt(parts: PromptParts) -> str:

@@ -12,7 +12,8 @@ from habilis.agent.bounds import LimitReached, Meter
 from habilis.agent.calling import Caller
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.conversation import Conversation
-from habilis.agent.hints import guessed, retyped
+from habilis.agent.doubts import Doubts
+from habilis.agent.hints import retyped
 from habilis.agent.output import OutputType, WrongOutput, literal
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.syntax import compiles
@@ -43,6 +44,7 @@ class Parts:
     """What a run is made of. Put together by the agent."""
 
     run_id: str
+    task: str
     conversation: Conversation
     system_without_stop: str
     asker: Asker
@@ -80,8 +82,8 @@ class Run:
         self._failed = 0
         """How often, since code last ran well."""
 
-        self._doubted = False
-        self._told_to_compute = False
+        small = parts.actor is not None and not parts.caller.functions
+        self._doubts = Doubts(parts.task, small=small)
 
     async def step(
         self,
@@ -233,16 +235,17 @@ class Run:
         self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
     def _doubt(self, acted: Acted) -> str | None:
-        """Once in a run: an answer that was written down before its code had computed it is not taken."""
-        stop = self._parts.stop
-        if self._doubted or not stop.given:
+        parts = self._parts
+        if not parts.stop.given:
             return None
-        said = '\n'.join(message.text for message in self._parts.conversation.messages)
-        number = guessed(acted.code, f'{said}\n{acted.cell.stdout}')
-        if number is None:
-            return None
-        self._doubted, stop.given = True, False
-        return prompt_file('nudge_guessed').replace('{number}', number)
+        said = '\n'.join(message.text for message in parts.conversation.messages)
+        called = {call.name for step in self.steps for call in step.calls} | {call.name for call in acted.calls}
+        doubt = self._doubts.about_answer(
+            acted.code, f'{said}\n{acted.cell.stdout}', tools=self.toolbox.names(), called=called
+        )
+        if doubt is not None:
+            parts.stop.given = False
+        return doubt
 
     async def _call(
         self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
@@ -287,9 +290,8 @@ class Run:
         self._empty = 0
         if not can_stop:
             return self._say(reply, number, prompt_file('nudge_go_on'))
-        if self._is_from_memory(text):
-            self._told_to_compute = True
-            return self._say(reply, number, prompt_file('nudge_compute'))
+        if doubt := self._doubts.about_words(text, worked=any(step.code for step in self.steps)):
+            return self._say(reply, number, doubt)
         try:
             value = self._parts.output.check_text(text)
         except WrongOutput as wrong:
@@ -300,12 +302,6 @@ class Run:
         self._parts.conversation.add(reply.message)
         self._parts.stop.given, self._parts.stop.value = True, value
         return Step(number=number, reply=reply)
-
-    def _is_from_memory(self, text: str) -> bool:
-        """A small model that gives a number without having run anything. It is told once to compute it."""
-        small = self._parts.actor is not None and not self._parts.caller.functions
-        worked = any(step.code for step in self.steps)
-        return small and not worked and not self._told_to_compute and any(letter.isdigit() for letter in text)
 
     def _take_printed(self, acted: Acted) -> bool:
         """The value that was shown becomes the answer, if it is of the right type."""

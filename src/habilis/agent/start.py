@@ -11,6 +11,7 @@ from habilis.agent.bounds import Meter
 from habilis.agent.calling import Caller
 from habilis.agent.contract import RunLimits
 from habilis.agent.conversation import Conversation
+from habilis.agent.lifting import lift_table
 from habilis.agent.observe import described
 from habilis.agent.options import AgentSetup
 from habilis.agent.output import OutputType
@@ -75,13 +76,14 @@ async def start_run(
             model_tools=caller.model_tools,
             output=output.name if output_type is not None else None,
             instructions=setup.instructions,
-            packages=packages_rule(setup.sandbox_settings),
+            packages=packages_rule(setup.sandbox_settings, files=rooms is not None and rooms.main.has_workspace),
         )
-        found = await actor.begin(variables) if actor else []
+        shown = variables if functions else {**lift_table(task), **variables}
+        found = await actor.begin(shown) if actor else []
         listed = [
             described(variable)
             if variable.text
-            else f'{described(variable)}: {preview(variable.name, variables[variable.name])}'
+            else f'{described(variable)}: {preview(variable.name, shown[variable.name])}'
             for variable in found
         ]
         conversation = Conversation(system_prompt(prompt), history)
@@ -95,6 +97,7 @@ async def start_run(
     run = Run(
         Parts(
             run_id=run_id,
+            task=task,
             conversation=conversation,
             system_without_stop=system_prompt(prompt.without_stop()),
             asker=Asker(model, conversation, watchers, (ledger, *outer)),

@@ -229,6 +229,11 @@ class Sandbox:
             raise SandboxError(msg)
         return self._options.workspace
 
+    @property
+    def has_workspace(self) -> bool:
+        """Whether there are files to work with."""
+        return self._options.workspace is not None
+
     async def upload(self, path: str, data: bytes | str) -> None:
         """Write a file of the workspace."""
         await asyncio.to_thread(self.workspace.write, path, data)
