@@ -653,13 +653,11 @@ async def test_a_table_in_the_task_is_also_a_variable_for_a_small_model() -> Non
         assert (await agent.run('Add the numbers:\na,n\nx,2\ny,3\n')).output == 5
 
 
-async def test_data_of_the_user_that_is_typed_off_is_not_run() -> None:
+async def test_data_of_the_user_that_a_small_model_types_off_is_left_out() -> None:
     typed = 'notes = "' + 'one two three four ' * 4 + '"\nfinal_answer(len(notes.split()))'
-    model = ScriptedModel([block(typed), block('final_answer(len(notes.split()))')])
-    async with Agent(model) as agent:
+    async with Agent(ScriptedModel([block(typed)])) as agent:
         result = await agent.run('How many words?', variables={'notes': 'a b c ' * 20})
     assert result.output == 60
-    assert 'already there' in sent(model, 1)
 
 
 async def test_a_small_model_that_fails_twice_no_longer_sees_its_failed_code() -> None:

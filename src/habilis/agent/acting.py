@@ -65,7 +65,16 @@ class StopTool:
 class Actor:
     """Runs code in one sandbox for one run."""
 
-    def __init__(self, sandbox: Sandbox, toolbox: Toolbox, stop: StopTool, watchers: Watchers, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        toolbox: Toolbox,
+        stop: StopTool,
+        watchers: Watchers,
+        bounds: Bounds,
+        *,
+        small: bool,
+    ) -> None:
         self._sandbox = sandbox
         self._toolbox = toolbox
         self._stop = stop
@@ -73,6 +82,7 @@ class Actor:
         self._functions = toolbox.functions()
         self._known: Mapping[str, Variable] = {}
         self._given: tuple[str, ...] = ()
+        self._small = small
         self.bounds = bounds
 
     async def begin(self, variables: Mapping[str, object]) -> list[Variable]:
@@ -86,7 +96,8 @@ class Actor:
     async def act(self, code: str, *, number: int, can_stop: bool, extra: Sequence[HostFunction] = ()) -> Acted:
         """Run one piece of code."""
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
-        code = without_shadows(code, {function.name for function in functions})
+        texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
+        code = without_shadows(code, {function.name for function in functions}, texts if self._small else ())
         self._watchers.emit(Event(kind='code', text=code))
         if imports := missing_imports(code, [*self._known, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))
@@ -100,7 +111,6 @@ class Actor:
         known = self._known
         self._known = await self._variables()
         names = [*self._known, *(function.name for function in functions)]
-        texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
         seen = observe(
             cell,
             number=number,

@@ -8,9 +8,6 @@ from difflib import get_close_matches
 from habilis.agent.parsing.syntax import statements
 from habilis.sandbox.contract import Cell
 
-RETYPED = 40
-"""A literal of so many characters is data, not a new value."""
-
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
@@ -56,19 +53,6 @@ def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
         listed = ', '.join(texts[:3])
         return [f'There is no such file. The text is in a variable ({listed}): read it with io.StringIO({texts[0]}).']
     return ['There is no such file. If the data stands in the task, put it into the code as a string.']
-
-
-def retyped(code: str, texts: Iterable[str]) -> str | None:
-    """A variable of the user that the code fills again with a long literal: data typed off, and rarely whole."""
-    names = set(texts)
-    for statement in statements(code) or ():
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=str() as text)) if name in names:
-                if len(text) > RETYPED:
-                    return name
-            case _:
-                pass
-    return None
 
 
 def guessed(code: str, seen: str) -> str | None:

@@ -13,7 +13,6 @@ from habilis.agent.calling import Caller
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.conversation import Conversation
 from habilis.agent.doubts import Doubts
-from habilis.agent.hints import retyped
 from habilis.agent.output import OutputType, WrongOutput, literal
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.syntax import compiles
@@ -184,8 +183,6 @@ class Run:
             return self._say(reply, number, prompt_file('nudge_no_python'))
         if (parsed.truncated or reply.finish == 'length') and not compiles(code):
             return self._say(reply, number, prompt_file('nudge_truncated'))
-        if not self._parts.caller.functions and (name := retyped(code, self._texts)):
-            return self._say(reply, number, prompt_file('nudge_retyped').replace('{name}', name))
         acted = await actor.act(code, number=number, can_stop=can_stop, extra=tools)
         observation = self._after_code(acted, can_stop)
         if self._parts.stop.given:
@@ -201,10 +198,6 @@ class Run:
             calls=acted.calls,
             observation=None if self._parts.stop.given else observation,
         )
-
-    @property
-    def _texts(self) -> list[str]:
-        return [name for name, value in self._parts.variables.items() if isinstance(value, str)]
 
     def _after_code(self, acted: Acted, can_stop: bool) -> str:
         """What goes back; a result shown twice by the same code is the answer."""

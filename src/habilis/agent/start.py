@@ -68,7 +68,7 @@ async def start_run(
         functions = model.traits.functions
         caller = Caller(toolbox, functions=functions, python=setup.python, bounds=setup.observations)
         stop = StopTool(output)
-        actor = Actor(rooms.main, toolbox, stop, watchers, setup.observations) if rooms else None
+        actor = Actor(rooms.main, toolbox, stop, watchers, setup.observations, small=not functions) if rooms else None
         prompt = PromptParts(
             functions=functions,
             python=setup.python,

@@ -12,3 +12,10 @@ def test_other_definitions_stay_and_so_does_what_is_not_python() -> None:
     code = 'def area(r):\n    def final_answer(): ...\n    return r'
     assert without_shadows(code, {'final_answer'}) == code
     assert without_shadows('def (', {'final_answer'}) == 'def ('
+
+
+def test_a_long_literal_over_a_text_of_the_user_goes_and_a_short_one_stays() -> None:
+    typed = 'rows = """\n' + 'a,b\n' * 20 + '"""\nprint(rows)'
+    assert without_shadows(typed, (), ['rows']) == '\n' * 22 + 'print(rows)'
+    assert without_shadows(typed, (), ['other']) == typed
+    assert without_shadows('rows = "new"', (), ['rows']) == 'rows = "new"'
