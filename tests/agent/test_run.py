@@ -245,7 +245,7 @@ async def test_variables_go_in_and_their_changes_come_back() -> None:
 
 async def test_an_error_shows_what_was_printed_before_and_the_traceback() -> None:
     """A16."""
-    model = ScriptedModel([block('print("so far")\n1 / 0'), block('final_answer(0)')])
+    model = ScriptedModel([block('print("so far")\n1 / 0'), block('final_answer(1)')])
     async with Agent(model) as agent:
         await agent.run('go')
     for part in ('so far', 'Traceback', '1 / 0', 'ZeroDivisionError'):

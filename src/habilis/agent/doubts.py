@@ -6,29 +6,47 @@ from collections.abc import Collection, Iterable
 from habilis.agent.hints import guessed
 from habilis.agent.prompt import prompt_file
 
+_ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
+
 
 class Doubts:
     """Those of one run. A `small` model is doubted more: it works in its head, and invents what tools say."""
 
     def __init__(self, task: str, *, small: bool) -> None:
-        self._words = frozenset(re.findall(r'\w+', task))
+        self._task = task
         self._small = small
         self._answer_doubted = False
         self._told_to_compute = False
 
-    def about_answer(self, code: str, seen: str, *, tools: Iterable[str], called: Collection[str]) -> str | None:
-        """What is wrong with an answer that code has given: a number nobody has seen, or a tool that was not called."""
+    def about_answer(
+        self, code: str, value: object, *, seen: str, tools: Iterable[str], called: Collection[str]
+    ) -> str | None:
+        """What is wrong with an answer that code has given; None if nothing is, or if it was doubted before."""
         if self._answer_doubted:
             return None
-        unused = next((name for name in tools if name in self._words and name not in called), None)
         if (number := guessed(code, seen)) is not None:
             doubt = prompt_file('nudge_guessed').replace('{number}', number)
-        elif unused is not None and self._small:
-            doubt = prompt_file('nudge_unused').replace('{tool}', unused)
+        elif self._small:
+            doubt = self._unused(tools, called) or self._unlikely(value)
         else:
-            return None
-        self._answer_doubted = True
+            doubt = None
+        self._answer_doubted = doubt is not None
         return doubt
+
+    def _unused(self, tools: Iterable[str], called: Collection[str]) -> str | None:
+        """A tool that the user names and that nothing has called: its result was invented."""
+        words = set(re.findall(r'\w+', self._task))
+        name = next((name for name in tools if name in words and name not in called), None)
+        return None if name is None else prompt_file('nudge_unused').replace('{tool}', name)
+
+    def _unlikely(self, value: object) -> str | None:
+        """Nothing where something was asked for, or more decimals than were."""
+        if not isinstance(value, bool) and not value:
+            return prompt_file('nudge_nothing').replace('{value}', repr(value))
+        asked = _ROUNDED.search(self._task)
+        if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
+            return prompt_file('nudge_rounding').replace('{digits}', asked[1])
+        return None
 
     def about_words(self, text: str, *, worked: bool) -> str | None:
         """What is wrong with an answer in words: a small model gives a number without having run anything."""

@@ -234,7 +234,11 @@ class Run:
         said = '\n'.join(message.text for message in parts.conversation.messages)
         called = {call.name for step in self.steps for call in step.calls} | {call.name for call in acted.calls}
         doubt = self._doubts.about_answer(
-            acted.code, f'{said}\n{acted.cell.stdout}', tools=self.toolbox.names(), called=called
+            acted.code,
+            parts.stop.value,
+            seen=f'{said}\n{acted.cell.stdout}',
+            tools=self.toolbox.names(),
+            called=called,
         )
         if doubt is not None:
             parts.stop.given = False

@@ -1,0 +1,54 @@
+"""Answers that look made up are doubted once, and then taken."""
+
+import pytest
+
+from habilis.agent.doubts import Doubts
+
+
+def about(
+    task: str, value: object, *, code: str = 'final_answer(x)', small: bool = True, called: tuple[str, ...] = ()
+) -> str | None:
+    return Doubts(task, small=small).about_answer(code, value, seen=task, tools=['price', 'stock'], called=called)
+
+
+@pytest.mark.parametrize('value', [0, '', [], {}, 0.0])
+def test_nothing_is_an_unlikely_answer_of_a_small_model(value: object) -> None:
+    assert repr(value) in (about('How many?', value) or '')
+    assert about('How many?', value, small=False) is None
+
+
+@pytest.mark.parametrize('value', [False, True, 1, 'x', [0], 0.5])
+def test_other_answers_are_taken(value: object) -> None:
+    assert about('How many?', value) is None
+
+
+def test_too_many_decimals_are_told() -> None:
+    assert 'round(value, 2)' in (about('How much, rounded to 2 decimals?', 1.23456) or '')
+    assert about('How much, rounded to 2 decimals?', 1.23) is None
+    assert about('Round the result to three decimals.', 1.23456) is None  # only digits are understood
+
+
+def test_a_tool_that_the_task_names_has_to_be_called() -> None:
+    assert 'price(' in (about('Use the tool price.', 3) or '')
+    assert about('Use the tool price.', 3, called=('price',)) is None
+    assert about('Use the tool prices.', 3) is None
+
+
+def test_a_number_that_nobody_has_seen_is_doubted_whoever_writes_it() -> None:
+    code = 'x = sum([1, 2])\nfinal_answer(7)'
+    assert '7' in (about('Add.', 7, code=code, small=False) or '')
+    assert about('Add 3 and 4 to get 7.', 7, code=code) is None
+
+
+def test_who_insists_is_believed() -> None:
+    doubts = Doubts('How many?', small=True)
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools=(), called=()) is not None
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools=(), called=()) is None
+
+
+def test_a_number_in_words_without_any_code_is_doubted_once() -> None:
+    doubts = Doubts('6 * 7?', small=True)
+    assert doubts.about_words('Hello!', worked=False) is None
+    assert doubts.about_words('It is 42.', worked=True) is None
+    assert doubts.about_words('It is 42.', worked=False) is not None
+    assert doubts.about_words('It is 42.', worked=False) is None
