@@ -28,6 +28,12 @@ def test_too_many_decimals_are_told() -> None:
     assert about('Round the result to three decimals.', 1.23456) is None  # only digits are understood
 
 
+def test_an_order_that_was_asked_for_is_looked_at() -> None:
+    assert 'sorted' in (about('Answer with the alphabetical list.', ['b', 'a']) or '')
+    assert about('Answer with the alphabetical list.', ['a', 'B', 'c']) is None
+    assert about('By length, and alphabetically within it.', ['b', 'a']) is None
+
+
 def test_a_tool_that_the_task_names_has_to_be_called() -> None:
     assert 'price(' in (about('Use the tool price.', 3) or '')
     assert about('Use the tool price.', 3, called=('price',)) is None

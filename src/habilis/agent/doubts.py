@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Collection, Iterable
+from typing import cast
 
 from habilis.agent.hints import guessed
 from habilis.agent.prompt import prompt_file
 
 _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
+_ALPHABETICAL = re.compile(r'\balphabetical\b', re.IGNORECASE)
 
 
 class Doubts:
@@ -40,12 +42,15 @@ class Doubts:
         return None if name is None else prompt_file('nudge_unused').replace('{tool}', name)
 
     def _unlikely(self, value: object) -> str | None:
-        """Nothing where something was asked for, or more decimals than were."""
+        """Nothing where something was asked for, more decimals than were, or another order."""
         if not isinstance(value, bool) and not value:
             return prompt_file('nudge_nothing').replace('{value}', repr(value))
         asked = _ROUNDED.search(self._task)
         if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
             return prompt_file('nudge_rounding').replace('{digits}', asked[1])
+        if _ALPHABETICAL.search(self._task) and isinstance(value, list):
+            words = [item for item in cast('list[object]', value) if isinstance(item, str)]
+            return prompt_file('nudge_order') if words != sorted(words, key=str.casefold) else None
         return None
 
     def about_words(self, text: str, *, worked: bool) -> str | None:
