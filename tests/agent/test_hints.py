@@ -88,6 +88,10 @@ def test_code_that_is_not_python() -> None:
     ]
 
 
+def test_code_that_took_too_long() -> None:
+    assert 'faster' in hints('while True: pass', failed('TimeoutError', 'the cell took longer', 'time'))[0]
+
+
 def test_other_errors_speak_for_themselves() -> None:
     assert hints('1/0', failed('ZeroDivisionError', 'division by zero')) == []
 

@@ -39,6 +39,8 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
         return [f'{found[1]} is not installed here: use the standard library.']
     if cell.error.type == 'FileNotFoundError':
         return _no_such_file(code, message, texts)
+    if cell.error.kind == 'time':
+        return ['It took too long: use a faster way, such as a loop instead of recursion.']
     if cell.error.kind == 'syntax':
         return ['The code did not run. Write the whole corrected code again.']
     return []
