@@ -101,7 +101,13 @@ def test_a_text_that_was_opened_as_if_it_were_a_file() -> None:
     assert hints('rows = list(csv.reader(open(table)))', cell) == [
         'table is the text itself, not the name of a file: read it with io.StringIO(table).'
     ]
-    assert hints('open("x")', failed('FileNotFoundError', "No such file or directory: 'x'")) == []
+    missing = failed('FileNotFoundError', "No such file or directory: 'x'")
+    assert hints('open("x")', missing) == [
+        'There is no such file. If the data stands in the task, put it into the code as a string.'
+    ]
+    assert hints_for('open("x")', missing, names=(), texts=['sales'], can_stop=True) == [
+        'There is no such file. The text is in a variable (sales): read it with io.StringIO(sales).'
+    ]
 
 
 @pytest.mark.parametrize(

@@ -109,10 +109,10 @@ async def test_a_step_takes_time_with_the_agent_and_without() -> None:
 
 async def test_a_script_that_ends_elsewhere_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(number: int) -> str:
-        return f'```python\nfinal_answer({number})\n```'
+        return f'```python\nfinal_answer({number + 5})\n```'
 
     monkeypatch.setattr(steps, 'fenced', hasty)
-    with pytest.raises(AgentError, match=r'the agent gave 0 after 1 steps \(answer\)'):
+    with pytest.raises(AgentError, match=r'the agent gave 5 after 1 steps \(answer\)'):
         await steps.ours()
 
 

@@ -37,7 +37,7 @@ async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say)
     if model.traits.scripted:
         say(f'SCRIPTED: {model.name} answers from a file; no model is asked')
     else:
-        say(f'{model.name} ({choice.reason})')
+        say(f'{model.name} ({choice.reason if choice.ready else "downloaded just now"})')
     return model
 
 
