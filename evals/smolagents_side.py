@@ -60,6 +60,7 @@ def make_agent(task: Task, order: dict[str, Any]) -> Any:
         api_key='none',
         temperature=0.0,
         max_tokens=order['max_tokens'],
+        flatten_messages_as_text=True,  # which every server takes
     )
     return vendor.CodeAgent(
         tools=[vendor.tool(documented(tool)) for tool in task.tools],
