@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from habilis.core.settings import load_settings
-from habilis.models.access import NO_KEY
+from habilis.models.providers import NO_KEY
 from habilis.models.registry import Registry
 from tests.place import Place
 

@@ -14,10 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.settings import Settings
-from habilis.models.access import NO_KEY
 from habilis.models.discover import DEFAULTS, SERVERS, Server, discover, found
 from habilis.models.local import catalogue, store
-from habilis.models.providers import PROVIDERS
+from habilis.models.providers import NO_KEY, PROVIDERS
 from tests.models.protocol_server import free_port
 from tests.place import Place
 

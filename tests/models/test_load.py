@@ -13,7 +13,6 @@ import pytest
 from habilis.core.errors import ModelNotFound, ModelUnavailable, NoModel
 from habilis.core.logs import configure_logging
 from habilis.core.settings import load_settings
-from habilis.models.access import NO_KEY
 from habilis.models.cache import CachedModel
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model, Reply
@@ -21,6 +20,7 @@ from habilis.models.engine import EngineModel
 from habilis.models.fallback import FallbackModel
 from habilis.models.load import load_model
 from habilis.models.local import LocalModel
+from habilis.models.providers import NO_KEY
 from habilis.models.registry import Registry
 from habilis.models.retry import RetryModel
 from habilis.models.scripted import ScriptedModel

@@ -9,10 +9,7 @@ from habilis.core.settings import Settings
 from habilis.core.sources import Source
 from habilis.models.config import ModelConfig
 from habilis.models.names import ModelName
-from habilis.models.providers import PROVIDERS, Provider, is_local, shown_url, url_of
-
-NO_KEY = 'none'
-"""Stands for a key that is not sent: with an empty one, the engine would look for a key by itself."""
+from habilis.models.providers import NO_KEY, PROVIDERS, Provider, is_local, shown_url, url_of
 
 _FOLDER: frozenset[Source] = frozenset({'.env', 'project'})
 """Files that came with the folder, perhaps from a stranger."""

@@ -15,13 +15,12 @@ from pydantic_ai.models import Model as VendorModel
 from pydantic_ai.models import create_async_httpx2_client
 
 from habilis.core.codec import Json
+from habilis.models.providers import NO_KEY
 
 if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 CONNECT_SECONDS = 10.0
-_NO_KEY = 'none'
-"""Sent to servers that want no key: the SDKs refuse to send nothing."""
 
 OPENED: ContextVar[list[httpx2.Response]] = ContextVar('habilis_opened_responses')
 """Where to note the responses that are being read, to be able to hang up: Google's SDK does not when left."""
@@ -89,7 +88,7 @@ def _openai_client(target: Target, client: httpx2.AsyncClient) -> Any:
     from openai import AsyncOpenAI
 
     return AsyncOpenAI(
-        api_key=target.key or _NO_KEY,
+        api_key=target.key or NO_KEY,
         base_url=target.url,
         http_client=client,
         max_retries=0,
@@ -137,7 +136,7 @@ def _anthropic(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]'
     from pydantic_ai.providers.anthropic import AnthropicProvider
 
     sdk = AsyncAnthropic(
-        api_key=target.key or _NO_KEY,
+        api_key=target.key or NO_KEY,
         base_url=target.url,
         http_client=client,
         max_retries=0,
@@ -150,7 +149,7 @@ def _google(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
-    provider = GoogleProvider(api_key=target.key or _NO_KEY, base_url=target.url, http_client=client)
+    provider = GoogleProvider(api_key=target.key or NO_KEY, base_url=target.url, http_client=client)
     return GoogleModel(target.model, provider=provider)
 
 
@@ -158,7 +157,7 @@ def _mistral(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
     from pydantic_ai.models.mistral import MistralModel
     from pydantic_ai.providers.mistral import MistralProvider
 
-    provider = MistralProvider(api_key=target.key or _NO_KEY, base_url=target.url, http_client=client)
+    provider = MistralProvider(api_key=target.key or NO_KEY, base_url=target.url, http_client=client)
     return MistralModel(target.model, provider=provider)
 
 
@@ -170,7 +169,7 @@ def _groq(target: Target) -> Connection:
 
     client = httpx.AsyncClient(timeout=httpx.Timeout(target.seconds, connect=CONNECT_SECONDS))
     sdk = AsyncGroq(
-        api_key=target.key or _NO_KEY,
+        api_key=target.key or NO_KEY,
         base_url=target.url,
         http_client=client,
         max_retries=0,

@@ -12,9 +12,8 @@ from importlib.util import find_spec
 from typing import cast
 
 from habilis.core.settings import Settings, load_settings
-from habilis.models.access import NO_KEY
 from habilis.models.config import ModelConfig
-from habilis.models.providers import PROVIDERS
+from habilis.models.providers import NO_KEY, PROVIDERS
 from habilis.models.registry import EMBEDDED, Registry
 
 PROBE_SECONDS = 0.3

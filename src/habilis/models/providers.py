@@ -14,6 +14,10 @@ Extras = Literal['body', 'merged', 'fields']
 """How more options travel: in the body by the SDK; merged into the body by us; in Bedrock's own field for them."""
 
 
+NO_KEY = 'none'
+"""Stands for a key that is not sent: with an empty one an SDK would look for a key by itself."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Provider:
     """One row of the table."""

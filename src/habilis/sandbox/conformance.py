@@ -17,7 +17,7 @@ import pytest
 
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Cell
+from habilis.sandbox.contract import Cell, Variable
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.sync import SyncSandbox
 
@@ -367,6 +367,26 @@ class SandboxConformance(_Suite):
         cells, seconds = asyncio.run(main())
         assert [(cell.value, cell.stdout) for cell in cells] == [(n, f'{n}\n') for n in range(4)]
         assert seconds < 3  # one after another would be 4
+
+    def test_tools_can_be_changed_and_variables_described_between_cells(self) -> None:
+        def first() -> str:
+            return 'first'
+
+        def second() -> str:
+            return 'second'
+
+        async def main() -> tuple[Cell, Cell, dict[str, Variable]]:
+            async with await Sandbox.create(self.backend, tools=[first]) as sandbox:
+                await sandbox.run('x = first()\nmany = [0] * 100')
+                both = await sandbox.run('x, second()', tools=[second])
+                return both, await sandbox.run('first()'), await sandbox.describe_variables()
+
+        both, gone, variables = asyncio.run(main())
+        assert both.value == ('first', 'second')
+        assert gone.error is not None
+        assert gone.error.type == 'NameError'
+        assert variables['x'] == Variable(name='x', type='str', size='5 characters', text="'first'")
+        assert variables['many'] == Variable(name='many', type='list', size='100 items')
 
     def test_cells_of_one_sandbox_run_in_the_order_of_asking(self) -> None:
         async def main() -> object:
