@@ -1,7 +1,8 @@
 """Running the model's code, and putting together what it sees of it."""
 
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from habilis.agent.cut import Bounds
 from habilis.agent.hints import hints_for
@@ -9,11 +10,13 @@ from habilis.agent.observe import observe
 from habilis.agent.output import OutputType, WrongOutput
 from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.parsing.shadows import without_shadows
+from habilis.agent.recording import Recorder
+from habilis.agent.records import DataCodec
+from habilis.agent.rooms import Rooms
 from habilis.agent.watch import Watchers
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.sandbox.functions import HostFunction
-from habilis.sandbox.session import Sandbox
 from habilis.tools import CallRecord, Toolbox
 
 FINAL_ANSWER = 'final_answer'
@@ -22,12 +25,24 @@ ARTIFACTS = 'artifacts'
 
 @dataclass(frozen=True, kw_only=True)
 class Acted:
-    """What came of one piece of code."""
+    """What came of one piece of code: all that the run needs to know of it, so that it need not be run again."""
 
     code: str
     cell: Cell
-    calls: tuple[CallRecord, ...]
-    observation: str
+    calls: tuple[CallRecord, ...] = ()
+    observation: str = ''
+    known: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
+    """The variables there are now."""
+
+    answered: bool = False
+    answer: object = None
+    """What `final_answer` was given, if it was called."""
+
+    question: str | None = None
+    """What a tool needs a person to answer."""
+
+
+ACTED = DataCodec(Acted, what='a cell')
 
 
 class StopTool:
@@ -37,6 +52,9 @@ class StopTool:
         self._output = output
         self.given = False
         self.value: object = None
+        self.raw: object = None
+        """As the code gave it."""
+
         self._refused_none = False
 
     def __call__(self, answer: object) -> None:
@@ -45,9 +63,15 @@ class StopTool:
             self._refused_none = True
             msg = 'final_answer got None. Pass the value itself, not the result of print(...).'
             raise WrongOutput(msg)
-        value = self._output.check(answer)
         if not self.given:
-            self.given, self.value = True, value
+            self.take(answer)
+        else:
+            self._output.check(answer)
+
+    def take(self, answer: object) -> None:
+        """This is the answer. Raises `WrongOutput`."""
+        self.value = self._output.check(answer)
+        self.given, self.raw = True, answer
 
     @property
     def function(self) -> HostFunction:
@@ -67,15 +91,18 @@ class Actor:
 
     def __init__(
         self,
-        sandbox: Sandbox,
+        rooms: Rooms,
         toolbox: Toolbox,
         stop: StopTool,
         watchers: Watchers,
         bounds: Bounds,
         *,
         small: bool,
+        recorder: Recorder | None = None,
     ) -> None:
-        self._sandbox = sandbox
+        self._rooms = rooms
+        self._sandbox = rooms.main
+        self._recorder = recorder
         self._toolbox = toolbox
         self._stop = stop
         self._watchers = watchers
@@ -98,6 +125,21 @@ class Actor:
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
         texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
         code = without_shadows(code, {function.name for function in functions}, texts if self._small else ())
+        run = functools.partial(self._run, code, functions, texts, number=number, can_stop=can_stop)
+        if self._recorder is None:
+            acted = await run()
+        else:
+            acted = await self._recorder.cell(code, run, ACTED, self._snapshots)
+        self._known = acted.known
+        if acted.answered and not self._stop.given:  # from the record
+            self._stop.take(acted.answer)
+        return acted
+
+    async def _run(
+        self, code: str, functions: Sequence[HostFunction], texts: Sequence[str], *, number: int, can_stop: bool
+    ) -> Acted:
+        await self.catch_up()
+        self._watchers.muted = False
         self._watchers.emit(Event(kind='code', text=code))
         if imports := missing_imports(code, [*self._known, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))
@@ -108,20 +150,37 @@ class Actor:
             self._toolbox.cancel()  # what a cell that was stopped has left waiting, for a person perhaps
         self._watchers.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))
         calls = tuple(self._toolbox.take_records())
-        known = self._known
-        self._known = await self._variables()
-        names = [*self._known, *(function.name for function in functions)]
+        known = await self._variables()
+        names = [*known, *(function.name for function in functions)]
         seen = observe(
             cell,
             number=number,
             bounds=self.bounds,
-            new=[variable for name, variable in self._known.items() if known.get(name) != variable],
+            new=[variable for name, variable in known.items() if self._known.get(name) != variable],
             calls=calls,
             hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
-        return Acted(code=code, cell=cell, calls=calls, observation=seen.text)
+        return Acted(
+            code=code,
+            cell=cell,
+            calls=calls,
+            observation=seen.text,
+            known=known,
+            answered=self._stop.given,
+            answer=self._stop.raw if self._stop.given else None,
+            question=self._toolbox.take_question(),
+        )
+
+    async def catch_up(self) -> None:
+        """Bring the variables of the record into the sandboxes, before they are used."""
+        if self._recorder is not None:
+            for name, data in (await self._recorder.snapshots()).items():
+                await self._rooms.everyone[name].load_snapshot(data)
+
+    async def _snapshots(self) -> dict[str, bytes]:
+        return {name: await sandbox.snapshot() for name, sandbox in self._rooms.everyone.items()}
 
     async def _variables(self) -> dict[str, Variable]:
         """Those worth telling of: documents have been shown to the model already."""
@@ -131,11 +190,13 @@ class Actor:
 
     async def set_artifacts(self, artifacts: Mapping[str, str]) -> None:
         """Documents for the code, by name."""
+        await self.catch_up()
         await self._sandbox.set_variables({ARTIFACTS: dict(artifacts)})
 
     async def values(self, names: Sequence[str]) -> dict[str, object]:
         """What has become of these variables; those that are gone or no longer plain data are left out."""
         found: dict[str, object] = {}
+        await self.catch_up()
         everything = await self._sandbox.get_variables() if names else {}
         for name in names:
             if name in everything:

@@ -1,8 +1,8 @@
 """`Agent`: give it a task, it writes Python until the task is done."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import contextlib
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, cast
@@ -10,14 +10,23 @@ from typing import Any, Generic, Self, Unpack, cast
 from typing_extensions import TypeVar
 
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.options import AgentOptions, make_setup
+from habilis.agent.durable import Durable, Inputs, scope_here
+from habilis.agent.options import AgentOptions, RunOptions, make_setup
+from habilis.agent.output import OutputType
+from habilis.agent.recording import Recorder
+from habilis.agent.records import ResultCodec
+from habilis.agent.replaying import catch_up
 from habilis.agent.run import Run
 from habilis.agent.start import Starting, start_run
 from habilis.agent.watch import Hook
-from habilis.core.errors import AgentError
+from habilis.core.codec import Json
+from habilis.core.errors import AgentError, JournalError
 from habilis.core.events import Event
+from habilis.journal import OnChange, fingerprint
+from habilis.journal.answering import answer_run
+from habilis.journal.copying import new_run_id
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Message, Model
+from habilis.models.contract import Model
 from habilis.models.load import load_model
 from habilis.models.usage import Ledger
 from habilis.sandbox.sync import wait_for
@@ -52,7 +61,8 @@ class Agent(Generic[T]):
             hooks: called with every event; see `habilis.agent.hooks`.
             gates: see each tool call first; may deny or change it, or ask.
             approve: asks a person about tool calls that need it.
-            name: of the agent, in events and usage.
+            name: of the agent, in events, usage and records.
+            journal: where its runs are kept: a file, folder, address or `Store`, or `off`; None: as the settings say.
             settings: instead of those of the environment and `habilis.toml`.
         """
         self._which = model
@@ -60,6 +70,7 @@ class Agent(Generic[T]):
         self._setup = make_setup(options)
         self._model: Model | None = model if isinstance(model, Model) else None
         self._open: dict[str, Starting] = {}
+        self._durable = Durable(self._setup.journal)
         self._closed = False
         self.ledger = Ledger()
         """What all runs of this agent have used."""
@@ -78,18 +89,8 @@ class Agent(Generic[T]):
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def run(
-        self,
-        task: str,
-        *,
-        variables: Mapping[str, object] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        history: Sequence[Message] = (),
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] = (),
-    ) -> Result[T]:
-        """Do a task, to its end or to a limit.
+    async def run(self, task: str, **options: Unpack[RunOptions]) -> Result[T]:
+        """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
             task: what to do, in words.
@@ -99,21 +100,36 @@ class Agent(Generic[T]):
             limits: instead of the agent's.
             max_steps: the same for steps alone.
             hooks: for this run, after the agent's.
+            run_id: a name for it, to resume it by; one is made up otherwise.
+            user: whose run it is, where several people share a journal.
+            session: the conversation it belongs to; without `history` it goes on from the last run there.
         """
-        run = await self.start(
-            task, variables=variables, history=history, limits=limits, max_steps=max_steps, hooks=hooks
+        scope = scope_here()
+        if scope is None:
+            run = await self.start(task, **options)
+            return await self._finish(run, options.get('artifacts') or {})
+        key = fingerprint(task, options.get('variables') or {}, options.get('artifacts') or {})
+        kind = ResultCodec(OutputType(self._output_type))
+        return await scope.step(
+            self.name, lambda: self._run_inside(task, options), key=key, codec=kind, opening={'task': task}
         )
-        return await self._finish(run, artifacts or {})
 
-    def run_sync(self, task: str, **options: Any) -> Result[T]:
+    async def _run_inside(self, task: str, options: RunOptions) -> Result[T]:
+        scope = scope_here()
+        assert scope is not None
+        recorder = Recorder(scope, top=False)
+        run = await self._begin(f'{scope.journal.run}/{scope.path}', task, options, recorder)
+        return await self._finish(run, options.get('artifacts') or {})
+
+    def run_sync(self, task: str, **options: Unpack[RunOptions]) -> Result[T]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
         return wait_for(self.run(task, **options))
 
-    async def stream(self, task: str, **options: Any) -> AsyncGenerator[Event, None]:
+    async def stream(self, task: str, **options: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Do a task and give its events as they happen; the last is `run_finished`, with the `Result` as data."""
         queue: asyncio.Queue[Event] = asyncio.Queue()
-        hooks = (*options.pop('hooks', ()), queue.put_nowait)
-        work = asyncio.ensure_future(self.run(task, hooks=hooks, **options))
+        hooks = (*options.get('hooks', ()), queue.put_nowait)
+        work = asyncio.ensure_future(self.run(task, **{**options, 'hooks': hooks}))
         try:
             while not (work.done() and queue.empty()):
                 getting = asyncio.ensure_future(queue.get())
@@ -127,39 +143,72 @@ class Agent(Generic[T]):
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
 
-    async def start(
-        self,
-        task: str,
-        *,
-        variables: Mapping[str, object] | None = None,
-        history: Sequence[Message] = (),
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] = (),
-    ) -> Run:
-        """A run to be done step by step: `await run.step()` until it gives a result. Close the agent at the end."""
-        if self._closed:
-            msg = 'this agent is closed'
-            raise AgentError(msg)
+    async def start(self, task: str, **options: Unpack[RunOptions]) -> Run:
+        """A run to be done step by step: `await run.step()` until it gives a result. Close the agent at the end.
+
+        Takes what `run` takes; artifacts are given to the steps instead.
+        """
+        scope = scope_here()
+        if scope is not None:
+            below = scope.below(self.name)
+            return await self._begin(f'{below.journal.run}/{below.path}', task, options, Recorder(below, top=False))
+        return await self._begin(options.get('run_id') or new_run_id(), task, options, None)
+
+    async def _begin(self, run_id: str, task: str, options: RunOptions, recorder: Recorder | None) -> Run:
+        self._check_open()
         if not task.strip():
             msg = 'the task is empty: say what to do'
             raise AgentError(msg)
-        if self._model is None:
-            self._model = await asyncio.to_thread(load_model, self._which, settings=self._setup.settings)
+        user, session = options.get('user') or self._setup.settings.user, options.get('session') or ''
+        history = tuple(options.get('history', ()))
+        if session and not history and recorder is None:
+            history = await self._durable.last_messages(user, session)
+        inputs = Inputs(
+            task=task,
+            model=(await self._loaded()).name,
+            variables=options.get('variables') or {},
+            artifacts=options.get('artifacts') or {},
+            history=history,
+            limits=_limits(options.get('limits') or self._setup.limits, options.get('max_steps')),
+        )
+        if recorder is None:
+            recorder = await self._durable.begin(run_id, self.name, inputs, user=user, session=session)
+        try:
+            started = await self._start(run_id, inputs, recorder, options.get('hooks', ()))
+            if recorder is not None:
+                await recorder.open(replace(inputs, system=started.system))
+        except BaseException as error:
+            await self._leave(run_id)
+            if recorder is not None:
+                with contextlib.suppress(JournalError):
+                    await recorder.failed(error)
+                await recorder.close()
+            raise
+        return started.run
+
+    async def _start(
+        self, run_id: str, inputs: Inputs, recorder: Recorder | None, hooks: Iterable[Hook] = ()
+    ) -> Starting:
         started = await start_run(
             self._setup,
-            model=self._model,
+            model=await self._loaded(),
             output_type=self._output_type,
-            run_id=new_run_id(),
-            task=task,
-            variables=variables or {},
-            history=history,
-            limits=_limits(limits or self._setup.limits, max_steps),
+            run_id=run_id,
+            task=inputs.task,
+            variables=inputs.variables,
+            history=inputs.history,
+            limits=inputs.limits,
             hooks=(*self._setup.hooks, *hooks),
             ledger=self.ledger.child(self._setup.name),
+            recorder=recorder,
         )
-        self._open[started.run.id] = started
-        return started.run
+        self._open[run_id] = started
+        return started
+
+    async def _loaded(self) -> Model:
+        if self._model is None:
+            self._model = await asyncio.to_thread(load_model, self._which, settings=self._setup.settings)
+        return self._model
 
     async def resume(
         self,
@@ -168,26 +217,65 @@ class Agent(Generic[T]):
         *,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
+        hooks: Sequence[Hook] = (),
+        user: str | None = None,
+        on_change: OnChange = 'fail',
     ) -> Result[T]:
-        """Go on with a run that stopped at a limit, an error, or with a question.
+        """Go on with a run that stopped at a limit, an error or a question, or whose process died, also elsewhere.
+
+        Nothing that is in its record is asked, run or called again, and its variables are back. A run that has its
+        answer gives it once more.
 
         Args:
             run_id: of `Result.run_id`.
             answer: to its question, or something more to tell it.
             limits: for what is to come; without them it gets as much again as it had.
             max_steps: the same for steps alone.
+            hooks: for what is to come, after the agent's.
+            user: whose run it must be.
+            on_change: what to do where the record no longer fits: `fail`, `continue` from there, or `fork`.
         """
-        if run_id not in self._open:
+        self._check_open()
+        bounds = _limits(limits or self._setup.limits, max_steps)
+        if run_id in self._open:
+            run = self._open[run_id].run
+            _check_answer(run.result.ended if run.result is not None else None, answer)
+            run.go_on(bounds)
+            if answer is not None:
+                run.tell(answer)
+            return await self._finish(run, {})
+        if self._durable.off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
-        started = self._open[run_id]
-        if started.run.result is not None and started.run.result.ended == 'question' and answer is None:
-            msg = 'the run ended with a question: pass the answer'
-            raise AgentError(msg)
-        started.run.go_on(_limits(limits or self._setup.limits, max_steps))
-        if answer is not None:
-            started.run.tell(answer)
+        found = await self._durable.find(run_id, user=user, on_change=on_change)
+        try:
+            if found.done is not None:
+                written = await found.recorder.journal.value_of(found.done)
+                return cast('Result[T]', ResultCodec(OutputType(self._output_type)).read(written))
+            _check_answer(found.stopped, answer)
+            more = None if found.stopped in {None, 'approval'} and limits is None and max_steps is None else bounds
+            started = await self._start(run_id, found.inputs, found.recorder, hooks)
+            result = await catch_up(started.run, found, answer=answer, limits=more)
+        except BaseException:
+            await self._leave(run_id)
+            await found.recorder.close()
+            raise
+        if result is not None:
+            await self._leave(run_id)
+            return cast('Result[T]', result)
         return await self._finish(started.run, {})
+
+    async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
+        """Answer what a run waits for (`Result.waiting`); `resume` it then.
+
+        Args:
+            run_id: of the run.
+            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
+                or `{'value': …}` with what came of it.
+            path: which question, if there are several.
+            user: whose run it must be.
+        """
+        await answer_run(self._durable.store, run_id, answer, path=path, user=user)
 
     async def _finish(self, run: Run, artifacts: Mapping[str, str]) -> Result[T]:
         result: Result[object] | None = None
@@ -195,10 +283,14 @@ class Agent(Generic[T]):
             while result is None:
                 result = await run.step(artifacts=artifacts)
                 artifacts = {}
-        except asyncio.CancelledError:
+        except Exception:
+            if run.recorded:
+                await self._leave(run.id)
+            raise
+        except BaseException:
             await self._leave(run.id)
             raise
-        if result.ended == 'answer':
+        if result.ended == 'answer' or run.recorded:
             await self._leave(run.id)
         return cast('Result[T]', result)
 
@@ -207,6 +299,11 @@ class Agent(Generic[T]):
         if started is not None:
             await started.close()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            msg = 'this agent is closed'
+            raise AgentError(msg)
+
     # The end ----------------------------------------------------------------------------------------------------------
 
     async def close(self) -> None:
@@ -214,6 +311,7 @@ class Agent(Generic[T]):
         self._closed = True
         for run_id in list(self._open):
             await self._leave(run_id)
+        await self._durable.close()
         if self._model is not None and self._model is not self._which:
             await self._model.close()
 
@@ -238,9 +336,10 @@ class Agent(Generic[T]):
         self.close_sync()
 
 
-def new_run_id() -> str:
-    """Short enough to type, long enough to be the only one."""
-    return f'run-{secrets.token_hex(6)}'
+def _check_answer(ended: str | None, answer: str | None) -> None:
+    if ended == 'question' and answer is None:
+        msg = 'the run ended with a question: pass the answer'
+        raise AgentError(msg)
 
 
 def _limits(limits: RunLimits, max_steps: int | None) -> RunLimits:

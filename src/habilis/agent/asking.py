@@ -1,5 +1,6 @@
 """Asking the model: streamed, counted, and with a conversation that fits."""
 
+import functools
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from habilis.agent.compact import too_long
 from habilis.agent.conversation import Conversation
 from habilis.agent.parsing.parse import code_is_complete
+from habilis.agent.recording import Recorder
 from habilis.agent.watch import Watchers
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.core.events import Event
@@ -28,7 +30,15 @@ REPLY_TOKENS = 1024
 class Asker:
     """Asks one model on behalf of one run."""
 
-    def __init__(self, model: Model, conversation: Conversation, watchers: Watchers, ledgers: Sequence[Ledger]) -> None:
+    def __init__(
+        self,
+        model: Model,
+        conversation: Conversation,
+        watchers: Watchers,
+        ledgers: Sequence[Ledger],
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._recorder = recorder
         self._model = model
         self._conversation = conversation
         self._watchers = watchers
@@ -56,17 +66,22 @@ class Asker:
 
     async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
         messages = self._watchers.outgoing(messages)
+        live = functools.partial(self._live, messages, options, code)
+        reply = await live() if self._recorder is None else await self._recorder.ask(messages, live)
+        for ledger in self._ledgers:
+            ledger.record(reply.model or self._model.name, reply.usage, agent=self._ledgers[0].name)
+        self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
+        return reply
+
+    async def _live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
+        self._watchers.muted = False
         self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
         with hearing_retries(self._tell_of_retry):
             reply = await self._read(messages, options, stop_early)
-        reply = replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
-        for ledger in self._ledgers:
-            ledger.record(reply.model or self._model.name, reply.usage, agent=self._ledgers[0].name)
-        self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
-        return reply
+        return replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
 
     async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply:
         text, thinking = '', ''

@@ -16,6 +16,7 @@ T = TypeVar('T', default=Any)
 Ended = Literal[
     'answer',
     'question',
+    'approval',
     'max_steps',
     'max_seconds',
     'max_requests',
@@ -24,7 +25,8 @@ Ended = Literal[
     'max_tool_calls',
     'invalid_output',
 ]
-"""Why a run stopped. All but `answer` can be gone on with: `agent.resume(result.run_id)`."""
+"""Why a run stopped. All but `answer` can be gone on with: `agent.resume(result.run_id)`; `approval` when a person has
+answered what it waits for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +72,17 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Something that a person has to decide before a run can go on."""
+
+    path: str
+    """Where in the run; to answer this one and not another."""
+
+    question: str
+    tool: str = ''
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result(Generic[T]):
     """How a run ended, and everything about it."""
 
@@ -91,6 +104,9 @@ class Result(Generic[T]):
     summary: str | None = None
     question: str | None = None
     """What the agent wants to know from its user, where it ended with `question`."""
+
+    waiting: tuple[Waiting, ...] = ()
+    """What people have to decide, where it ended with `approval`: `habilis runs approve`, or `agent.answer`."""
 
     scripted: bool = False
     """Its model answered from a script: nothing here was thought by a model."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import cast
 
-from habilis.agent.hints import guessed
+from habilis.agent.hints import answers_in_loop, guessed, misquoted
 from habilis.agent.prompt import prompt_file
 
 _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
@@ -29,7 +29,7 @@ class Doubts:
         if (number := guessed(code, seen)) is not None:
             doubt = prompt_file('nudge_guessed').replace('{number}', number)
         elif self._small:
-            doubt = self._unused(tools, called) or self._unlikely(value)
+            doubt = self._unused(tools, called) or self._careless(code) or self._unlikely(value)
         else:
             doubt = None
         self._answer_doubted = doubt is not None
@@ -40,6 +40,13 @@ class Doubts:
         words = set(re.findall(r'\w+', self._task))
         name = next((name for name in tools if name in words and name not in called), None)
         return None if name is None else prompt_file('nudge_unused').replace('{tool}', name)
+
+    def _careless(self, code: str) -> str | None:
+        """The first thing that a loop finds, or data that was not copied as it stands."""
+        if answers_in_loop(code):
+            return prompt_file('nudge_loop')
+        wrong = misquoted(code, self._task)
+        return None if wrong is None else prompt_file('nudge_misquoted').replace('{text}', wrong)
 
     def _unlikely(self, value: object) -> str | None:
         """Nothing where something was asked for, more decimals than were, or another order."""

@@ -11,6 +11,9 @@ from habilis.sandbox.contract import Cell
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
+MISQUOTED = 12
+"""Letters that a text must have in common with the task to be taken for a copy of it."""
+
 
 def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool, texts: Sequence[str] = ()) -> list[str]:
     """What would help with this cell. `names` are the tools and variables there are, `texts` those that hold text."""
@@ -74,6 +77,43 @@ def guessed(code: str, seen: str) -> str | None:
             case _:
                 pass
     return None
+
+
+def answers_in_loop(code: str) -> bool:
+    """Whether `final_answer` is called for the first thing that a loop finds."""
+    loops = [node for statement in statements(code) or () for node in ast.walk(statement) if _is_loop(node)]
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'final_answer'
+        for loop in loops
+        for node in ast.walk(loop)
+    )
+
+
+def _is_loop(node: ast.AST) -> bool:
+    return isinstance(node, ast.For | ast.AsyncFor)
+
+
+def misquoted(code: str, task: str) -> str | None:
+    """A text in the code that the task has too, but with other spaces or signs in it: copied wrongly."""
+    letters = _letters(task)
+    for statement in statements(code) or ():
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Constant)
+                and isinstance(node.value, str)
+                and _is_miscopied(node.value, task, letters)
+            ):
+                return ast.unparse(node)
+    return None
+
+
+def _is_miscopied(text: str, task: str, letters: str) -> bool:
+    own = _letters(text)
+    return len(own) >= MISQUOTED and text not in task and '\n' not in text and own in letters
+
+
+def _letters(text: str) -> str:
+    return ''.join(letter for letter in text if letter.isalnum())
 
 
 def _computes(node: ast.AST) -> bool:

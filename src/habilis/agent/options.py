@@ -1,17 +1,19 @@
 """What an agent was asked to be."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 from habilis.agent.contract import RunLimits
 from habilis.agent.cut import Bounds
+from habilis.agent.durable import JournalChoice
 from habilis.agent.prompt import prompt_file
 from habilis.agent.rooms import SandboxChoice
 from habilis.agent.watch import Hook
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.core.settings import Settings, load_settings
+from habilis.models.contract import Message
 from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate, Toolset
@@ -36,7 +38,22 @@ class AgentOptions(TypedDict, total=False):
     gates: Iterable[Gate | ResultGate]
     approve: Approve | None
     name: str
+    journal: JournalChoice
     settings: Settings
+
+
+class RunOptions(TypedDict, total=False):
+    """The keyword arguments of `Agent.run`, which explains them."""
+
+    variables: Mapping[str, object] | None
+    artifacts: Mapping[str, str] | None
+    history: Sequence[Message]
+    limits: RunLimits | None
+    max_steps: int | None
+    hooks: Sequence[Hook]
+    run_id: str | None
+    user: str | None
+    session: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +74,7 @@ class AgentSetup:
     gates: Sequence[Gate | ResultGate]
     approve: Approve | None
     name: str
+    journal: JournalChoice = field(repr=False)
     settings: Settings = field(repr=False)
 
 
@@ -81,6 +99,7 @@ def make_setup(options: AgentOptions) -> AgentSetup:
         gates=tuple(options.get('gates', ())),
         approve=options.get('approve'),
         name=options.get('name', 'agent'),
+        journal=options.get('journal') or settings.journal,
         settings=settings,
     )
 

@@ -20,8 +20,13 @@ class Rooms:
 
     main: Sandbox
     others: Mapping[str, Sandbox] = field(default_factory=dict[str, Sandbox])
-    main_name: str = ''
+    main_name: str = 'main'
     owned: bool = False
+
+    @property
+    def everyone(self) -> dict[str, Sandbox]:
+        """All of them by name."""
+        return {self.main_name: self.main, **self.others}
 
     async def close(self) -> None:
         """Close what was made for this run."""
@@ -47,7 +52,7 @@ async def open_rooms(choice: SandboxChoice, settings: SandboxSettings) -> Rooms:
 
 
 def _moving_tools(rooms: Rooms, bounds: Bounds) -> Sequence[Callable[..., object]]:
-    everyone = {rooms.main_name: rooms.main, **rooms.others}
+    everyone = rooms.everyone
 
     def named(name: str) -> Sandbox:
         if name not in everyone:

@@ -1,6 +1,7 @@
 """One run: the loop of prompt, model, code, sandbox, observation, step by step."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
@@ -17,9 +18,11 @@ from habilis.agent.output import OutputType, WrongOutput, literal
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.prompt import artifacts_message, prompt_file
+from habilis.agent.recording import Recorder
 from habilis.agent.watch import Watchers
-from habilis.core.errors import AgentError, EmptyReply
+from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
+from habilis.journal import Paused
 from habilis.models.contract import Message, Options, Reply
 from habilis.models.usage import Ledger
 from habilis.sandbox.functions import HostFunction
@@ -58,6 +61,7 @@ class Parts:
     """Of the runs that wait for this one."""
 
     watchers: Watchers
+    recorder: Recorder | None
     summary: str | None
     scripted: bool
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -74,6 +78,7 @@ class Run:
         self.toolbox = parts.toolbox
         self._empty = 0
         self._repairs = 0
+        self._question: str | None = None
         self._busy = False
         self._printed: Acted | None = None
         """The last code that ran well and showed something, without saying that it is the answer."""
@@ -82,7 +87,15 @@ class Run:
         """How often, since code last ran well."""
 
         small = parts.actor is not None and not parts.caller.functions
+        self._small = small
         self._doubts = Doubts(parts.task, small=small)
+        self._doubted: str | None = None
+        """What the last answer was doubted for."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it can be found again in a journal."""
+        return self._parts.recorder is not None
 
     async def step(
         self,
@@ -108,6 +121,11 @@ class Run:
         token = above.set((self._parts.ledger, *self._parts.outer))
         try:
             return await self._bounded_step(can_stop, artifacts or {}, tools)
+        except Paused:
+            recorder = self._parts.recorder
+            if recorder is None or not recorder.top:
+                raise
+            return await self._end('approval')
         except (Exception, asyncio.CancelledError) as error:
             await self._tell_failure(error)
             raise
@@ -117,7 +135,10 @@ class Run:
 
     async def _tell_failure(self, error: BaseException) -> None:
         """Those who watch see why no more comes. A cancelled run is not kept waiting by them: it is closed soon."""
-        watchers = self._parts.watchers
+        watchers, recorder = self._parts.watchers, self._parts.recorder
+        if recorder is not None:
+            with contextlib.suppress(JournalError):  # the store may be the reason of the failure
+                await recorder.failed(error)
         watchers.emit(Event(kind='run_failed', text=f'{type(error).__name__}: {error}'.removesuffix(': '), data=error))
         if not isinstance(error, asyncio.CancelledError):
             await watchers.drain()
@@ -125,13 +146,15 @@ class Run:
     async def _bounded_step(
         self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
     ) -> Result[object] | None:
-        meter, watchers = self._parts.meter, self._parts.watchers
+        meter, watchers, recorder = self._parts.meter, self._parts.watchers, self._parts.recorder
         watchers.step = len(self.steps) + 1
+        watchers.muted = replayed = recorder is not None and recorder.replaying
         started = time.perf_counter()
         try:
-            meter.check(len(self.steps), self._parts.ledger.total)
+            if not replayed:
+                meter.check(len(self.steps), self._parts.ledger.total)
             watchers.emit(Event(kind='step_started'))
-            async with asyncio.timeout(meter.seconds_left()):
+            async with asyncio.timeout(None if replayed else meter.seconds_left()):
                 await self._take_step(can_stop, artifacts, tools)
         except LimitReached as limit:
             return await self._end(limit.ended)
@@ -140,11 +163,12 @@ class Run:
                 raise
             return await self._end('max_seconds')
         finally:
-            meter.add(time.perf_counter() - started)
+            meter.add(self.steps[-1].seconds if replayed and self.steps else time.perf_counter() - started)
         watchers.emit(Event(kind='step_finished', data=self.steps[-1] if self.steps else None))
         if self._parts.stop.given:
             return await self._end('answer', self._parts.stop.value)
-        if (question := self.toolbox.take_question()) is not None:
+        question, self._question = self._question or self.toolbox.take_question(), None
+        if question is not None and not (recorder is not None and recorder.replaying):
             return await self._end('question', question=question)
         if self._repairs > MAX_REPAIRS:
             return await self._end('invalid_output')
@@ -159,7 +183,7 @@ class Run:
             extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
             if parts.actor:
                 await parts.actor.set_artifacts(artifacts)
-        stuck = not parts.caller.functions and self._failed >= STUCK
+        stuck = not parts.caller.functions and (self._failed >= STUCK or self._doubted is not None)
         options = Options(functions=parts.caller.functions, temperature=RESTLESS if stuck else None)
         system = None if can_stop else parts.system_without_stop
         reply = await parts.asker.ask(options, system=system, extra=extra)
@@ -173,7 +197,7 @@ class Run:
             step = await self._code(reply, parsed, number, can_stop, tools)
         else:
             step = self._words(reply, parsed, number, can_stop)
-        self.steps.append(_timed(step, time.perf_counter() - started))
+        self.steps.append(replace(step, seconds=max(time.perf_counter() - started, _worked(step))))
 
     async def _code(
         self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
@@ -202,8 +226,10 @@ class Run:
     def _after_code(self, acted: Acted, can_stop: bool) -> str:
         """What goes back; a result shown twice by the same code is the answer."""
         before, self._printed = self._printed, None
-        if doubt := self._doubt(acted):
-            return f'{acted.observation}\n{doubt}'
+        self._question = self._question or acted.question
+        self._doubted = self._doubt(acted)
+        if self._doubted is not None:
+            return f'{acted.observation}\n{self._doubted}'
         if acted.cell.error is not None:
             self._failed += 1
             return acted.observation
@@ -217,13 +243,19 @@ class Run:
         return acted.observation
 
     def _start_over_if_stuck(self, acted: Acted) -> None:
-        """A small model copies the code that it sees, wrong or not. After some failures it no longer sees it."""
+        """A small model copies the code that it sees. After some failures, or a doubt, it no longer sees it."""
+        if self._doubted is not None and self._small:
+            self._start_over(self._doubted)
+            return
         error = acted.cell.error
         if error is None or self._parts.caller.functions or not self._failed or self._failed % STUCK:
             return
         lines = acted.code.split('\n')
         line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
         note = prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
+        self._start_over(note)
+
+    def _start_over(self, note: str) -> None:
         self._parts.conversation.start_over(note)
         self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
@@ -353,7 +385,7 @@ class Run:
         self.result = Result(
             output=output,
             ended=ended,
-            run_id=self.id,
+            run_id=parts.recorder.journal.run if parts.recorder and parts.recorder.top else self.id,
             steps=tuple(self.steps),
             usage=parts.ledger.total,
             usage_by_model=parts.ledger.by_model(),
@@ -362,8 +394,11 @@ class Run:
             variables=variables,
             summary=summary,
             question=question,
+            waiting=parts.recorder.waiting() if parts.recorder and ended == 'approval' else (),
             scripted=parts.scripted,
         )
+        if parts.recorder is not None:
+            await parts.recorder.ended(self.result, parts.output)
         parts.watchers.emit(Event(kind='run_finished', text=ended, data=self.result))
         await parts.watchers.drain()
         return self.result
@@ -376,8 +411,9 @@ class Run:
         return reply.text.strip()
 
 
-def _timed(step: Step, seconds: float) -> Step:
-    return replace(step, seconds=seconds)
+def _worked(step: Step) -> float:
+    """Seconds that model and code took, by their own records: more than now, if they are from the journal."""
+    return step.reply.usage.seconds + (step.cell.seconds if step.cell else 0.0)
 
 
 def _shown(acted: Acted) -> str:

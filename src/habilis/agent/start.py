@@ -16,6 +16,7 @@ from habilis.agent.observe import described
 from habilis.agent.options import AgentSetup
 from habilis.agent.output import OutputType
 from habilis.agent.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
+from habilis.agent.recording import Recorder
 from habilis.agent.rooms import Rooms, open_rooms
 from habilis.agent.run import Parts, Run, above
 from habilis.agent.watch import Hook, Watchers
@@ -32,12 +33,16 @@ class Starting:
     run: Run
     rooms: Rooms | None
     watchers: Watchers
+    recorder: Recorder | None = None
+    system: str = ''
 
     async def close(self) -> None:
         """Free what was made for the run."""
         if self.rooms is not None:
             await self.rooms.close()
         await self.watchers.close()
+        if self.recorder is not None:
+            await self.recorder.close()
 
 
 async def start_run(
@@ -52,6 +57,7 @@ async def start_run(
     limits: RunLimits,
     hooks: Sequence[Hook],
     ledger: Ledger,
+    recorder: Recorder | None = None,
 ) -> Starting:
     """Open the sandbox, put the prompt together, and be ready for the first step."""
     watchers = Watchers(hooks, run=run_id, agent=setup.name)
@@ -61,14 +67,22 @@ async def start_run(
         meter = Meter(limits)
         moving = rooms.tools(setup.observations) if rooms else ()
         toolbox = Toolbox(
-            [*setup.tools, *moving], gates=(meter.gate, *setup.gates), emit=watchers.emit, approve=setup.approve
+            [*setup.tools, *moving],
+            gates=(meter.gate, *setup.gates),
+            emit=watchers.emit,
+            approve=setup.approve,
+            journal=recorder,
         )
         toolbox.bind(asyncio.get_running_loop())
         output = OutputType(output_type)
         functions = model.traits.functions
         caller = Caller(toolbox, functions=functions, python=setup.python, bounds=setup.observations)
         stop = StopTool(output)
-        actor = Actor(rooms.main, toolbox, stop, watchers, setup.observations, small=not functions) if rooms else None
+        actor = (
+            Actor(rooms, toolbox, stop, watchers, setup.observations, small=not functions, recorder=recorder)
+            if rooms
+            else None
+        )
         prompt = PromptParts(
             functions=functions,
             python=setup.python,
@@ -100,7 +114,7 @@ async def start_run(
             task=task,
             conversation=conversation,
             system_without_stop=system_prompt(prompt.without_stop()),
-            asker=Asker(model, conversation, watchers, (ledger, *outer)),
+            asker=Asker(model, conversation, watchers, (ledger, *outer), recorder),
             actor=actor,
             caller=caller,
             toolbox=toolbox,
@@ -110,10 +124,12 @@ async def start_run(
             ledger=ledger,
             outer=outer,
             watchers=watchers,
+            recorder=recorder,
             summary=setup.summary,
             scripted=model.traits.scripted,
             variables=variables,
         )
     )
-    watchers.emit(Event(kind='run_started', text=task, data=model))
-    return Starting(run=run, rooms=rooms, watchers=watchers)
+    kind = 'run_resumed' if recorder is not None and recorder.replaying else 'run_started'
+    watchers.emit(Event(kind=kind, text=task, data=model))
+    return Starting(run=run, rooms=rooms, watchers=watchers, recorder=recorder, system=conversation.system)

@@ -50,6 +50,8 @@ class Watchers:
         self._waiting: deque[Event] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
+        self.muted = False
+        """While a run that is resumed catches up: what happened then was told then."""
 
     @property
     def anyone(self) -> bool:
@@ -58,7 +60,7 @@ class Watchers:
 
     def emit(self, event: Event) -> None:
         """Tell everyone, soon."""
-        if not self._hooks:
+        if not self._hooks or self.muted:
             return
         # Queued here, not on the loop: an event of another thread keeps its place among those of the loop.
         self._waiting.append(

@@ -116,3 +116,44 @@ class ToolDenied(ToolCallError):
 
 class AgentError(HabilisError):
     """The agent cannot do what was asked: a wrong argument, or a call in the wrong state."""
+
+
+class JournalError(HabilisError):
+    """The record of a run cannot be read or written, or does not fit."""
+
+
+class RunNotFound(JournalError):
+    """The store has no run of that name (or it is somebody else's)."""
+
+
+class RunBusy(JournalError):
+    """Somebody else works on this run."""
+
+
+class LeaseLost(JournalError):
+    """Somebody else has taken over this run; what this process still wanted to write was refused."""
+
+
+class CorruptRecord(JournalError):
+    """A record, or a blob, is not what was written. The message names it."""
+
+
+class RunChanged(JournalError):
+    """The code no longer does what the record says it did."""
+
+
+class StepUncertain(JournalError):
+    """A step that must not be repeated was under way when its process died; a person has to say what became of it."""
+
+
+class NotDurable(JournalError):
+    """A value cannot be written down, so it could not be brought back."""
+
+
+class StoreUnavailable(JournalError):
+    """The store cannot be reached, is full, or may not be written."""
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
+        """Whether it may be back soon: a lost connection, a server that starts again."""

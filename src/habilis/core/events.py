@@ -7,6 +7,7 @@ from typing import Literal
 
 EventKind = Literal[
     'run_started',
+    'run_resumed',
     'step_started',
     'model_requested',
     'text',

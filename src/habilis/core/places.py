@@ -16,6 +16,13 @@ def config_folder() -> Path:
     return Path(os.environ.get('XDG_CONFIG_HOME') or '~/.config').expanduser() / 'habilis'
 
 
+def data_folder() -> Path:
+    """`HABILIS_DATA`, or `habilis` in the user's data folder: what must not be lost, such as the runs."""
+    if chosen := os.environ.get('HABILIS_DATA'):
+        return Path(chosen).expanduser()
+    return Path(os.environ.get('XDG_DATA_HOME') or '~/.local/share').expanduser() / 'habilis'
+
+
 def responses_folder() -> Path:
     """Where replies of models are kept, if the response cache is on."""
     return cache_folder() / 'responses'

@@ -164,6 +164,12 @@ class Settings(BaseModel):
     max_cost: Dollars | None = None
     max_tool_calls: Count | None = None
 
+    journal: Text | None = Field(default=None, repr=False)
+    """Where runs are kept: `off`, a file, a folder, or an address of a server. None: a file in the data folder."""
+
+    user: str = ''
+    """Whose runs are shown and made at the command line, where several people share a journal."""
+
     sandbox: Text = 'wasm'
     """The backend, and the limits of each cell in it."""
 

@@ -121,6 +121,13 @@ class Sandbox:
             await self._wake()
             return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
 
+    async def load_snapshot(self, data: bytes) -> None:
+        """Bring the variables of a snapshot into this sandbox."""
+        checkpoint = snapshot.from_bytes(data)
+        async with self._turn():
+            await self._wake()
+            await self._interpreter.load(checkpoint, self._quiet_host)
+
     async def close(self) -> None:
         """Stop what runs and free everything. May be called twice."""
         if self._closed:

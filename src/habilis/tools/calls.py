@@ -4,6 +4,7 @@ enabled? → arguments checked → gates → a person, if asked for → the tool
 """
 
 import asyncio
+import functools
 import inspect
 import itertools
 import time
@@ -19,6 +20,7 @@ from habilis.tools.contract import (
     ApprovalRequest,
     Approve,
     Ask,
+    CallJournal,
     CallRecord,
     Gate,
     GateCall,
@@ -70,11 +72,13 @@ class Calls:
         gates: 'Iterable[Gate | ResultGate]',
         approve: Approve | None,
         emit: Emit | None,
+        journal: CallJournal | None = None,
     ) -> None:
         self._enabled = enabled
         self._emit = emit
+        self._journal = journal
         self._gates = Gates(gates, self.tell)
-        self._approvals = Approvals(approve, self.tell)
+        self._approvals = Approvals(approve, self.tell, journal)
         self._numbers = itertools.count(1)
         self._records: deque[CallRecord] = deque(maxlen=KEPT)
         self._question: str | None = None
@@ -88,7 +92,8 @@ class Calls:
 
     def never_waits(self, tool: AnyTool) -> bool:
         """Whether a call can be made on any thread, without an event loop."""
-        return tool.can_run_here and not self._gates and not tool.options.needs_approval
+        alone = not self._gates and self._journal is None
+        return tool.can_run_here and alone and not tool.options.needs_approval
 
     def take_records(self) -> list[CallRecord]:
         """The calls that ended since the last time."""
@@ -126,9 +131,7 @@ class Calls:
         token = open_channel(channel)
         try:
             bound = await self._admitted(call, bind)
-            result = await tool.run(bound, here=here)
-            if self._gates:
-                result = await self._released(call, result)
+            result = await self._kept(call, functools.partial(self._run, call, bound, here))
         except Exception as error:
             return self._failed(call, channel, error)
         except BaseException as error:  # cancelled
@@ -138,6 +141,16 @@ class Calls:
             close_channel(token)
         self._record(call, channel, result=result)
         return result
+
+    async def _kept(self, call: _Call, work: Callable[[], Awaitable[object]]) -> object:
+        """The result from the journal, if it was recorded."""
+        if self._journal is None:
+            return await work()
+        return await self._journal.around_call(call.seen(), not call.tool.options.idempotent, work)
+
+    async def _run(self, call: _Call, bound: inspect.BoundArguments, here: bool) -> object:
+        result = await call.tool.run(bound, here=here)
+        return await self._released(call, result) if self._gates else result
 
     async def _admitted(self, call: _Call, bind: Bind) -> inspect.BoundArguments:
         """The arguments that the tool is called with. Raises for a call that must not happen."""

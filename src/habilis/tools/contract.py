@@ -6,7 +6,7 @@ goes through its *gates*, and leaves a *record*. All that flows between them is 
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError
@@ -147,6 +147,18 @@ class CallRecord:
     side: Side = 'code'
 
 
+class CallJournal(Protocol):
+    """Keeps the calls of a run, so that none is made twice."""
+
+    async def around_call(self, call: GateCall, once: bool, work: Callable[[], Awaitable[object]]) -> object:
+        """What the call gave: from the record, or by doing the work. `once`: it must never be begun again."""
+        ...
+
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
+        """What a person has said: from the record, or now; without a person who is there, the run waits for one."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelFunction:
     """A tool that the model itself may call."""
@@ -160,6 +172,7 @@ class ModelFunction:
 class NeedsAnswer(HabilisError):
     """Only a person can answer this. The run ends with the question, and goes on with the answer."""
 
-    def __init__(self, question: str) -> None:
-        super().__init__(question)
-        self.question = question
+    @property
+    def question(self) -> str:
+        """What the person is asked."""
+        return str(self.args[0]) if self.args else ''

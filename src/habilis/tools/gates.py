@@ -7,6 +7,7 @@ something that is no decision, denies.
 """
 
 import asyncio
+import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import cast
@@ -20,6 +21,7 @@ from habilis.tools.contract import (
     ApprovalRequest,
     Approve,
     Ask,
+    CallJournal,
     Change,
     ChangeResult,
     Deny,
@@ -111,8 +113,9 @@ class Gates:
 class Approvals:
     """Asks a person, one question at a time."""
 
-    def __init__(self, approve: Approve | None, tell: Tell) -> None:
+    def __init__(self, approve: Approve | None, tell: Tell, journal: CallJournal | None = None) -> None:
         self._approve = approve
+        self._journal = journal
         self._tell = tell
         self._turn = asyncio.Lock()
 
@@ -122,13 +125,13 @@ class Approvals:
 
     async def require(self, request: ApprovalRequest) -> None:
         """Return if the person says yes. Raises `ToolDenied` for everything else."""
-        if self._approve is None:
+        if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs the approval of a person, and nobody is there to give it'))
         async with self._turn:
             self._tell('approval_asked', request.question, request)
             try:
                 with clock_stopped():
-                    answer = await self._ask(self._approve, request)
+                    answer = await self._answer(request)
             except Exception as error:
                 text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
                 LOGGER.error('%s', text, exc_info=error)
@@ -137,6 +140,13 @@ class Approvals:
             self._tell('approval_answered', 'yes' if answer else 'no', request)
         if not answer:
             raise ToolDenied(_denied(request, 'the user said no'))
+
+    async def _answer(self, request: ApprovalRequest) -> bool:
+        approve = self._approve
+        person = None if approve is None else functools.partial(self._ask, approve, request)
+        if self._journal is not None:
+            return await self._journal.approve(request, person)
+        return person is not None and await person()
 
     async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool:
         """A plain function may wait for the keyboard, so it gets a thread."""

@@ -46,7 +46,7 @@ def _with_hints(function: Callable[..., object]) -> object:
     found: object = function
     while isinstance(found, functools.partial):
         found = cast('functools.partial[object]', found).func
-    if not (inspect.isroutine(found) or inspect.isclass(found)):
+    if not (inspect.isroutine(found) or inspect.isclass(found) or hasattr(found, '__wrapped__')):
         found = type(found).__call__
     return inspect.unwrap(cast('Callable[..., object]', found))
 

@@ -13,7 +13,7 @@ from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.events import Emit
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
-from habilis.tools.contract import Approve, CallRecord, Gate, ModelFunction, ResultGate, Side
+from habilis.tools.contract import Approve, CallJournal, CallRecord, Gate, ModelFunction, ResultGate, Side
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, as_tool
 from habilis.tools.toolset import Toolset, unique_names
@@ -32,6 +32,7 @@ class Toolbox:
         gates: 'Iterable[Gate | ResultGate]' = (),
         emit: Emit | None = None,
         approve: Approve | None = None,
+        journal: CallJournal | None = None,
     ) -> None:
         """Put tools together.
 
@@ -39,7 +40,8 @@ class Toolbox:
             tools: tools, toolsets, and plain functions, which become tools.
             gates: what decides about calls, in this order; see `gates.py`.
             emit: is told what happens, on the event loop of the run.
-            approve: asks a person. Without it, calls that need approval are denied.
+            approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
+            journal: keeps the calls, so that none is made twice.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
@@ -50,7 +52,7 @@ class Toolbox:
             raise ToolDefinitionError(msg)
         for tool in self._tools.values():
             tool.check()
-        self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit)
+        self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal)
         self._waiting: set[Future[object]] = set()
         self._lock = threading.Lock()
 

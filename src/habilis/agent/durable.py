@@ -1,0 +1,159 @@
+"""The runs of an agent in a store: begun, found again, and gone on with."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from habilis.agent.contract import RunLimits
+from habilis.agent.output import OutputType
+from habilis.agent.recording import Recorder, Resumed
+from habilis.agent.records import DataCodec, ResultCodec
+from habilis.core import codec
+from habilis.core.errors import AgentError
+from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
+from habilis.models.contract import Message
+
+OFF = 'off'
+JournalChoice = str | Path | Store | None
+"""`off`, a file (`runs.db`), a folder (`runs/`), an address (`postgresql://…`, `redis://…`), a store; None: as set."""
+
+TITLE = 100
+"""Letters of the task in a list of runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What a run was begun with."""
+
+    task: str
+    system: str = ''
+    """The system prompt, for those who read the record; a resumed run makes its own."""
+
+    model: str = ''
+    variables: Mapping[str, object] = field(default_factory=dict[str, object])
+    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    history: tuple[Message, ...] = ()
+    limits: RunLimits = field(default_factory=RunLimits)
+
+
+INPUTS = DataCodec(Inputs, what='what a run was begun with')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A run that was found again."""
+
+    recorder: Recorder
+    inputs: Inputs
+    done: Record | None
+    """The record of its result, if it has one."""
+
+    notes: Sequence[Resumed]
+    """When and how it was gone on with before."""
+
+    stopped: str | None
+    """How it ended the last time; None if its process died."""
+
+
+class Durable:
+    """Where an agent keeps its runs. Opened when it is first needed, for each event loop."""
+
+    def __init__(self, where: JournalChoice) -> None:
+        self._where = where
+        self._stores: dict[asyncio.AbstractEventLoop, Store] = {}
+
+    @property
+    def off(self) -> bool:
+        """Whether runs are not kept."""
+        return self._where == OFF
+
+    @property
+    def store(self) -> Store:
+        """For the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._stores:
+            from habilis.journal.opening import open_store  # stores are loaded when they are needed
+
+            self._stores[loop] = open_store(self._where)
+        return self._stores[loop]
+
+    async def begin(self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str) -> Recorder | None:
+        """A new run; None if runs are not kept."""
+        if self.off:
+            if user or session:
+                msg = 'a user or a session needs a journal; pass journal=… to the agent'
+                raise AgentError(msg)
+            return None
+        title = ' '.join(inputs.task.split())[:TITLE]
+        info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
+        journal = await Journal.create(self.store, info)
+        return Recorder(Scope(journal, '').below(name), top=True)
+
+    async def find(self, run_id: str, *, user: str | None, on_change: OnChange) -> Found:
+        """A run to go on with. Raises `RunNotFound`, `RunBusy`, `CorruptRecord`."""
+        journal = await Journal.open(self.store, run_id, user=user, on_change=on_change)
+        try:
+            return await self._found(journal)
+        except BaseException:
+            await journal.close()
+            raise
+
+    async def _found(self, journal: Journal) -> Found:
+        records = await journal.store.load(journal.run)
+        opened = next((record for record in records if record.kind == 'opened'), None)
+        if journal.info.kind != 'agent' or opened is None or '/' in opened.path:
+            msg = f'{journal.run} is not the run of an agent, or was ended before it began'
+            raise AgentError(msg)
+        scope = Scope(journal, '').below(journal.info.name)
+        entry = journal.index.find(scope.path)
+        ended = next((record for record in reversed(records) if record.kind == 'ended'), None)
+        stopped = journal.info.status in {'stopped', 'failed', 'waiting'}
+        return Found(
+            recorder=Recorder(scope, top=True),
+            inputs=INPUTS.read(await journal.value_of(opened)),
+            done=entry.end if entry is not None else None,
+            notes=[note for record in records if (note := _resumed(record, scope.path)) is not None],
+            stopped=_how(ended) if stopped else None,
+        )
+
+    async def last_messages(self, user: str, session: str) -> tuple[Message, ...]:
+        """The conversation of a session so far."""
+        if self.off:
+            return ()
+        for info in await self.store.runs(user=user, session=session, status='done'):
+            if info.kind == 'agent':
+                records = await self.store.load(info.run)
+                done = next((record for record in reversed(records) if record.kind == 'done'), None)
+                if done is not None:
+                    written = done.value
+                    if done.blob:
+                        written = codec.parse((await self.store.blob(info.run, done.blob)).decode())
+                    return ResultCodec(OutputType(None)).read(written).messages
+        return ()
+
+    async def close(self) -> None:
+        """Close the stores that were opened here. One that was given stays open."""
+        stores, self._stores = self._stores, {}
+        for store in stores.values():
+            if store is not self._where:
+                await store.close()
+
+
+def scope_here() -> Scope | None:
+    """Where a run that begins now is written: below the one that it is part of, if that runs on this event loop."""
+    scope = current_scope()
+    return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
+
+
+def _resumed(record: Record, path: str) -> Resumed | None:
+    if record.kind != 'noted' or record.path != path or not isinstance(record.value, dict):
+        return None
+    written = record.value.get('resumed')
+    return None if written is None else DataCodec(Resumed, what='a note').read(written)
+
+
+def _how(ended: Record | None) -> str:
+    value = ended.value if ended is not None else None
+    inner = value.get('value') if isinstance(value, dict) else None
+    return str(inner.get('ended', 'stopped')) if isinstance(inner, dict) else 'stopped'

@@ -1,0 +1,38 @@
+"""Bringing a run that was found again to where it was: what is in its record is not done a second time."""
+
+from collections.abc import Mapping
+
+from habilis.agent.contract import Result, RunLimits
+from habilis.agent.durable import Found
+from habilis.agent.recording import Resumed
+from habilis.agent.run import Run
+
+
+async def catch_up(run: Run, found: Found, *, answer: str | None, limits: RunLimits | None) -> Result[object] | None:
+    """Go through the record, and note that the run goes on from there. The result, if it ends where the record does."""
+    recorder = found.recorder
+    artifacts: Mapping[str, str] = found.inputs.artifacts
+    result: Result[object] | None = None
+    notes = list(found.notes)
+    while True:
+        while notes and notes[0].after <= len(run.steps):
+            _go_on(run, notes.pop(0))
+        if not recorder.replaying:
+            break
+        result = await run.step(artifacts=artifacts)
+        artifacts = {}
+    given = limits is not None or answer is not None
+    if result is not None and (result.ended in {'answer', 'approval'} or not given):
+        return result
+    if given:
+        note = Resumed(after=len(run.steps), answer=answer, limits=limits)
+        await recorder.resumed(note)
+        _go_on(run, note)
+    return None
+
+
+def _go_on(run: Run, note: Resumed) -> None:
+    if note.limits is not None:
+        run.go_on(note.limits)
+    if note.answer is not None:
+        run.tell(note.answer)

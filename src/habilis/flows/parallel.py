@@ -1,0 +1,108 @@
+"""`parallel`: the same for many items, so many at a time."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Generic, TypeVar, cast, overload
+
+from habilis.flows.contract import FlowError
+from habilis.flows.ending import end_tasks, settle
+from habilis.journal import Paused, Scope, current_scope, fingerprint
+from habilis.journal.failures import failed_paths, marked
+
+T = TypeVar('T')
+R = TypeVar('R')
+
+
+@overload
+async def parallel(
+    function: Callable[[T], Awaitable[R]], items: Iterable[T], *, limit: int | None = None
+) -> list[R]: ...
+@overload
+async def parallel(function: Callable[[T], R], items: Iterable[T], *, limit: int | None = None) -> list[R]: ...
+async def parallel(
+    function: Callable[[T], Awaitable[R] | R], items: Iterable[T], *, limit: int | None = None
+) -> list[R]:
+    """Call a step, a flow or any function with each item; the results are in the order of the items.
+
+    When one fails, or waits for a person, no more are begun, steps under way end, and the failure is raised.
+
+    Args:
+        function: called with one item.
+        items: all of them are known before the first call.
+        limit: how many at a time; None for all at once.
+    """
+    if limit is not None and not (isinstance(cast('object', limit), int) and limit > 0):
+        msg = f'limit={limit!r}: give a whole number, 1 or more, or None'
+        raise FlowError(msg)
+    given = list(items)
+    scope = current_scope()
+    if scope is None:
+        return await _Branches(function, given, None).run(limit)
+    name = str(getattr(function, '__name__', type(function).__name__))
+    key = fingerprint(name, len(given))
+    async with scope.group('parallel', key=key, opening={'step': name, 'items': len(given)}) as group:
+        return await _Branches(function, given, group).run(limit)
+
+
+class _Branches(Generic[T, R]):
+    """The items that are being worked on."""
+
+    def __init__(self, function: Callable[[T], Awaitable[R] | R], items: list[T], scope: Scope | None) -> None:
+        self._function = function
+        self._scope = scope
+        self._count = len(items)
+        self._left: Iterator[tuple[int, T]] = iter(enumerate(items))
+        self._results: dict[int, R] = {}
+        self._errors: list[Exception | Paused] = []
+
+    async def run(self, limit: int | None) -> list[R]:
+        """The results, or the first error."""
+        workers = min(limit or self._count, self._count)
+        tasks = [asyncio.create_task(self._work()) for _ in range(workers)]
+        try:
+            if tasks:
+                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            if self._errors and self._scope is not None:
+                await settle(self._scope)
+        finally:
+            await end_tasks([task for task in tasks if not task.done()])
+        for task in tasks:
+            if not task.cancelled() and not isinstance(task.exception(), (Exception, Paused, type(None))):
+                task.result()  # what is no failure of a step, such as a wish to end the program
+        if self._errors:
+            raise self._first()
+        return [self._results[index] for index in range(self._count)]
+
+    async def _work(self) -> None:
+        for index, item in self._left:
+            if self._errors:
+                return
+            try:
+                self._results[index] = await self._one(index, item)
+            except (Exception, Paused) as error:
+                self._errors.append(error)
+                raise
+
+    async def _one(self, index: int, item: T) -> R:
+        if self._scope is None:
+            return await self._call(item)
+        branch = self._scope.branch(index + 1)
+        with branch.entered():
+            value = await self._call(item)
+            await branch.left()
+        return value
+
+    async def _call(self, item: T) -> R:
+        value = self._function(item)
+        return await cast('Awaitable[R]', value) if inspect.isawaitable(value) else cast('R', value)
+
+    def _first(self) -> Exception | Paused:
+        """The first failure, which knows of the others; what waits for a person comes after failures."""
+        failures = [error for error in self._errors if isinstance(error, Exception)]
+        if not failures:
+            return self._errors[0]
+        for other in failures[1:]:
+            for path in failed_paths(other):
+                marked(failures[0], path)
+        return failures[0]

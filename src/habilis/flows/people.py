@@ -1,0 +1,45 @@
+"""Asking people, durably: the run stops, the process may end, and the answer may come days later."""
+
+from collections.abc import Mapping
+
+from habilis.core import codec
+from habilis.core.codec import Json, NotPlain
+from habilis.flows.contract import FlowArgumentsError, FlowError
+from habilis.journal import Scope, current_scope, fingerprint
+
+
+async def approval(question: str, *, details: Mapping[str, object] | None = None) -> bool:
+    """Whether a person allows it. The run waits until `answer_run` has said so: `True`, or `False`.
+
+    Args:
+        question: in words.
+        details: plain data that helps to decide; other details make it another question.
+    """
+    answer = await _ask('approval', question, details)
+    if isinstance(answer, dict):
+        answer = answer.get('approved')
+    return answer is True
+
+
+async def ask(question: str, *, details: Mapping[str, object] | None = None) -> object:
+    """What a person answers: whatever plain data `answer_run` was given. The run waits until then."""
+    return codec.unpack(await _ask('question', question, details))
+
+
+async def _ask(kind: str, question: str, details: Mapping[str, object] | None) -> Json:
+    scope = _scope(kind)
+    try:
+        packed = codec.pack(dict(details or {}))
+    except NotPlain as error:
+        msg = f'the details of {question!r} must be plain data: {error}'
+        raise FlowArgumentsError(msg) from None
+    request: Json = {'kind': kind, 'question': question, 'details': packed}
+    return await scope.ask(kind, request, question=question, key=fingerprint(question, packed))
+
+
+def _scope(kind: str) -> Scope:
+    scope = current_scope()
+    if scope is None:
+        msg = f'there is nobody to ask here ({kind}): call this inside a flow, or in a step that is an `async def`'
+        raise FlowError(msg)
+    return scope

@@ -1,0 +1,63 @@
+"""Flows by name: `module:name`, so that another process can find them."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, cast
+
+from habilis.flows.contract import FlowError
+from habilis.flows.definitions import Flow
+from habilis.flows.workflow import Workflow
+
+MAIN = '__main__'
+
+
+class TargetNotFound(FlowError):
+    """There is no flow of that name that this process could import."""
+
+
+def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
+    """The flow at `module:name`. Raises `TargetNotFound`.
+
+    Args:
+        target: as in `RunInfo.name`.
+        apps: modules to look into for a flow of a script that was `__main__` where its run began.
+    """
+    module, _, name = target.partition(':')
+    if not module or not name:
+        msg = f'{target!r} is no flow: name it as `module:name`'
+        raise TargetNotFound(msg)
+    for place in apps if module == MAIN and apps else [module]:
+        found = _find(_imported(place, target), name)
+        if found is not None:
+            return found
+    msg = f'{module} has no flow named {name}: define it with @flow at the top of the module'
+    raise TargetNotFound(msg)
+
+
+def _imported(module: str, target: str) -> ModuleType:
+    known = sys.modules.get(module)
+    if known is not None:
+        return known
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        msg = f'the flow {target} cannot be had: {error}; the module must be importable here'
+        raise TargetNotFound(msg) from error
+
+
+def _find(module: ModuleType, name: str) -> Flow[..., Any] | None:
+    found: object = module
+    for part in name.split('.'):
+        found = getattr(found, part, None)
+    if isinstance(found, Workflow):
+        return found.flow
+    if isinstance(found, Flow):
+        return cast('Flow[..., Any]', found)
+    for other in vars(module).values():  # a workflow, or a flow, whose variable has another name
+        if isinstance(other, Workflow) and other.name == name:
+            return other.flow
+        if isinstance(other, Flow) and cast('Flow[..., Any]', other).function.__qualname__ == name:
+            return cast('Flow[..., Any]', other)
+    return None

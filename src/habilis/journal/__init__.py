@@ -1,0 +1,23 @@
+"""The append-only record of a run: what was asked, done and answered, so that nothing has to be done twice."""
+
+from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
+from habilis.journal.journal import Journal, OnChange
+from habilis.journal.memory import MemoryStore
+from habilis.journal.scope import Paused, Scope, current_scope
+from habilis.journal.values import Codec, fingerprint
+
+__all__ = [
+    'Codec',
+    'Journal',
+    'Lease',
+    'MemoryStore',
+    'OnChange',
+    'Paused',
+    'Record',
+    'RunInfo',
+    'Scope',
+    'Status',
+    'Store',
+    'current_scope',
+    'fingerprint',
+]

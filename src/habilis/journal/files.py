@@ -1,0 +1,252 @@
+"""Runs in plain files, a folder for each: for those who want to read them with other tools. See `run_folder`."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TypeVar
+
+from habilis.core.errors import RunNotFound, StoreUnavailable
+from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.leases import granted
+from habilis.journal.lines import checked_blob, newest_first, to_line
+from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
+from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
+from habilis.journal.sqlite import Durability
+
+PATIENCE = 10.0
+"""Seconds that an operation waits for other processes which work on the same run."""
+
+_HIDDEN = '.'  # begins the names of folders that are being made or removed; no run's folder has such a name
+_REMEMBERED = 1000
+_FORSAKEN = 3600.0
+
+T = TypeVar('T')
+
+
+class FileStore:
+    """A `Store` in a folder. Safe to use from many event loops, threads and processes of one machine."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, durability: Durability = 'normal') -> None:
+        """Where the folder is, or will be. `durability` is explained at `Durability`."""
+        self.folder = Path(os.path.abspath(folder))
+        self._full = durability == 'full'
+        self._extents: dict[str, Extent] = {}
+        if not find_spec('fcntl'):
+            msg = 'a FileStore needs the file locks of Linux or macOS; use a SqliteStore here'
+            raise StoreUnavailable(msg)
+
+    def __repr__(self) -> str:
+        return f'FileStore({str(self.folder)!r})'
+
+    # Getting at a run -------------------------------------------------------------------------------------------------
+
+    async def _in(self, run: str, work: Callable[[RunFolder], T]) -> T:
+        return await self._at(RunFolder(self.folder / safe_name(run), run, full=self._full), work)
+
+    async def _at(self, folder: RunFolder, work: Callable[[RunFolder], T]) -> T:
+        """Do something short with the folder of a run while nobody else does."""
+        pause, deadline = 0.0005, 0.0
+        while True:
+            try:
+                return self._try(folder, work)
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                raise self._explained(error) from error
+            deadline = deadline or time.monotonic() + PATIENCE
+            if time.monotonic() > deadline:
+                why = f'another process has been working on {folder.run} for {PATIENCE:.0f} seconds'
+                raise unavailable(str(self.folder), why, passing=True)
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, 0.02)
+
+    def _try(self, folder: RunFolder, work: Callable[[RunFolder], T]) -> T:
+        """Raises `BlockingIOError` if somebody else is there."""
+        path = f'{folder.path}/{LOCK}'
+        try:
+            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            if self.folder.exists() and not self.folder.is_dir():
+                raise
+            raise no_run(folder.run) from None
+        try:
+            _lock(lock)
+            try:
+                if not _is_at(lock, path):  # the run was removed while we waited
+                    raise no_run(folder.run)
+                folder.finish()
+                return work(folder)
+            finally:
+                _unlock(lock)  # said aloud: a child that was forked meanwhile has the file open, too
+        finally:
+            os.close(lock)
+
+    def _explained(self, error: OSError) -> StoreUnavailable:
+        why = {
+            errno.ENOSPC: 'the disk is full; make room',
+            errno.EDQUOT: 'the disk is full for you; make room',
+            errno.EROFS: 'it may not be written',
+            errno.EACCES: 'it may not be read or written',
+            errno.EPERM: 'it may not be read or written',
+            errno.ENOTDIR: 'it is, or is below, a file; name a folder',
+            errno.EEXIST: 'it is a file; name a folder',
+        }.get(error.errno or 0, error.strerror or error)
+        return unavailable(str(self.folder), why)
+
+    # Runs -------------------------------------------------------------------------------------------------------------
+
+    async def create(self, info: RunInfo) -> bool:
+        """See `Store`."""
+        if not info.run:
+            raise no_name()
+        try:
+            return self._create(info)
+        except OSError as error:
+            raise self._explained(error) from error
+
+    def _create(self, info: RunInfo) -> bool:
+        final = self.folder / safe_name(info.run)
+        if (final / LOCK).exists():
+            return False
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = RunFolder(self.folder / f'{_HIDDEN}new-{secrets.token_hex(8)}', info.run, full=self._full)
+        try:
+            new.make(info)
+            os.rename(new.path, final)  # works for one: a folder that is not empty is not replaced
+        except OSError as error:
+            shutil.rmtree(new.path, ignore_errors=True)
+            if error.errno in {errno.ENOTEMPTY, errno.EEXIST} and final.is_dir():
+                return False
+            raise
+        if self._full:
+            sync_folder(str(self.folder))
+        return True
+
+    async def info(self, run: str) -> RunInfo:
+        """See `Store`."""
+        return await self._in(run, RunFolder.info)
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        infos: list[RunInfo] = []
+        for name in self._names():
+            with contextlib.suppress(RunNotFound):  # removed in the meantime, or no run at all
+                infos.append(await self._at(RunFolder(self.folder / name, name, full=self._full), RunFolder.info))
+        return newest_first(infos, user=user, session=session, status=status)
+
+    def _names(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self.folder) if not name.startswith(_HIDDEN)]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._explained(error) from error
+
+    async def delete(self, run: str) -> None:
+        """See `Store`."""
+        await self._in(run, lambda folder: os.rename(folder.path, self.folder / f'{_HIDDEN}old-{secrets.token_hex(8)}'))
+        self._extents.pop(run, None)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what was deleted, also by those who died over it; and what others died over making, hours ago."""
+        for path in self.folder.glob(f'{_HIDDEN}*-*'):
+            with contextlib.suppress(OSError):
+                if path.name.startswith(f'{_HIDDEN}old-') or path.stat().st_mtime < time.time() - _FORSAKEN:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    # Leases -----------------------------------------------------------------------------------------------------------
+
+    async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
+        """See `Store`."""
+
+        def work(folder: RunFolder) -> Lease:
+            held, claimed = folder.lease()
+            now = time.time()
+            lease = granted(held, now=now, claimed=claimed, owner=owner, seconds=seconds, over=over)
+            if lease is None:
+                raise busy(run, held.owner)
+            folder.set_lease(lease, now)
+            return lease
+
+        return await self._in(run, work)
+
+    async def release(self, run: str, *, epoch: int) -> None:
+        """See `Store`."""
+
+        def work(folder: RunFolder) -> None:
+            held, claimed = folder.lease()
+            if held.epoch == epoch and held.until:
+                folder.set_lease(replace(held, until=0.0), claimed)
+
+        await self._in(run, work)
+
+    async def lease(self, run: str) -> Lease:
+        """See `Store`."""
+        return await self._in(run, lambda folder: folder.lease()[0])
+
+    # Records ----------------------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        run: str,
+        records: Sequence[Record],
+        *,
+        epoch: int,
+        info: RunInfo | None = None,
+        blobs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """See `Store`."""
+        first = records[0].seq if records else 1
+        in_order = all(record.seq == seq for seq, record in enumerate(records, first))
+        lines = [to_line(record).encode('ascii') for record in records]
+
+        def work(folder: RunFolder) -> Extent:
+            if folder.lease()[0].epoch != epoch or not in_order:
+                raise lost(run)
+            return folder.append(first, lines, info=info, blobs=blobs or {}, known=self._extents.get(run))
+
+        extent = await self._in(run, work)
+        if len(self._extents) >= _REMEMBERED:
+            self._extents.clear()
+        self._extents[run] = extent
+
+    async def load(self, run: str, *, after: int = 0) -> list[Record]:
+        """See `Store`."""
+        return await self._in(run, lambda folder: folder.load(max(after, 0)))
+
+    async def blob(self, run: str, digest: str) -> bytes:
+        """See `Store`."""
+        return checked_blob(await self._in(run, lambda folder: folder.blob(digest)), digest, run=run)
+
+    async def close(self) -> None:
+        """See `Store`. No file stays open between two calls."""
+
+
+def _lock(file: int) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _unlock(file: int) -> None:
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_at(file: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except FileNotFoundError:
+        return False

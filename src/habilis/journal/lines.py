@@ -1,0 +1,151 @@
+"""A record as one line of text: its checksum, then JSON. Every store keeps records in this form."""
+
+import hashlib
+import math
+import zlib
+from collections.abc import Iterable
+from typing import cast, get_args
+
+from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.errors import CorruptRecord
+from habilis.journal.contract import SCHEMA, Kind, Record, RunInfo, Status
+
+_KINDS = frozenset(get_args(Kind))
+_STATES = frozenset(get_args(Status))
+_NONSENSE = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_TEXTS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
+
+
+def to_line(record: Record) -> str:
+    """Without a line break, in ASCII."""
+    fields: dict[str, Json] = {
+        'v': SCHEMA,
+        'n': record.seq,
+        'p': record.path,
+        'k': record.kind,
+        't': round(record.at, 6),
+    }
+    if record.key:
+        fields['f'] = record.key
+    if record.blob:
+        fields['b'] = record.blob
+    elif record.value is not None:
+        fields['d'] = record.value
+    if record.attached:
+        fields['a'] = dict(record.attached)
+    text = dump(fields)
+    return f'{_checksum(text)} {text}'
+
+
+def from_line(line: str, *, run: str, seq: int) -> Record:
+    """The record of a line that should be number `seq` of this run. Raises `CorruptRecord`."""
+    checksum, _, text = line.partition(' ')
+    if checksum != _checksum(text):
+        raise _corrupt(run, seq, 'its checksum does not match')
+    try:
+        if 'NaN' in text or 'Infinity' in text:
+            dump(parse(text))  # which is no JSON, and could not be written again
+        return _read(cast('dict[str, Json]', parse(text)), run, seq)
+    except _NONSENSE as error:
+        raise _corrupt(run, seq, f'it is no record ({error})') from None
+
+
+def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
+    version = fields['v']
+    if not isinstance(version, int) or version > SCHEMA:
+        raise _corrupt(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
+    if fields['n'] != seq:
+        raise _corrupt(run, seq, f'number {fields["n"]} stands in its place')
+    if fields['k'] not in _KINDS:
+        raise _corrupt(run, seq, f'it is of an unknown kind {fields["k"]!r}')
+    attached = cast('dict[str, Json]', fields.get('a') or {})
+    return Record(
+        seq=seq,
+        path=_text(fields['p']),
+        kind=cast('Kind', fields['k']),
+        key=_text(fields.get('f', '')),
+        value=fields.get('d'),
+        blob=_text(fields.get('b', '')),
+        attached={name: _text(digest) for name, digest in attached.items()} if attached else {},
+        at=_number(fields['t']),
+    )
+
+
+def info_to_text(info: RunInfo) -> str:
+    """The info of a run as JSON."""
+    fields: dict[str, Json] = {name: getattr(info, name) for name in _TEXTS if getattr(info, name)}
+    fields |= {'v': SCHEMA, 'status': info.status, 'created': info.created, 'updated': info.updated}
+    return dump(fields)
+
+
+def info_from_text(text: str) -> RunInfo:
+    """The info of a JSON text. Raises `CorruptRecord`."""
+    try:
+        fields = cast('dict[str, Json]', parse(text))
+        version = fields['v']
+        if not isinstance(version, int) or version > SCHEMA:
+            msg = f'a run was written by a newer Habilis (format {version}, this one reads {SCHEMA}): {text[:100]}'
+            raise CorruptRecord(msg)
+        texts = {name: _text(fields[name]) for name in _TEXTS if name in fields}
+        if fields['status'] not in _STATES or texts.get('kind') not in {'agent', 'flow'} or not texts.get('run'):
+            raise ValueError(texts.get('kind'))
+        return RunInfo(
+            **texts,  # pyright: ignore[reportArgumentType]
+            status=cast('Status', fields['status']),
+            created=_number(fields['created']),
+            updated=_number(fields['updated']),
+        )
+    except _NONSENSE:
+        msg = f'the description of a run is damaged: {text[:100]}'
+        raise CorruptRecord(msg) from None
+
+
+def newest_first(
+    infos: Iterable[RunInfo], *, user: str | None = None, session: str | None = None, status: Status | None = None
+) -> list[RunInfo]:
+    """Those that were asked for."""
+    wanted = [
+        info
+        for info in infos
+        if user in {None, info.user} and session in {None, info.session} and status in {None, info.status}
+    ]
+    return sorted(wanted, key=lambda info: (info.created, info.run), reverse=True)
+
+
+def digest_of(data: bytes) -> str:
+    """The name of a blob."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def checked_blob(data: bytes | None, digest: str, *, run: str) -> bytes:
+    """The blob, if it is what its name says. Raises `CorruptRecord`."""
+    if data is None:
+        msg = f'{run}: the blob {digest[:12]}… is missing'
+        raise CorruptRecord(msg)
+    if digest_of(data) != digest:
+        msg = f'{run}: the blob {digest[:12]}… is damaged (its checksum does not match)'
+        raise CorruptRecord(msg)
+    return data
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Json) -> float:
+    number = float(value) if isinstance(value, (int, float)) else math.nan
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _checksum(text: str) -> str:
+    return f'{zlib.crc32(text.encode("utf-8", "surrogatepass")):08x}'
+
+
+def _corrupt(run: str, seq: int, why: str) -> CorruptRecord:
+    return CorruptRecord(
+        f'record {seq} of {run} is damaged: {why}. Fork the run before it: habilis runs fork {run} --at {seq}'
+    )

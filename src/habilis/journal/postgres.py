@@ -1,0 +1,342 @@
+"""Runs in PostgreSQL, for many machines: `postgresql://user@host/database`. Needs `habilis[postgres]`.
+
+An append is one round trip. Leases use the clock of the server. A connection pooler has to be in session mode.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from habilis.core.codec import dump, parse
+from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
+from habilis.journal import postgres_sql as sql
+from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.lines import checked_blob, from_line, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
+from habilis.journal.servers import Durability, PackageMissing, durability_of, read_address
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Error
+
+SCHEMES = ('postgresql', 'postgres')
+
+_DEFAULTS = {
+    'application_name': 'habilis',
+    'connect_timeout': '10',
+    'keepalives_idle': '30',
+    'keepalives_interval': '10',
+    'keepalives_count': '3',
+    'tcp_user_timeout': '30000',
+}
+"""Options of the connection that the URL may set otherwise. A server that went away without a word is noticed."""
+
+_LONGEST_KEY = 500  # an index takes about 2,700 bytes
+_PASSING = frozenset({'08', '40', '57'})
+"""Classes of errors that come and go: the connection, a conflict, an operator who stops the server."""
+_ALSO_PASSING = frozenset({'53300', '55P03', '25006'})
+"""Too many connections, a lock not had in time, a server that became a replica: another one may be the first now."""
+_REFUSED = re.compile(
+    r'authentication|password|no pg_hba|role "[^"]*" (does|is) not|database "[^"]*" does not', re.IGNORECASE
+)
+
+
+class PostgresStore:
+    """A `Store` in a schema of a database, which is made on first use.
+
+    Args:
+        url: `postgresql://…`, with everything that libpq takes. The options below may be part of its query.
+        schema: letters, digits and `_`; what belongs to other programs is left alone.
+        durability: an appended record is safe from the death of our process in any case. `full`: also from a crash of
+            the database server, which writes to its disk before it answers. `normal`: such a crash may take the
+            records of the last second, never one without those after it.
+    """
+
+    def __init__(self, url: str, *, schema: str = 'habilis', durability: Durability = 'full') -> None:
+        self._address = read_address(url, schemes=SCHEMES, options=('schema', 'durability'))
+        self._schema = self._address.options.get('schema', schema)
+        self._durability = durability_of(self._address.options.get('durability', durability))
+        if not re.fullmatch('[A-Za-z_][A-Za-z0-9_]{0,62}', self._schema):
+            msg = f'a schema of PostgreSQL has a name of letters, digits and _, not {self._schema!r}'
+            raise SettingsError(msg)
+        self._conninfo = _conninfo(self._address.url)
+        self._connection: AsyncConnection | None = None
+        self._lock = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._texts: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f'<PostgresStore {self._address.shown} schema={self._schema}>'
+
+    # The connection ---------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _connected(self) -> 'AsyncGenerator[AsyncConnection]':
+        """The connection, for one task at a time. What goes wrong with it becomes `StoreUnavailable`."""
+        from psycopg import Error
+
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the lock of another loop could not be waited for
+            self._loop, self._lock = loop, asyncio.Lock()
+        async with self._lock:
+            try:
+                if self._connection is None or self._connection.closed:
+                    self._connection = await self._connect()
+                yield self._connection
+            except (Error, OSError) as error:
+                raise await self._failed(error) from None
+
+    async def _connect(self) -> 'AsyncConnection':
+        from psycopg import AsyncConnection
+
+        connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
+        try:
+            await connection.execute(sql.SESSION[self._durability].encode())
+            await self._have_tables(connection)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _failed(self, error: 'Error | OSError') -> StoreUnavailable:
+        """What to say; the next call connects anew if this connection may be of no use any more."""
+        state = getattr(error, 'sqlstate', None)
+        why = self._address.tell(error)
+        passing = isinstance(error, OSError) or state in _ALSO_PASSING or (state or '')[:2] in _PASSING
+        if self._connection is None or self._connection.closed or state == '25006':
+            passing = passing or (state is None and not _REFUSED.search(why))
+            await self._drop()
+        return unavailable(self._address.shown, why, passing=passing)
+
+    async def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _have_tables(self, connection: 'AsyncConnection') -> None:
+        if await self._first(connection, sql.HAS_TABLES, [self._schema]) is None:
+            async with connection.transaction():
+                await self._first(connection, sql.LOCK, [self._schema])
+                await self._make_tables(connection)
+        (version,) = await self._first(connection, sql.READ_VERSION, []) or (None,)
+        if not isinstance(version, int) or version > sql.VERSION:
+            msg = (
+                f'the journal at {self._address.shown} (schema {self._schema}) was made by a newer Habilis: its tables '
+                f'are of version {version}, this one knows {sql.VERSION}. Install a newer Habilis'
+            )
+            raise JournalError(msg)
+
+    async def _make_tables(self, connection: 'AsyncConnection') -> None:
+        if await self._first(connection, sql.HAS_TABLES, [self._schema]) is not None:
+            return
+        if await self._first(connection, sql.HAS_SCHEMA, [self._schema]) is None:
+            await connection.execute(self._text(sql.MAKE_SCHEMA))
+        await connection.execute(self._text(sql.TABLES))
+
+    def _text(self, statement: str) -> bytes:
+        if statement not in self._texts:
+            self._texts[statement] = statement.replace('{s}', f'"{self._schema}"').encode()
+        return self._texts[statement]
+
+    async def _first(
+        self, connection: 'AsyncConnection', statement: str, values: Sequence[object] | Mapping[str, object]
+    ) -> tuple[Any, ...] | None:
+        cursor = await connection.execute(self._text(statement), values, prepare=True)
+        return await cursor.fetchone()
+
+    async def _row(self, statement: str, values: Sequence[object] | Mapping[str, object]) -> tuple[Any, ...] | None:
+        async with self._connected() as connection:
+            return await self._first(connection, statement, values)
+
+    # Runs -------------------------------------------------------------------------------------------------------------
+
+    async def create(self, info: RunInfo) -> bool:
+        """See `Store`."""
+        if not info.run:
+            raise no_name()
+        values = [_key(info.run), info_to_text(info), _key(info.user), _key(info.session), info.status]
+        return await self._row(sql.CREATE, values) is not None
+
+    async def info(self, run: str) -> RunInfo:
+        """See `Store`."""
+        row = await self._row(sql.INFO, [_key(run)])
+        if row is None:
+            raise no_run(run)
+        return info_from_text(row[0])
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        wanted = {
+            'of_user': None if user is None else _key(user),
+            'of_session': None if session is None else _key(session),
+            'status': status,
+        }
+        asked = {column: value for column, value in wanted.items() if value is not None}
+        statement = sql.RUNS + ' WHERE ' * bool(asked) + ' AND '.join(f'{column} = %({column})s' for column in asked)
+        async with self._connected() as connection:
+            cursor = await connection.execute(self._text(statement), asked)
+            rows = await cursor.fetchall()
+        return newest_first((info_from_text(row[0]) for row in rows), user=user, session=session, status=status)
+
+    async def delete(self, run: str) -> None:
+        """See `Store`."""
+        key = [_key(run)]
+        async with self._connected() as connection, connection.transaction():
+            found = await self._first(connection, sql.DELETE, key)
+            if found is not None:
+                await connection.execute(self._text(sql.DELETE_LINES), key)
+                await connection.execute(self._text(sql.DELETE_BLOBS), key)
+        if found is None:
+            raise no_run(run)
+
+    # Leases -----------------------------------------------------------------------------------------------------------
+
+    async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
+        """See `Store`."""
+        values = {'run': _key(run), 'owner': _escaped(owner), 'seconds': seconds, 'over': over}
+        row = await self._row(sql.CLAIM, values)
+        if row is None:
+            raise busy(run, (await self.lease(run)).owner)
+        return Lease(epoch=row[0], owner=owner, until=row[1])
+
+    async def release(self, run: str, *, epoch: int) -> None:
+        """See `Store`."""
+        if await self._row(sql.RELEASE, {'run': _key(run), 'epoch': epoch}) is None:
+            raise no_run(run)
+
+    async def lease(self, run: str) -> Lease:
+        """See `Store`."""
+        row = await self._row(sql.LEASE, [_key(run)])
+        if row is None:
+            raise no_run(run)
+        return Lease(epoch=row[0], owner=cast('str', parse(f'"{row[1]}"')), until=row[2])
+
+    # Records ----------------------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        run: str,
+        records: Sequence[Record],
+        *,
+        epoch: int,
+        info: RunInfo | None = None,
+        blobs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """See `Store`."""
+        lines = [(record.seq, to_line(record)) for record in records]
+        if len(lines) == 1 and info is None and not blobs:
+            ((seq, line),) = lines
+            values = {'run': _key(run), 'epoch': epoch, 'seq': seq, 'line': line}
+            done = await self._row(sql.APPEND_LINE, values)
+        else:
+            values = {'run': _key(run), 'epoch': epoch, **_all_values(info, blobs), **_new(lines)}
+            done = await self._row(sql.APPEND, values) if _follow(lines) else None
+        if done is None:
+            await self._append_again(run, lines, {'epoch': epoch, **_all_values(info, blobs)})
+
+    async def _append_again(self, run: str, lines: Sequence[tuple[int, str]], values: dict[str, object]) -> None:
+        """Of records that may be there already: what is missing."""
+        async with self._connected() as connection, connection.transaction():
+            row = await self._first(connection, sql.LOCK_RUN, [_key(run)])
+            if row is not None and row[0] == values['epoch']:
+                missing = await self._missing(connection, run, lines, last=row[1])
+                if missing is not None:
+                    await self._first(connection, sql.APPEND, {**values, 'run': _key(run), **_new(missing)})
+                    return
+        raise no_run(run) if row is None else lost(run)
+
+    async def _missing(
+        self, connection: 'AsyncConnection', run: str, lines: Sequence[tuple[int, str]], *, last: int
+    ) -> list[tuple[int, str]] | None:
+        """The lines that come after `last`; None if they do not follow, or differ from those that are there."""
+        known: dict[int, str] = {}
+        if lines and 0 < lines[0][0] <= last:
+            after = lines[0][0] - 1
+            cursor = await connection.execute(self._text(sql.LINES), [_key(run), after])
+            known = dict(enumerate((row[0] for row in await cursor.fetchall()), after + 1))
+        missing: list[tuple[int, str]] = []
+        for seq, line in lines:
+            if seq == last + len(missing) + 1:
+                missing.append((seq, line))
+                known[seq] = line
+            elif known.get(seq) != line:
+                return None
+        return missing
+
+    async def load(self, run: str, *, after: int = 0) -> list[Record]:
+        """See `Store`."""
+        after = max(after, 0)
+        async with self._connected() as connection:
+            cursor = await connection.execute(self._text(sql.LINES), [_key(run), after], prepare=True)
+            lines = [cast('str', row[0]) for row in await cursor.fetchall()]
+        if not lines:
+            await self.info(run)
+        return [from_line(line, run=run, seq=seq) for seq, line in enumerate(lines, after + 1)]
+
+    async def blob(self, run: str, digest: str) -> bytes:
+        """See `Store`."""
+        async with self._connected() as connection:
+            cursor = await connection.execute(self._text(sql.BLOB), [_key(run), _key(digest)], binary=True)
+            row = await cursor.fetchone()
+        if row is None:
+            await self.info(run)
+        return checked_blob(None if row is None else cast('bytes', row[0]), digest, run=run)
+
+    async def close(self) -> None:
+        """See `Store`. A call after this one connects again."""
+        await self._drop()
+
+
+def _follow(lines: Sequence[tuple[int, str]]) -> bool:
+    return all(seq == lines[0][0] + number for number, (seq, _) in enumerate(lines))
+
+
+def _new(lines: Sequence[tuple[int, str]]) -> dict[str, object]:
+    after = lines[0][0] - 1 if lines else None
+    return {'after': after, 'count': len(lines), 'lines': [line for _, line in lines]}
+
+
+def _all_values(info: RunInfo | None, blobs: Mapping[str, bytes] | None) -> dict[str, object]:
+    blobs = blobs or {}
+    return {
+        'info': None if info is None else info_to_text(info),
+        'user': None if info is None else _key(info.user),
+        'session': None if info is None else _key(info.session),
+        'status': None if info is None else info.status,
+        'digests': [_key(digest) for digest in blobs],
+        'blobs': list(blobs.values()),
+    }
+
+
+def _key(name: str) -> str:
+    """A name for an index: itself if it is plain and short; else in ASCII, and its end as a digest."""
+    text = name if name.isascii() and name.isprintable() and '"' not in name and '\\' not in name else _escaped(name)
+    if len(text) <= _LONGEST_KEY:
+        return text
+    return f'{text[:100]}"{hashlib.sha256(text.encode()).hexdigest()}'  # no other key has a bare quote
+
+
+def _escaped(text: str) -> str:
+    return dump(text)[1:-1]
+
+
+def _conninfo(url: str) -> str:
+    """With our options where the URL has none. Raises `PackageMissing` and `SettingsError`."""
+    try:
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    except ImportError as error:
+        raise PackageMissing.of('PostgresStore', extra='postgres', error=error) from error
+    try:
+        given = conninfo_to_dict(url)
+    except ProgrammingError:  # its text may quote a part of the password
+        msg = (
+            'the postgresql:// address of the journal cannot be read; it is like '
+            'postgresql://user:password@host:5432/database, and its query may have options of libpq, schema, durability'
+        )
+        raise SettingsError(msg) from None
+    return make_conninfo('', **{**_DEFAULTS, **given})

@@ -1,0 +1,106 @@
+"""What `PostgresStore` says to the server. `{s}` is the schema.
+
+A run is one row. Its `last` is the number of its newest record: an append moves it on, in the same statement that
+writes the records, and only where epoch and number are as expected. So the row is the lock, and one statement is
+enough. All text is ASCII: what is not is escaped as in JSON, for a database of any encoding, and for NUL.
+"""
+
+VERSION = 1
+"""Of the tables. Every version that was ever released must load for ever; see `tests/journal/versions`."""
+
+TABLES = """
+CREATE TABLE {s}.about (version bigint NOT NULL);
+INSERT INTO {s}.about VALUES (1);
+CREATE TABLE {s}.runs (
+    run text PRIMARY KEY,
+    info text NOT NULL,
+    of_user text NOT NULL,
+    of_session text NOT NULL,
+    status text NOT NULL,
+    last bigint NOT NULL DEFAULT 0,
+    epoch bigint NOT NULL DEFAULT 0,
+    owner text NOT NULL DEFAULT '',
+    claimed float8 NOT NULL DEFAULT 0,
+    until float8 NOT NULL DEFAULT 0
+) WITH (fillfactor = 70);
+CREATE INDEX runs_of_user ON {s}.runs (of_user);
+CREATE INDEX runs_of_session ON {s}.runs (of_session);
+CREATE TABLE {s}.lines (run text, seq bigint, line text NOT NULL, PRIMARY KEY (run, seq));
+CREATE TABLE {s}.blobs (run text, digest text, data bytea NOT NULL, PRIMARY KEY (run, digest));
+"""
+
+# A server that is set to wait for its replicas goes on doing so.
+SESSION = {
+    'full': """
+        SELECT set_config('default_transaction_isolation', 'read committed', false), set_config('synchronous_commit',
+            CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit')
+            END, false)""",
+    'normal': """
+        SELECT set_config('default_transaction_isolation', 'read committed', false),
+            set_config('synchronous_commit', 'off', false)""",
+}
+
+# One transaction makes the tables; the others wait for it, and find them.
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('habilis journal ' || %s, 0))"
+# (They read the catalogue itself: `to_regclass` may answer from a cache that does not know of it yet.)
+HAS_SCHEMA = 'SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s'
+HAS_TABLES = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'about'"
+MAKE_SCHEMA = 'CREATE SCHEMA {s}'
+READ_VERSION = 'SELECT max(version) FROM {s}.about'
+
+CREATE = """
+INSERT INTO {s}.runs (run, info, of_user, of_session, status) VALUES (%s, %s, %s, %s, %s)
+ON CONFLICT DO NOTHING RETURNING 1"""
+
+# The clock is read anew where the statement had to wait for the row: `now()` would be older than what it then finds.
+_NOW = 'extract(epoch FROM clock_timestamp())::float8'
+_MINE = '(owner = %(owner)s AND until <> 0)'
+CLAIM = f"""
+UPDATE {{s}}.runs SET
+    epoch = CASE WHEN {_MINE} THEN epoch ELSE epoch + 1 END,
+    owner = %(owner)s, claimed = {_NOW}, until = {_NOW} + %(seconds)s::float8
+WHERE run = %(run)s AND ({_MINE} OR NOT (claimed <= {_NOW} AND {_NOW} < until) OR epoch = %(over)s::bigint)
+RETURNING epoch, until"""
+
+RELEASE = """
+WITH released AS (UPDATE {s}.runs SET until = 0 WHERE run = %(run)s AND epoch = %(epoch)s)
+SELECT 1 FROM {s}.runs WHERE run = %(run)s"""
+
+APPEND_LINE = """
+WITH held AS (
+    UPDATE {s}.runs SET last = %(seq)s WHERE run = %(run)s AND epoch = %(epoch)s AND last = %(seq)s - 1 RETURNING run
+)
+INSERT INTO {s}.lines (run, seq, line) SELECT run, %(seq)s, %(line)s FROM held RETURNING 1"""
+
+APPEND = """
+WITH held AS (
+    UPDATE {s}.runs SET
+        last = last + %(count)s,
+        info = coalesce(%(info)s::text, info),
+        of_user = coalesce(%(user)s::text, of_user),
+        of_session = coalesce(%(session)s::text, of_session),
+        status = coalesce(%(status)s::text, status)
+    WHERE run = %(run)s AND epoch = %(epoch)s AND last = coalesce(%(after)s::bigint, last)
+    RETURNING run, last - %(count)s AS after
+), written AS (
+    INSERT INTO {s}.lines (run, seq, line)
+    SELECT held.run, held.after + new.n, new.line FROM held, unnest(%(lines)b::text[]) WITH ORDINALITY AS new (line, n)
+), kept AS (
+    INSERT INTO {s}.blobs (run, digest, data)
+    SELECT held.run, new.digest, new.data FROM held, unnest(%(digests)b::text[], %(blobs)b::bytea[])
+        AS new (digest, data)
+    ON CONFLICT DO NOTHING
+)
+SELECT 1 FROM held"""
+
+LOCK_RUN = 'SELECT epoch, last FROM {s}.runs WHERE run = %s FOR UPDATE'
+LINES = 'SELECT line FROM {s}.lines WHERE run = %s AND seq > %s ORDER BY seq'
+BLOB = 'SELECT data FROM {s}.blobs WHERE run = %s AND digest = %s'
+INFO = 'SELECT info FROM {s}.runs WHERE run = %s'
+LEASE = 'SELECT epoch, owner, until FROM {s}.runs WHERE run = %s'
+RUNS = 'SELECT info FROM {s}.runs'
+
+# Each in a statement of its own, after the row is gone: it sees what an append has written meanwhile.
+DELETE = 'DELETE FROM {s}.runs WHERE run = %s RETURNING 1'
+DELETE_LINES = 'DELETE FROM {s}.lines WHERE run = %s'
+DELETE_BLOBS = 'DELETE FROM {s}.blobs WHERE run = %s'

@@ -1,0 +1,329 @@
+"""The folder of one run of a `FileStore`. All of it is for one who holds the lock of the run.
+
+    info.json      what the run is; replaced as a whole
+    records.jsonl  a line for each record; only ever grows
+    blobs/DIGEST   values that are too long for a line
+    lease.json     who may write; replaced as a whole
+    pending.json   there while an append of more than one line, or of a new info, is under way
+    lock           locked by whoever looks or writes
+
+A process that dies leaves at most a last line without its end, which counts as not written, and a `pending.json`,
+which counts as written: whoever comes next finishes the work.
+"""
+
+import contextlib
+import os
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.errors import CorruptRecord
+from habilis.journal.contract import Lease, Record, RunInfo
+from habilis.journal.lines import digest_of, from_line, info_from_text, info_to_text
+from habilis.journal.refusals import lost
+
+INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
+    'info.json',
+    'records.jsonl',
+    'blobs',
+    'lease.json',
+    'pending.json',
+    'lock',
+)
+_SAFE = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
+_LONGEST = 150
+
+
+def safe_name(name: str) -> str:
+    """A name for a file: no two names share one, on any disk, also where upper and lower case are the same."""
+    data = name.encode('utf-8', 'surrogatepass')
+    quoted = ''.join(chr(byte) if byte in _SAFE else f'%{byte:02x}' for byte in data)
+    if len(quoted) > _LONGEST:
+        return f'%-{digest_of(data)}'
+    return quoted or '%'
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Extent:
+    """How far the records of a run reach."""
+
+    count: int
+    size: int
+    """Bytes, up to the end of the last whole line."""
+
+    mark: tuple[int, int, int]
+    """Of the file when this was so."""
+
+
+class RunFolder:
+    """The files of a run."""
+
+    def __init__(self, path: Path, run: str, *, full: bool) -> None:
+        self.path = path
+        self.run = run
+        self._full = full
+        self._text = f'{path}/'
+
+    # Making -----------------------------------------------------------------------------------------------------------
+
+    def make(self, info: RunInfo) -> None:
+        """A run without records, in a folder that nobody else knows of yet."""
+        self.path.mkdir(mode=0o700)
+        self.write(INFO, info_to_text(info).encode())
+        self.write(RECORDS, b'')
+        self.write(LOCK, b'')
+
+    def write(self, name: str, data: bytes) -> None:
+        """A file as a whole: whoever reads it sees all of it, or what was there before."""
+        path = self._text + name
+        new = f'{path}.new'
+        file = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            try:
+                _write_all(file, data)
+                if self._full:
+                    os.fsync(file)
+            finally:
+                os.close(file)
+            os.replace(new, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(new)
+            raise
+        if self._full:
+            sync_folder(os.path.dirname(path))
+
+    def read(self, name: str) -> bytes | None:
+        """A file, or None if there is none."""
+        try:
+            file = os.open(self._text + name, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            return _read_all(file)
+        finally:
+            os.close(file)
+
+    # Info, lease and blobs --------------------------------------------------------------------------------------------
+
+    def info(self) -> RunInfo:
+        """What the run is."""
+        data = self.read(INFO)
+        try:
+            return info_from_text((data or b'').decode('utf-8', 'replace'))
+        except CorruptRecord:
+            msg = f'{self._text}{INFO} is {"missing" if data is None else "damaged"}; bring it back, or delete the run'
+            raise CorruptRecord(msg) from None
+
+    def lease(self) -> tuple[Lease, float]:
+        """Who may write, and since when."""
+        data = self.read(LEASE)
+        if data is None:
+            return Lease(epoch=0), 0.0
+        try:
+            fields = cast('dict[str, Json]', parse(data.decode()))
+            epoch, owner, until, claimed = (fields[name] for name in ('epoch', 'owner', 'until', 'claimed'))
+            lease = Lease(epoch=int(cast('int', epoch)), owner=str(owner), until=float(cast('float', until)))
+            return lease, float(cast('float', claimed))
+        except (CodecError, KeyError, TypeError, ValueError):
+            msg = f'{self._text}{LEASE} is damaged; remove it if no process works on {self.run}'
+            raise CorruptRecord(msg) from None
+
+    def set_lease(self, lease: Lease, claimed: float) -> None:
+        """Have another owner, or the same for longer."""
+        fields: Json = {'epoch': lease.epoch, 'owner': lease.owner, 'until': lease.until, 'claimed': claimed}
+        self.write(LEASE, dump(fields).encode())
+
+    def blob(self, digest: str) -> bytes | None:
+        """What is there under this name."""
+        return self.read(f'{BLOBS}/{safe_name(digest)}')
+
+    def _add_blobs(self, blobs: Mapping[str, bytes]) -> list[str]:
+        """The names of those that were not there before."""
+        added: list[str] = []
+        os.makedirs(self._text + BLOBS, mode=0o700, exist_ok=True)
+        try:
+            for digest, data in blobs.items():
+                name = f'{BLOBS}/{safe_name(digest)}'
+                if not self._holds(name, len(data)):
+                    self.write(name, data)
+                    added.append(name)
+        except BaseException:
+            self._remove(added)
+            raise
+        return added
+
+    def _holds(self, name: str, size: int) -> bool:
+        try:
+            return os.stat(self._text + name).st_size == size
+        except FileNotFoundError:
+            return False
+
+    def _remove(self, names: Sequence[str]) -> None:
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.unlink(self._text + name)
+
+    # Records ----------------------------------------------------------------------------------------------------------
+
+    def load(self, after: int) -> list[Record]:
+        """The records with a higher number. A last line without its end was never written."""
+        lines = self._lines()
+        return [
+            from_line(line.decode('utf-8', 'replace'), run=self.run, seq=seq)
+            for seq, line in enumerate(lines[after:], after + 1)
+        ]
+
+    def _lines(self) -> list[bytes]:
+        data = self.read(RECORDS)
+        if data is None:
+            raise self._missing()
+        return data.split(b'\n')[:-1]
+
+    def _missing(self) -> CorruptRecord:
+        return CorruptRecord(f'{self._text}{RECORDS} is missing; bring it back, or delete the run')
+
+    def append(
+        self,
+        first: int,
+        lines: Sequence[bytes],
+        *,
+        info: RunInfo | None,
+        blobs: Mapping[str, bytes],
+        known: Extent | None,
+    ) -> Extent:
+        """Add lines, the first of which is of record number `first`, unless they are there already.
+
+        All or none, together with the rest. `known` is what the last append has given, to save counting.
+        """
+        try:
+            file = os.open(self._text + RECORDS, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise self._missing() from None
+        try:
+            extent = _extent(file, known)
+            new = self._new(first, lines, extent)
+            added = self._add_blobs(blobs) if blobs else []
+            try:
+                if len(new) > 1 or info is not None:
+                    return self._commit(file, extent, new, None if info is None else info_to_text(info))
+                return self._extend(file, extent, new)
+            except BaseException:
+                self._remove(added)
+                raise
+        finally:
+            os.close(file)
+
+    def _new(self, first: int, lines: Sequence[bytes], extent: Extent) -> Sequence[bytes]:
+        """The lines that are not there yet. Raises `LeaseLost` if they do not follow, or others are there."""
+        if first == extent.count + 1 or not lines:
+            return lines
+        if not 1 <= first <= extent.count:
+            raise lost(self.run)
+        there = self._lines()[first - 1 : first - 1 + len(lines)]
+        if list(lines[: len(there)]) != there:
+            raise lost(self.run)
+        return lines[len(there) :]
+
+    def _extend(self, file: int, extent: Extent, lines: Sequence[bytes]) -> Extent:
+        data = b''.join([line + b'\n' for line in lines])
+        if not data:
+            return extent
+        if extent.mark[1] != extent.size:  # somebody died in the middle of a line
+            os.ftruncate(file, extent.size)
+        try:
+            _write_all(file, data)
+            if self._full:
+                os.fsync(file)
+        except BaseException:
+            os.ftruncate(file, extent.size)
+            raise
+        return Extent(count=extent.count + len(lines), size=extent.size + len(data), mark=_mark(file))
+
+    # Appends of several parts -----------------------------------------------------------------------------------------
+
+    def _commit(self, file: int, extent: Extent, lines: Sequence[bytes], info: str | None) -> Extent:
+        """First say what is to be done, then do it: from the first moment on, it will be."""
+        plan: dict[str, Json] = {'base': extent.size, 'lines': [line.decode('ascii') for line in lines], 'info': info}
+        text = dump(plan)
+        self.write(PENDING, f'{_checksum(text)} {text}'.encode('ascii'))
+        try:
+            done = self._extend(file, extent, lines)
+            if info is not None:
+                self.write(INFO, info.encode())
+        except BaseException:
+            os.unlink(self._text + PENDING)
+            os.ftruncate(file, extent.size)
+            raise
+        os.unlink(self._text + PENDING)
+        return done
+
+    def finish(self) -> None:
+        """Do what one who died had begun to do."""
+        data = self.read(PENDING)
+        if data is None:
+            return
+        checksum, _, text = data.decode('ascii', 'replace').partition(' ')
+        if checksum == _checksum(text):
+            plan = cast('dict[str, Json]', parse(text))
+            lines = [line.encode() for line in cast('list[str]', plan['lines'])]
+            self._redo(cast('int', plan['base']), lines, cast('str | None', plan['info']))
+        os.unlink(self._text + PENDING)  # one that is not whole was lost with the machine, and with what followed it
+
+    def _redo(self, base: int, lines: Sequence[bytes], info: str | None) -> None:
+        file = os.open(self._text + RECORDS, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            extent = _extent(file, None)
+            if extent.size > base + sum(len(line) + 1 for line in lines):
+                return  # the machine died, and the plan came back from the dead: more was written since
+            os.ftruncate(file, base)
+            if lines:
+                self._extend(file, Extent(count=0, size=base, mark=_mark(file)), lines)
+            if info is not None:
+                self.write(INFO, info.encode())
+        finally:
+            os.close(file)
+
+
+def _extent(file: int, known: Extent | None) -> Extent:
+    mark = _mark(file)
+    if known is not None and known.mark == mark:
+        return known
+    data = _read_all(file)
+    size = data.rfind(b'\n') + 1
+    return Extent(count=data.count(b'\n'), size=size, mark=mark)
+
+
+def _mark(file: int) -> tuple[int, int, int]:
+    stat = os.fstat(file)
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
+
+
+def _read_all(file: int) -> bytes:
+    parts: list[bytes] = []
+    os.lseek(file, 0, os.SEEK_SET)
+    while part := os.read(file, 1 << 20):
+        parts.append(part)
+    return b''.join(parts)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    written = os.write(file, data)
+    while written < len(data):  # a disk that is nearly full takes a part, and says why at the next attempt
+        written += os.write(file, data[written:])
+
+
+def sync_folder(path: str) -> None:
+    """What was renamed in this folder survives the machine."""
+    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _checksum(text: str) -> str:
+    return f'{zlib.crc32(text.encode()):08x}'

@@ -1,0 +1,222 @@
+"""Runs in one SQLite file: the default. Many processes of one machine may share it; no server is needed.
+
+The file is in WAL mode, which wants a disk of this machine, not one of the network. An append is one statement and is
+made in the event loop: it takes less time than to hand it to a thread would.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, cast
+
+from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.leases import granted
+from habilis.journal.lines import checked_blob, from_line, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.refusals import busy, lost, no_name, no_run
+from habilis.journal.sqlite_file import SqliteFile
+
+Durability = Literal['normal', 'full']
+"""`normal`: what was written survives the death of the process. `full`: also that of the machine, at the price of
+waiting for the disk at each append."""
+
+_LARGEST = 2**63 - 1
+
+_ADD = """
+INSERT OR IGNORE INTO records (run, seq, line)
+SELECT run, ?2, ?3 FROM runs
+WHERE run = ?1 AND epoch = ?4 AND (?2 = 1 OR EXISTS (SELECT 1 FROM records WHERE run = ?1 AND seq = ?2 - 1))
+"""
+
+
+class SqliteStore:
+    """A `Store` in a file. Safe to use from many event loops and threads, and after a fork; opened on first use."""
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: Durability = 'normal') -> None:
+        """Where the file is, or will be: missing folders are made, and nobody but its owner can read it."""
+        self.path = Path(os.path.abspath(path))
+        self._file = SqliteFile(self.path, full=durability == 'full')
+
+    def __repr__(self) -> str:
+        return f'SqliteStore({str(self.path)!r})'
+
+    async def _row(self, run: str, columns: str) -> tuple[object, ...]:
+        """Of the table of runs."""
+        return await self._file.do(lambda connection: _row_of(connection, run, columns))
+
+    # Runs -------------------------------------------------------------------------------------------------------------
+
+    async def create(self, info: RunInfo) -> bool:
+        """See `Store`."""
+        if not info.run:
+            raise no_name()
+        sql = """INSERT OR IGNORE INTO runs (user, session, status, created, info, run, epoch, owner, claimed, until)
+            VALUES (?, ?, ?, ?, ?, ?, 0, '', 0, 0)"""
+        row = (*_columns(info), _key(info.run))
+        return await self._file.do(lambda connection: connection.execute(sql, row).rowcount) == 1
+
+    async def info(self, run: str) -> RunInfo:
+        """See `Store`."""
+        (text,) = await self._row(run, 'info')
+        return info_from_text(str(text))
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        wanted = {'user': user, 'session': session, 'status': status}
+        asked = {name: _key(value) for name, value in wanted.items() if value is not None}
+        where = f'WHERE {" AND ".join(f"{name} = :{name}" for name in asked)}' if asked else ''
+        sql = f'SELECT info FROM runs {where}'
+        rows = cast(
+            'list[tuple[object]]', await self._file.do(lambda connection: connection.execute(sql, asked).fetchall())
+        )
+        return newest_first(info_from_text(str(text)) for (text,) in rows)
+
+    async def delete(self, run: str) -> None:
+        """See `Store`."""
+        key = _key(run)
+
+        def work(connection: sqlite3.Connection) -> None:
+            if not connection.execute('DELETE FROM runs WHERE run = ?', (key,)).rowcount:
+                raise no_run(run)
+            connection.execute('DELETE FROM records WHERE run = ?', (key,))
+            connection.execute('DELETE FROM blobs WHERE run = ?', (key,))
+
+        await self._file.change(work)
+
+    # Leases -----------------------------------------------------------------------------------------------------------
+
+    async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
+        """See `Store`."""
+
+        def work(connection: sqlite3.Connection) -> Lease:
+            row = _row_of(connection, run, 'epoch, owner, until, claimed')
+            held, now = _lease(row), time.time()
+            lease = granted(held, now=now, claimed=cast('float', row[3]), owner=owner, seconds=seconds, over=over)
+            if lease is None:
+                raise busy(run, held.owner)
+            connection.execute(
+                'UPDATE runs SET epoch = ?, owner = ?, claimed = ?, until = ? WHERE run = ?',
+                (lease.epoch, _key(owner), now, lease.until, _key(run)),
+            )
+            return lease
+
+        return await self._file.change(work)
+
+    async def release(self, run: str, *, epoch: int) -> None:
+        """See `Store`."""
+
+        def work(connection: sqlite3.Connection) -> None:
+            if _row_of(connection, run, 'epoch') == (epoch,):
+                connection.execute('UPDATE runs SET until = 0 WHERE run = ?', (_key(run),))
+
+        await self._file.change(work)
+
+    async def lease(self, run: str) -> Lease:
+        """See `Store`."""
+        return _lease(await self._row(run, 'epoch, owner, until'))
+
+    # Records ----------------------------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        run: str,
+        records: Sequence[Record],
+        *,
+        epoch: int,
+        info: RunInfo | None = None,
+        blobs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """See `Store`."""
+        rows = [(_key(run), record.seq, to_line(record)) for record in records]
+        if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _LARGEST and 0 < epoch < _LARGEST:
+            row = (*rows[0], epoch)
+            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount) == 1:
+                return
+
+        def work(connection: sqlite3.Connection) -> None:
+            if _row_of(connection, run, 'epoch') != (epoch,):
+                raise lost(run)
+            _add(connection, run, rows)
+            if blobs:
+                named = [(_key(run), _key(digest), data) for digest, data in blobs.items()]
+                connection.executemany('INSERT OR IGNORE INTO blobs (run, digest, data) VALUES (?, ?, ?)', named)
+            if info is not None:
+                sql = 'UPDATE runs SET user = ?, session = ?, status = ?, created = ?, info = ? WHERE run = ?'
+                connection.execute(sql, (*_columns(info), _key(run)))
+
+        await self._file.change(work)
+
+    async def load(self, run: str, *, after: int = 0) -> list[Record]:
+        """See `Store`."""
+        after = min(max(after, 0), _LARGEST)
+        sql = 'SELECT line FROM records WHERE run = ? AND seq > ? ORDER BY seq'
+
+        def work(connection: sqlite3.Connection) -> list[tuple[object]]:
+            _row_of(connection, run, 'epoch')
+            return connection.execute(sql, (_key(run), after)).fetchall()
+
+        rows = await self._file.do(work)
+        return [from_line(str(line), run=run, seq=seq) for seq, (line,) in enumerate(rows, after + 1)]
+
+    async def blob(self, run: str, digest: str) -> bytes:
+        """See `Store`."""
+        sql = 'SELECT data FROM blobs WHERE run = ? AND digest = ?'
+        key = (_key(run), _key(digest))
+        row = await self._file.do(lambda connection: connection.execute(sql, key).fetchone())
+        if row is None:
+            await self._row(run, 'epoch')  # is it the run that is missing?
+        data: object = row[0] if row else None
+        return checked_blob(data if isinstance(data, bytes) else None, digest, run=run)
+
+    async def close(self) -> None:
+        """See `Store`. Used again, it is opened again."""
+        self._file.close()
+
+
+def _row_of(connection: sqlite3.Connection, run: str, columns: str) -> tuple[object, ...]:
+    row = connection.execute(f'SELECT {columns} FROM runs WHERE run = ?', (_key(run),)).fetchone()
+    if row is None:
+        raise no_run(run)
+    return row
+
+
+def _add(connection: sqlite3.Connection, run: str, rows: Sequence[tuple[str | bytes, int, str]]) -> None:
+    """Those that are not there yet. Raises `LeaseLost` if they do not follow what is there."""
+    if not rows:
+        return
+    (last,) = connection.execute('SELECT ifnull(max(seq), 0) FROM records WHERE run = ?', rows[0][:1]).fetchone()
+    first = rows[0][1]
+    if not 1 <= first <= last + 1 or any(row[1] != seq for seq, row in enumerate(rows, first)):
+        raise lost(run)
+    sql = 'SELECT run, seq, line FROM records WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq'
+    known = connection.execute(sql, (*rows[0][:2], rows[-1][1])).fetchall()
+    if known != rows[: len(known)]:
+        raise lost(run)
+    connection.executemany('INSERT INTO records (run, seq, line) VALUES (?, ?, ?)', rows[len(known) :])
+
+
+def _key(text: str) -> str | bytes:
+    """What stands for a text in a column. SQLite holds no lone surrogates in text, but any bytes, as another value."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode('utf-8', 'surrogatepass')
+    return text
+
+
+def _unkey(value: object) -> str:
+    return value.decode('utf-8', 'surrogatepass') if isinstance(value, bytes) else str(value)
+
+
+def _columns(info: RunInfo) -> tuple[object, ...]:
+    return _key(info.user), _key(info.session), info.status, info.created, info_to_text(info)
+
+
+def _lease(row: tuple[object, ...]) -> Lease:
+    epoch, owner, until = row[:3]
+    return Lease(epoch=cast('int', epoch), owner=_unkey(owner), until=cast('float', until))

@@ -1,0 +1,168 @@
+"""How what goes in and comes out of a step is written down: JSON, exactly, and never by pickling."""
+
+import dataclasses
+import enum
+import hashlib
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from habilis.core import codec
+from habilis.core.codec import Json, NotPlain
+from habilis.core.errors import NotDurable
+from habilis.journal.raised import StepFailed, read_error, text_of, write_error
+
+__all__ = ['PLAIN', 'Codec', 'StepFailed', 'fingerprint', 'read_error', 'text_of', 'write_error']
+
+T = TypeVar('T')
+
+
+class Codec(Generic[T]):
+    """Writes values of one type down. Plain data needs no type; a dataclass or pydantic model is named by a type hint.
+
+    A plain value is kept exactly (tuples, bytes, dates); anything else as pydantic writes it.
+    """
+
+    def __init__(self, kind: Any = None, *, what: str = 'the value') -> None:
+        self._what = what
+        self._adapter: TypeAdapter[Any] | None = None
+        self._why_not = ''
+        if kind is not None and kind is not Any and kind is not type(None):
+            try:
+                self._adapter = TypeAdapter(kind)
+            except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
+                # It matters only when a value is written that is not plain.
+                self._why_not = f'; the type that was named is of no help: {str(error).splitlines()[0]}'
+
+    def write(self, value: T) -> Json:
+        """The value as JSON, which `read` takes. Raises `NotDurable`."""
+        try:
+            written: dict[str, Json] = {'p': codec.pack(value)}
+        except NotPlain as not_plain:
+            written = self._write_typed(value, not_plain)
+        if self._adapter is None:
+            return written
+        try:
+            again = self._read(written)
+        except (ValidationError, ValueError) as error:
+            raise self._refused(value, error) from None
+        if 't' in written and type(again) is not type(value):
+            raise self._refused(value, f'it would come back as {type(again).__qualname__}')
+        return written
+
+    def _write_typed(self, value: T, not_plain: NotPlain) -> dict[str, Json]:
+        if self._adapter is None:
+            raise self._refused(value, not_plain)
+        try:
+            return {'t': codec.pack(self._adapter.dump_python(value, mode='json', warnings='error'))}
+        except (PydanticSerializationError, PydanticUserError, ValueError, TypeError) as error:
+            raise self._refused(value, error) from None
+
+    def read(self, written: Json) -> T:
+        """The value again. Raises `NotDurable` if it no longer fits its type."""
+        if not isinstance(written, dict) or ('p' not in written and 't' not in written):
+            msg = f'{self._what} was not saved by a `Codec`'
+            raise NotDurable(msg)
+        if 'p' not in written and self._adapter is None:
+            msg = f'{self._what} was saved with a type, and the code no longer says which: name it again'
+            raise NotDurable(msg)
+        try:
+            return self._read(written)
+        except (ValidationError, ValueError) as error:
+            msg = f'{self._what} was saved as something that no longer fits its type: {error}'
+            raise NotDurable(msg) from None
+
+    def _read(self, written: dict[str, Json]) -> T:
+        plain = codec.unpack(written['p'] if 'p' in written else written['t'])
+        if self._adapter is None:
+            return cast('T', plain)
+        if 'p' in written:
+            return cast('T', self._adapter.validate_python(plain))
+        return cast('T', self._adapter.validate_json(json.dumps(plain)))  # not `dump`: a field may be NaN
+
+    def kept(self, value: T, written: Json) -> T:
+        """The value as a replay gives it: a subclass of a plain type, say, comes back as that type."""
+        return self.read(written) if isinstance(written, dict) and 'p' in written else value
+
+    def _refused(self, value: object, why: object) -> NotDurable:
+        return NotDurable(
+            f'{self._what} cannot be saved, because it is of {type(value).__qualname__} ({why}){self._why_not}; '
+            'return plain data, or a dataclass or pydantic model and name it as the type of the return value'
+        )
+
+
+PLAIN: Codec[Any] = Codec()
+
+
+# Digests --------------------------------------------------------------------------------------------------------------
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(',', ':'), check_circular=False).encode
+_DEEP = 8
+
+
+def fingerprint(*inputs: object) -> str:
+    """A short digest of what went in. What is not data counts by its type: a client, an agent, a function."""
+    outlines: Json = [_outline(value, 0) for value in inputs]
+    text = _canonical(outlines)
+    if 'set"' in text or '"dict"' in text:  # their order differs from process to process, or means nothing
+        text = _canonical(_ordered(outlines))
+    return hashlib.blake2b(text.encode('ascii'), digest_size=8).hexdigest()
+
+
+def _ordered(packed: Json) -> Json:
+    if isinstance(packed, list):
+        return [_ordered(item) for item in packed]
+    if isinstance(packed, dict):
+        ordered = {key: _ordered(item) for key, item in packed.items()}
+        items = ordered.get('v')
+        if ordered.get('$') in ('set', 'frozenset', 'dict') and isinstance(items, list):
+            ordered['v'] = sorted(items, key=_canonical)
+        return ordered
+    return packed
+
+
+def _outline(value: object, depth: int) -> Json:
+    try:
+        return codec.pack(value)
+    except NotPlain:
+        pass
+    name = f'{type(value).__module__}.{type(value).__qualname__}'
+    return {name: _parts(value, depth + 1) if depth < _DEEP else ''}
+
+
+def _parts(value: object, depth: int) -> Json:
+    """What tells this value from others of its type."""
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, os.PathLike):
+        return _outline(os.fspath(cast('os.PathLike[str]', value)), depth)
+    if isinstance(value, BaseModel):
+        return _outline(dict(value), depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _outline({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
+    if isinstance(value, Mapping):
+        pairs = cast('Mapping[object, object]', value).items()
+        return sorted(([_outline(key, depth), _outline(item, depth)] for key, item in pairs), key=_canonical)
+    if isinstance(value, Set):
+        return sorted((_outline(item, depth) for item in cast('Set[object]', value)), key=_canonical)
+    if isinstance(value, (list, tuple, deque, range)):
+        return [_outline(item, depth) for item in cast('Iterable[object]', value)]
+    if callable(value):
+        return str(getattr(value, '__qualname__', ''))
+    return _memory(value)
+
+
+def _memory(value: object) -> Json:
+    """A digest of an array of numbers; nothing for what is no array."""
+    try:
+        view = memoryview(cast('bytes', value))
+    except (TypeError, ValueError, BufferError, NotImplementedError):
+        return ''
+    if 'O' in view.format:  # addresses of objects
+        return ''
+    return [view.format, list(view.shape or ()), hashlib.blake2b(view.tobytes(), digest_size=16).hexdigest()]

@@ -1,0 +1,173 @@
+"""Stores that fail on purpose, and runs that stopped in the middle."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import replace
+
+from habilis.core.errors import StoreUnavailable
+from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Status, Store
+from habilis.journal.copying import digests_of
+
+RUN = 'run-1'
+
+
+class Faulty:
+    """A store in front of another, whose appends fail as a test wants."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+        self.before: list[BaseException] = []
+        """Raised by the next appends, which do nothing."""
+
+        self.after: list[BaseException] = []
+        """Raised by the next appends, which were made all the same."""
+
+        self.loads: list[BaseException] = []
+        self.claims: list[BaseException] = []
+        self.hold: asyncio.Event | None = None
+        """An append waits for it, before it does anything."""
+
+        self.hold_answer: asyncio.Event | None = None
+        """An append waits for it, after it was made."""
+
+        self.appends = 0
+        self.claimed = asyncio.Event()
+
+    async def create(self, info: RunInfo) -> bool:
+        """See `Store`."""
+        return await self.inner.create(info)
+
+    async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
+        """See `Store`."""
+        self.claimed.set()
+        if self.claims:
+            raise self.claims.pop(0)
+        return await self.inner.claim(run, owner=owner, seconds=seconds, over=over)
+
+    async def release(self, run: str, *, epoch: int) -> None:
+        """See `Store`."""
+        await self.inner.release(run, epoch=epoch)
+
+    async def append(
+        self,
+        run: str,
+        records: Sequence[Record],
+        *,
+        epoch: int,
+        info: RunInfo | None = None,
+        blobs: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """See `Store`."""
+        self.appends += 1
+        if self.hold is not None:
+            await self.hold.wait()
+        if self.before:
+            raise self.before.pop(0)
+        await self.inner.append(run, records, epoch=epoch, info=info, blobs=blobs)
+        if self.hold_answer is not None:
+            await self.hold_answer.wait()
+        if self.after:
+            raise self.after.pop(0)
+
+    async def load(self, run: str, *, after: int = 0) -> list[Record]:
+        """See `Store`."""
+        if self.loads:
+            raise self.loads.pop(0)
+        return await self.inner.load(run, after=after)
+
+    async def blob(self, run: str, digest: str) -> bytes:
+        """See `Store`."""
+        return await self.inner.blob(run, digest)
+
+    async def info(self, run: str) -> RunInfo:
+        """See `Store`."""
+        return await self.inner.info(run)
+
+    async def lease(self, run: str) -> Lease:
+        """See `Store`."""
+        return await self.inner.lease(run)
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        return await self.inner.runs(user=user, session=session, status=status)
+
+    async def delete(self, run: str) -> None:
+        """See `Store`."""
+        await self.inner.delete(run)
+
+    async def close(self) -> None:
+        """See `Store`."""
+        await self.inner.close()
+
+
+def away(*, passing: bool = True) -> StoreUnavailable:
+    """The store cannot be reached."""
+    return StoreUnavailable('the store is away', passing=passing)
+
+
+@contextlib.asynccontextmanager
+async def new(store: Store, run: str = RUN) -> AsyncGenerator[Scope]:
+    """A new run, at its root."""
+    journal = await Journal.create(store, RunInfo(run=run, name='test'))
+    try:
+        with Scope(journal, '').entered() as scope:
+            yield scope
+    finally:
+        await journal.close()
+
+
+@contextlib.asynccontextmanager
+async def again(store: Store, run: str = RUN, *, on_change: OnChange = 'fail') -> AsyncGenerator[Scope]:
+    """The run, opened once more, at its root."""
+    journal = await Journal.open(store, run, on_change=on_change)
+    try:
+        with Scope(journal, '').entered() as scope:
+            yield scope
+    finally:
+        await journal.close()
+
+
+async def stopped_after(store: Store, count: int, run: str = RUN) -> MemoryStore:
+    """A store with the run as it was when its process died after so many records."""
+    copy = MemoryStore()
+    await copy.create(replace(await store.info(run), status='running'))
+    lease = await copy.claim(run, owner='dead', seconds=60)
+    records = (await store.load(run))[:count]
+    blobs = {digest: await store.blob(run, digest) for record in records for digest in digests_of(record)}
+    await copy.append(run, records, epoch=lease.epoch, blobs=blobs)
+    await copy.release(run, epoch=lease.epoch)
+    return copy
+
+
+async def lines_of(store: Store, run: str = RUN) -> list[tuple[str, str]]:
+    """Kinds and paths of the records."""
+    return [(record.kind, record.path) for record in await store.load(run)]
+
+
+class Work:
+    """Work of steps that counts how often it was done."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    def gives(self, value: object, name: str = '') -> 'Task':
+        """Work that returns this."""
+        return Task(self.done, name or str(value), value)
+
+
+class Task:
+    """One piece of work."""
+
+    def __init__(self, done: list[str], name: str, value: object) -> None:
+        self._done, self._name, self._value = done, name, value
+
+    async def __call__(self) -> object:
+        """Do it."""
+        self._done.append(self._name)
+        await asyncio.sleep(0)
+        if isinstance(self._value, BaseException):
+            raise self._value
+        return self._value
