@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model eval-local lint format bench docs wheel clean
+.PHONY: help demo test test-model test-crash eval-local lint format bench docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -19,10 +19,13 @@ demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
 test: lint ## Check everything: lint, types, tests, documentation
-	$(BIN)/pytest -n 2 -m 'not model' $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 -m 'not model and not crash' $(PYTEST_ARGS)
 
 test-model: $(READY) ## Run the tests that ask the embedded model: some minutes, and 1.1 GB once
 	$(BIN)/pytest -m model $(PYTEST_ARGS)
+
+test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
+	$(BIN)/pytest -n 2 -m crash $(PYTEST_ARGS)
 
 eval-local: $(READY) ## Let the embedded model solve the tasks of evals/, and count
 	$(BIN)/python -m evals.run --yes $(EVAL_ARGS)
@@ -36,9 +39,10 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Measure the sandbox and the agent beside their peers
+bench: $(READY) ## Measure the sandbox, the agent and the journal beside their peers
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
+	$(BIN)/habilis bench journal
 
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -1,8 +1,10 @@
 """Settings for every test."""
 
 import contextlib
+import os
 import signal
 
+import pytest
 from hypothesis import settings
 
 # A busy machine is slow, not wrong: hypothesis may take its time.
@@ -13,3 +15,9 @@ settings.load_profile('habilis')
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not on the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _no_run_is_kept_in_the_data_folder_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Agents keep their runs by default; those of the tests are kept in a folder that goes with them."""
+    os.environ['HABILIS_DATA'] = str(tmp_path_factory.mktemp('data'))

@@ -24,6 +24,7 @@ class Place:
         monkeypatch.chdir(self.folder)
         monkeypatch.setenv('XDG_CONFIG_HOME', str(self.config))
         monkeypatch.setenv('HABILIS_CACHE', str(folder / 'cache'))
+        monkeypatch.setenv('HABILIS_DATA', str(folder / 'data'))
         self._monkeypatch = monkeypatch
 
     def environment(self, **variables: str) -> None:

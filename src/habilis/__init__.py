@@ -10,6 +10,7 @@ from habilis._version import __version__
 if TYPE_CHECKING:
     from habilis.agent import Agent, Result, RunLimits
     from habilis.core import HabilisError, Limits
+    from habilis.flows import FlowPaused, Workflow, approval, flow, parallel, step
     from habilis.models import ModelConfig, ScriptedModel
     from habilis.sandbox import Cell, CellError, Policy, Sandbox, SandboxPool
     from habilis.tools import Toolset, tool
@@ -18,6 +19,7 @@ __all__ = [
     'Agent',
     'Cell',
     'CellError',
+    'FlowPaused',
     'HabilisError',
     'Limits',
     'ModelConfig',
@@ -28,7 +30,12 @@ __all__ = [
     'SandboxPool',
     'ScriptedModel',
     'Toolset',
+    'Workflow',
     '__version__',
+    'approval',
+    'flow',
+    'parallel',
+    'step',
     'tool',
 ]
 
@@ -36,6 +43,7 @@ _HOMES = {
     'Agent': 'habilis.agent',
     'Cell': 'habilis.sandbox',
     'CellError': 'habilis.sandbox',
+    'FlowPaused': 'habilis.flows',
     'HabilisError': 'habilis.core',
     'Limits': 'habilis.core',
     'ModelConfig': 'habilis.models',
@@ -46,6 +54,11 @@ _HOMES = {
     'SandboxPool': 'habilis.sandbox',
     'ScriptedModel': 'habilis.models',
     'Toolset': 'habilis.tools',
+    'Workflow': 'habilis.flows',
+    'approval': 'habilis.flows',
+    'flow': 'habilis.flows',
+    'parallel': 'habilis.flows',
+    'step': 'habilis.flows',
     'tool': 'habilis.tools',
 }
 

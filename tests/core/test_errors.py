@@ -8,6 +8,7 @@ from habilis.core import errors
 from habilis.core.errors import (
     AgentError,
     HabilisError,
+    JournalError,
     ModelError,
     SandboxError,
     SettingsError,
@@ -15,7 +16,7 @@ from habilis.core.errors import (
     ToolDefinitionError,
 )
 
-BRANCHES = (AgentError, ModelError, SandboxError, SettingsError, ToolCallError, ToolDefinitionError)
+BRANCHES = (AgentError, JournalError, ModelError, SandboxError, SettingsError, ToolCallError, ToolDefinitionError)
 """Each is the root of what one concern raises; nothing else hangs on the tree's own root."""
 
 

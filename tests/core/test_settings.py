@@ -30,6 +30,8 @@ VALUES: dict[str, tuple[object, object]] = {
     'max_run_tokens': (1000, 2000),
     'max_cost': (0.5, 0.75),
     'max_tool_calls': (10, 11),
+    'journal': ('runs.db', 'off'),
+    'user': ('ann', 'bob'),
     'sandbox': ('process', 'docker'),
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),

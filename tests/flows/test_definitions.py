@@ -65,20 +65,20 @@ async def test_a_flow_is_called_like_the_function_it_is() -> None:
 
 
 async def test_at_top_level_a_run_is_kept_in_the_default_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv('XDG_DATA_HOME', str(tmp_path))
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path))
     assert await report('cats') == EXPECTED
     assert list(tmp_path.rglob('runs.db'))
 
 
 def test_without_await_a_flow_works_in_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv('XDG_DATA_HOME', str(tmp_path))
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path))
     assert report.run_sync('cats') == EXPECTED
 
 
 async def test_without_await_a_flow_works_inside_a_running_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv('XDG_DATA_HOME', str(tmp_path))
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path))
     assert report.run_sync('cats') == EXPECTED
 
 
@@ -269,7 +269,7 @@ async def test_a_step_that_takes_too_long_is_named() -> None:
     async def work() -> None:
         await slow()
 
-    with pytest.raises(StepTimeout, match='step slow#1 took longer than 0.01 s') as caught:
+    with pytest.raises(StepTimeout, match=r'step slow#1 took longer than 0\.01 s') as caught:
         await (await work.start(journal=MemoryStore())).result()
     assert isinstance(caught.value, TimeoutError)
 

@@ -23,13 +23,15 @@ SECONDS = 300
 
 
 class Step(TypedDict):
-    """An example (with `code`) or a command (with `command`)."""
+    """An example (with `code`), a command (with `command`), or a file (with `file` and `text`)."""
 
     line: int
     code: NotRequired[str]
     output: NotRequired[str | None]
     command: NotRequired[str]
     exit_code: NotRequired[int]
+    file: NotRequired[str]
+    text: NotRequired[str]
     needs_model: bool
 
 
@@ -50,7 +52,10 @@ def main(job: Job) -> None:
     sys.path.insert(0, '')
     with asyncio.Runner() as loop:
         for step in job['steps']:
-            if step['needs_model'] and not job['with_model']:
+            problem = None
+            if 'file' in step:
+                Path(step['file']).write_text(step.get('text', ''), encoding='utf-8')
+            elif step['needs_model'] and not job['with_model']:
                 problem = check_syntax(job['page'], step['line'], step.get('code', ''))
             elif 'code' in step:
                 problem = run_example(job['page'], step['line'], step['code'], step.get('output'), page, loop)

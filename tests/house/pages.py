@@ -1,11 +1,12 @@
 """The examples of a documentation page: what is run, in which order, and what must come out.
 
 - A `python` block runs. A `text` or `output` block directly after it is what it prints; `...` stands for anything.
-- In a `console` block, the lines that start with `$ habilis` run, and must exit with 0.
+- In a `console` block, the lines that start with `$ habilis` or `$ python` run, and must exit with 0.
 - A `python model` or `console model` block needs a real model. It runs only if `run` is given one; otherwise it is
   only checked that the Python compiles.
 - `<!-- not run: the reason -->` before a block leaves it out. `<!-- exit: 2 -->` before a `console` block
   with one command says that the command exits with 2.
+- `<!-- file: shop.py -->` before a block of any language: the block is the file of that name, for what comes after it.
 """
 
 import json
@@ -27,6 +28,8 @@ _FENCE = re.compile(r'(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w+-]*
 _COMMENT = re.compile(r'\s*<!--\s*(?P<text>.*?)\s*-->\s*')
 _NOT_RUN = re.compile(r'not run\b:?\s*(?P<reason>.*)')
 _EXIT = re.compile(r'exit:\s*(?P<code>\d+)')
+_FILE = re.compile(r'file:\s*(?P<name>.*)')
+_FILE_NAME = re.compile(r'[\w-]+(\.[\w-]+)*')
 _MISSPELT = frozenset({'Python', 'py', 'py3', 'pycon', 'python3'})
 
 
@@ -60,8 +63,18 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file that the steps after it find in their folder."""
+
+    file: str
+    text: str
+    line: int
+    needs_model: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A `habilis` command to run."""
+    """A command to run."""
 
     command: str
     line: int
@@ -69,7 +82,7 @@ class Command:
     needs_model: bool = False
 
 
-def steps(page: Path) -> list[Example | Command]:
+def steps(page: Path) -> list[Example | Command | File]:
     """All that is run of a page, in order."""
     lines = page.read_text(encoding='utf-8').splitlines()
     try:
@@ -107,7 +120,7 @@ def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
     return f'{child.stdout}{child.stderr}' if child.returncode else None
 
 
-def _steps(lines: list[str]) -> Iterator[Example | Command]:
+def _steps(lines: list[str]) -> Iterator[Example | Command | File]:
     found = list(blocks(lines))
     for block, following in zip_longest(found, found[1:]):
         comments = _comments_before(lines, block)
@@ -116,7 +129,9 @@ def _steps(lines: list[str]) -> Iterator[Example | Command]:
             raise PageError(msg)
         if _is_left_out(comments, block):
             continue
-        if block.language == 'python':
+        if name := _file_name(comments, block):
+            yield File(file=name, text=block.text + '\n', line=block.line, needs_model=block.needs_model)
+        elif block.language == 'python':
             output = _output(lines, block, following)
             yield Example(code=block.text, line=block.line, output=output, needs_model=block.needs_model)
         elif block.language == 'console':
@@ -177,6 +192,14 @@ def _exit_code(comments: list[str]) -> int | None:
     return codes[0] if codes else None
 
 
+def _file_name(comments: list[str], block: Block) -> str | None:
+    names = [mark['name'] for comment in comments if (mark := _FILE.fullmatch(comment))]
+    if not all(map(_FILE_NAME.fullmatch, names)):
+        msg = f'{block.line}: a file is named by letters, digits, - and . alone: <!-- file: shop.py -->'
+        raise PageError(msg)
+    return names[0] if names else None
+
+
 def _output(lines: list[str], block: Block, following: Block | None) -> str | None:
     if following is None or following.language not in {'output', 'text'}:
         return None
@@ -192,9 +215,9 @@ def _commands(block: Block, exit_code: int | None) -> Iterator[Command]:
             exit_code=exit_code or 0,
             needs_model=block.needs_model,
         )
-        for match in re.finditer(r'^\$ (?P<command>habilis\b(?:\\\n|.)*)$', block.text, re.MULTILINE)
+        for match in re.finditer(r'^\$ (?P<command>(?:habilis|python)\b(?:\\\n|.)*)$', block.text, re.MULTILINE)
     ]
     if exit_code is not None and len(found) != 1:
-        msg = f'{block.line}: a block with an exit code holds one `$ habilis` command, not {len(found)}'
+        msg = f'{block.line}: a block with an exit code holds one command to run, not {len(found)}'
         raise PageError(msg)
     yield from found

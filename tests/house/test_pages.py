@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.pages import Command, Example, PageError, needs_model, run, steps
+from tests.house.pages import Command, Example, File, PageError, needs_model, run, steps
 from tests.house.repository import ROOT
 
 
@@ -111,6 +111,32 @@ def test_an_exit_code_belongs_to_one_command(page: Path) -> None:
 def test_a_command_with_a_reason_is_left_out(page: Path) -> None:
     page.write_text('<!-- not run: takes a minute -->\n```console\n$ habilis bench sandbox\n```\n')
     assert steps(page) == []
+
+
+def test_programs_are_run_too(page: Path) -> None:
+    page.write_text('```console\n$ python shop.py\n$ pythonic\n```\n')
+    assert steps(page) == [Command(command='python shop.py', line=2, exit_code=0)]
+
+
+def test_a_block_may_be_a_file(page: Path) -> None:
+    page.write_text('<!-- file: shop.py -->\n```python\nx = 1\n```\n\n<!-- file: habilis.toml -->\n```toml\n```\n')
+    assert steps(page) == [
+        File(file='shop.py', text='x = 1\n', line=2),
+        File(file='habilis.toml', text='\n', line=7),
+    ]
+
+
+def test_a_file_is_written_and_not_run(page: Path) -> None:
+    code = 'from pathlib import Path\nimport shop\nprint(Path("shop.py").is_file(), shop.x)'
+    page.write_text(f'<!-- file: shop.py -->\n```python\nx = 1\n```\n```python\n{code}\n```\n```text\nTrue 1\n```\n')
+    assert run(page, page.parent) is None
+
+
+@pytest.mark.parametrize('name', ['../shop.py', '/shop.py', 'a/b.py', '.env', ''])
+def test_a_file_is_in_the_folder_of_the_page(page: Path, name: str) -> None:
+    page.write_text(f'<!-- file: {name} -->\n```python\nx = 1\n```\n')
+    with pytest.raises(PageError, match=r'^page\.md:2: a file is named by'):
+        steps(page)
 
 
 def check(page: Path, *codes: str) -> str | None:

@@ -1,6 +1,6 @@
-"""A process that appends to a run until it is killed, or somebody takes the run: `python -m tests.journal.appender URL`.
+"""A process that appends to a run until it is killed, or somebody takes the run.
 
-It says what was acknowledged: the number of the last record, after each append; `lost` in the end.
+`python -m tests.journal.appender URL` says after each append the number of the last record; `lost` in the end.
 """
 
 import asyncio

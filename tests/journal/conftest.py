@@ -1,4 +1,6 @@
 """The servers for the tests of this folder."""
 
-from tests.journal.servers import postgres_url as postgres_url
-from tests.journal.servers import redis_url as redis_url
+from tests.journal import servers
+
+postgres_url = servers.postgres_url
+redis_url = servers.redis_url

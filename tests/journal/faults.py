@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.core.errors import StoreUnavailable
-from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Status, Store
+from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Status, Store, current_scope
 from habilis.journal.copying import digests_of
 
 RUN = 'run-1'
@@ -145,6 +145,22 @@ async def stopped_after(store: Store, count: int, run: str = RUN) -> MemoryStore
 async def lines_of(store: Store, run: str = RUN) -> list[tuple[str, str]]:
     """Kinds and paths of the records."""
     return [(record.kind, record.path) for record in await store.load(run)]
+
+
+def here() -> Scope:
+    """Where the running code is."""
+    scope = current_scope()
+    assert scope is not None
+    return scope
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let other tasks run until this holds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError('it never came to that')
 
 
 class Work:

@@ -36,27 +36,17 @@ class Node:
     parts: tuple['Node', ...] = ()
 
 
-def _leaves() -> st.SearchStrategy[Node]:
-    return st.builds(
-        lambda sort, name: Node(sort=sort, name=name), st.sampled_from(['leaf', 'leaf', 'fails']), st.sampled_from('ab')
-    )
+def _in_scope(parts: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    several = st.lists(parts, min_size=1, max_size=3).map(tuple)
+    return st.builds(Node, sort=st.sampled_from(_INNER), name=st.sampled_from('ab'), parts=several)
 
 
 def programs() -> st.SearchStrategy[Node]:
     """Programs of up to some dozen steps."""
-    inner = st.recursive(
-        _leaves(),
-        lambda parts: st.builds(
-            lambda sort, name, parts: Node(sort=sort, name=name, parts=tuple(parts)),
-            st.sampled_from(_INNER),
-            st.sampled_from('ab'),
-            st.lists(parts, min_size=1, max_size=3),
-        ),
-        max_leaves=8,
-    )
-    return st.lists(inner, min_size=1, max_size=3).map(
-        lambda parts: Node(sort='below', name='program', parts=tuple(parts))
-    )
+    leaf: list[Sort] = ['leaf', 'leaf', 'fails']
+    leaves = st.builds(Node, sort=st.sampled_from(leaf), name=st.sampled_from('ab'))
+    several = st.lists(st.recursive(leaves, _in_scope, max_leaves=8), min_size=1, max_size=3).map(tuple)
+    return st.builds(Node, sort=st.just('below'), name=st.just('program'), parts=several)
 
 
 @dataclass

@@ -8,9 +8,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.lines import digest_of
@@ -75,21 +75,22 @@ async def assert_is_sample(store: Store) -> None:
 
 def to_redis(url: str, commands: Mapping[str, Mapping[str, Any]]) -> None:
     """Have the content of `redis.json`; text is Latin-1 there, so that it can be any bytes."""
-    import redis
-
-    with redis.Redis.from_url(url) as client:
+    with _redis(url) as client:
         for command, keys in commands.items():
             for key, values in keys.items():
                 data = [str(value).encode('latin-1') for value in values]
-                client.execute_command(command, key.encode('latin-1'), *data)  # pyright: ignore[reportUnknownMemberType]
+                client.execute_command(command, key.encode('latin-1'), *data)
+
+
+def _redis(url: str, **options: Any) -> Any:
+    import redis
+
+    return cast('Callable[..., Any]', redis.Redis.from_url)(url, **options)  # pyright: ignore[reportUnknownMemberType]
 
 
 def _from_redis(url: str) -> dict[str, dict[str, list[str]]]:
-    import redis
-
     found: dict[str, dict[str, list[str]]] = {'SET': {}, 'RPUSH': {}, 'HSET': {}, 'ZADD': {}}
-    with redis.Redis.from_url(url, decode_responses=True, encoding='latin-1') as client:
-        ask: Any = client
+    with _redis(url, decode_responses=True, encoding='latin-1') as ask:
         for key in sorted(ask.keys('*')):
             match ask.type(key):
                 case 'string':

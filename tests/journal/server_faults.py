@@ -106,6 +106,7 @@ class ServerFaults:
     ) -> None:
         store = open_store(own.url)
         acknowledged: dict[str, int] = {}
+        enough = asyncio.Event()
 
         async def write(run: str) -> None:
             await store.create(RunInfo(run=run))
@@ -113,12 +114,13 @@ class ServerFaults:
             for seq in range(1, 100_000):
                 await store.append(run, records(1, first=seq), epoch=lease.epoch)
                 acknowledged[run] = seq
+                if len(acknowledged) == 5 and min(acknowledged.values()) >= 20:
+                    enough.set()
 
         async with asyncio.TaskGroup() as group:
             for number in range(5):
                 group.create_task(self.until_away(write(f'run-{number}')))
-            while len(acknowledged) < 5 or min(acknowledged.values()) < 20:
-                await asyncio.sleep(0.005)
+            await enough.wait()
             own.kill()
         own.start()
         for run, last in acknowledged.items():
@@ -142,6 +144,14 @@ class ServerFaults:
         assert process.stdout is not None
         return (await process.stdout.readline()).decode().strip()
 
+    async def rest(self, process: asyncio.subprocess.Process) -> list[str]:
+        """All it still says until it ends."""
+        lines: list[str] = []
+        while line := await self.said(process):
+            lines.append(line)
+        await process.wait()
+        return lines
+
     async def check(self, store: Store, acknowledged: int) -> None:
         """What was acknowledged is there, at most one append more, and each of them as a whole."""
         found, expected, title = await store.load(RUN), list[Any](), ''
@@ -157,24 +167,22 @@ class ServerFaults:
 
     async def test_what_a_process_had_acknowledged_when_it_was_killed_is_there(self, url: str, store: Store) -> None:
         for kill in range(3):
-            process = await self.start(url)
+            process, acknowledged = await self.start(url), 0
             for _ in range(10 + 7 * kill):
                 acknowledged = int(await self.said(process))
             process.send_signal(signal.SIGKILL)
-            while line := await self.said(process):
-                acknowledged = int(line)
-            await process.wait()
+            acknowledged = int([str(acknowledged), *await self.rest(process)][-1])
             await self.check(store, acknowledged)
 
     async def test_a_process_whose_run_is_taken_writes_nothing_more(self, url: str, store: Store) -> None:
-        process = await self.start(url)
+        process, acknowledged = await self.start(url), 0
         for _ in range(10):
             acknowledged = int(await self.said(process))
         lease = await store.claim(RUN, owner='me', seconds=60, over=(await store.lease(RUN)).epoch)
         found = await store.load(RUN)
-        while (line := await self.said(process)) != 'lost':
-            acknowledged = int(line)
-        await process.wait()
+        *lines, last = [str(acknowledged), *await self.rest(process)]
+        assert last == 'lost'
+        acknowledged = int(lines[-1])
         assert await store.load(RUN) == found
         assert len(found) == acknowledged
         append = following(acknowledged)
@@ -185,7 +193,7 @@ class ServerFaults:
         self, url: str, store: Store, other: Store
     ) -> None:
         processes = [await self.start(url), await self.start(url)]
-        await asyncio.gather(*(self.said(process) for process in processes))
+        first = await asyncio.gather(*(self.said(process) for process in processes))  # one may have lost it already
         for each in (store, other) * 3:
             held = await each.lease(RUN)
             with contextlib.suppress(RunBusy, LeaseLost):
@@ -193,17 +201,14 @@ class ServerFaults:
                 last = len(await each.load(RUN))
                 append = following(last)
                 await each.append(RUN, append.records, epoch=lease.epoch, info=append.info, blobs=append.blobs)
-        for process in processes:
-            while await self.said(process) != 'lost':
-                pass
-            await process.wait()
+        for process, line in zip(processes, first, strict=True):
+            assert [line, *await self.rest(process)][-1] == 'lost'
         await self.check(store, len(await store.load(RUN)))
 
     async def test_of_ten_tasks_that_claim_at_once_one_wins(self, store: Store, other: Store) -> None:
         await store.create(RunInfo(run=RUN))
         claims = (
-            each.claim(RUN, owner=f'owner {number}', seconds=60)
-            for number, each in enumerate([store, other] * 5)
+            each.claim(RUN, owner=f'owner {number}', seconds=60) for number, each in enumerate([store, other] * 5)
         )
         found = await asyncio.gather(*claims, return_exceptions=True)
         won = [each for each in found if isinstance(each, Lease)]

@@ -117,6 +117,8 @@ class Server:
 class RedisServer(Server):
     """A Redis; `options` such as `('--appendonly', 'yes')`."""
 
+    asked_to_stop = signal.SIGKILL  # it may refuse to stop in order while it writes its first file
+
     def __init__(self, *options: str) -> None:
         super().__init__()
         self.options = options
@@ -219,7 +221,7 @@ def postgres_program(program: str) -> str:
 
 
 def _to_die_with_us(sign: signal.Signals) -> list[str]:
-    """Should the tests be killed, the server goes too. The thread that starts it counts: use no other than the first."""
+    """Should the tests be killed, the server goes too. It goes with the thread that started it: take the first one."""
     setpriv = shutil.which('setpriv')
     return [setpriv, '--pdeathsig', sign.name.removeprefix('SIG')] if setpriv else []
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habilis.journal import MemoryStore, Scope, current_scope, fingerprint
-from tests.journal.faults import RUN, Work, again, lines_of, new, stopped_after
+from tests.journal.faults import Work, again, lines_of, new, stopped_after, until
 from tests.journal.programs import Node, Player, programs
 
 
@@ -117,8 +117,8 @@ async def test_a_branch_that_was_under_way_is_known_by_its_first_step_though_tha
 
     async with new(store) as scope:
         tasks = [asyncio.create_task(report(scope, place)) for place in ('here', 'there')]
-        while len(await store.load(RUN)) < 4:
-            await asyncio.sleep(0)
+        await until(lambda: work.done == ['fetched here', 'fetched there'])
+        await until(lambda: scope.journal.working == 2)
         await _killed(tasks)
     crash.set()
     async with again(store) as scope:

@@ -133,16 +133,18 @@ def test_a_run_is_made_and_deleted_as_a_whole_whoever_dies(tmp_path: Path) -> No
     assert seen['delete'] == [True] * (len(seen['delete']) - 1) + [False]
 
 
-async def test_what_others_died_over_is_removed_in_time(tmp_path: Path) -> None:
+async def test_what_others_died_over_is_removed_in_time_and_nothing_else(tmp_path: Path) -> None:
     store = make_store('files', str(tmp_path))
-    for name, age in (('.old-1', 0.0), ('.new-1', 0.0), ('.new-2', 90000.0)):
+    names = [f'.{name}-{n:016x}' for n, name in enumerate(('old', 'new', 'new'))]
+    others = ['.my-settings', '.new-idea', '.old-1', 'notes-old']
+    for name, age in zip((*names, *others), (0, 0, 90000, 90000, 90000, 90000, 90000), strict=True):
         (tmp_path / name).mkdir()
         (tmp_path / name / 'info.json').touch()
         now = (tmp_path / name).stat().st_mtime
         os.utime(tmp_path / name, (now - age, now - age))
     await store.create(RunInfo(run=RUN))
     await store.delete(RUN)
-    assert [path.name for path in tmp_path.iterdir()] == ['.new-1']
+    assert {path.name for path in tmp_path.iterdir()} == {names[1], *others}
 
 
 async def test_a_writer_that_lost_its_run_to_another_process_writes_nothing_more(writers: Writers) -> None:

@@ -165,7 +165,7 @@ async def test_a_newer_version_is_named_and_left_as_it_is(store: SqliteStore, pa
 
 async def test_an_empty_file_becomes_a_journal(store: SqliteStore, path: Path) -> None:
     path.parent.mkdir()
-    path.touch()
+    path.write_bytes(b'')
     await begin(store)
     assert len(await store.runs()) == 1
 
@@ -268,10 +268,8 @@ async def test_while_another_process_writes_the_event_loop_goes_on(store: Sqlite
     with database(path) as other:
         other.execute('BEGIN IMMEDIATE')
         waiting = asyncio.create_task(store.append('run-1', records(1, first=4), epoch=epoch))
-        turns = 0
-        while turns < 100:
+        for _ in range(100):
             await asyncio.sleep(0)
-            turns += 1
         assert not waiting.done()
         assert await store.load('run-1') == records(3)  # readers do not wait
         other.execute('COMMIT')

@@ -1,9 +1,11 @@
 """Running the model's code, and putting together what it sees of it."""
 
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from habilis.agent.bounds import Meter
 from habilis.agent.cut import Bounds
 from habilis.agent.hints import hints_for
 from habilis.agent.observe import observe
@@ -12,12 +14,15 @@ from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.parsing.shadows import without_shadows
 from habilis.agent.recording import Recorder
 from habilis.agent.records import DataCodec
-from habilis.agent.rooms import Rooms
+from habilis.agent.rooms import MOVING, Rooms
 from habilis.agent.watch import Watchers
+from habilis.core.errors import SandboxError
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.sandbox.functions import HostFunction
 from habilis.tools import CallRecord, Toolbox
+
+logger = logging.getLogger('habilis.agent')
 
 FINAL_ANSWER = 'final_answer'
 ARTIFACTS = 'artifacts'
@@ -41,6 +46,9 @@ class Acted:
     question: str | None = None
     """What a tool needs a person to answer."""
 
+    refused_none: bool = False
+    """See `StopTool`."""
+
 
 ACTED = DataCodec(Acted, what='a cell')
 
@@ -55,12 +63,13 @@ class StopTool:
         self.raw: object = None
         """As the code gave it."""
 
-        self._refused_none = False
+        self.refused_none = False
+        """Whether it was given None before: the first time may be a mistake."""
 
     def __call__(self, answer: object) -> None:
         """Take the answer, or say what is wrong with it."""
-        if answer is None and not self._refused_none and not self._output.takes_none:
-            self._refused_none = True
+        if answer is None and not self.refused_none and not self._output.takes_none:
+            self.refused_none = True
             msg = 'final_answer got None. Pass the value itself, not the result of print(...).'
             raise WrongOutput(msg)
         if not self.given:
@@ -96,6 +105,7 @@ class Actor:
         stop: StopTool,
         watchers: Watchers,
         bounds: Bounds,
+        meter: Meter,
         *,
         small: bool,
         recorder: Recorder | None = None,
@@ -110,6 +120,10 @@ class Actor:
         self._known: Mapping[str, Variable] = {}
         self._given: tuple[str, ...] = ()
         self._small = small
+        self._meter = meter
+        self._live = False
+        """Whether the last cell was run, and not answered from the record."""
+
         self.bounds = bounds
 
     async def begin(self, variables: Mapping[str, object]) -> list[Variable]:
@@ -124,13 +138,15 @@ class Actor:
         """Run one piece of code."""
         functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
         texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
-        code = without_shadows(code, {function.name for function in functions}, texts if self._small else ())
+        written = code
+        code = without_shadows(written, {function.name for function in functions}, texts if self._small else ())
         run = functools.partial(self._run, code, functions, texts, number=number, can_stop=can_stop)
         if self._recorder is None:
             acted = await run()
         else:
-            acted = await self._recorder.cell(code, run, ACTED, self._snapshots)
-        self._known = acted.known
+            acted = await self._recorder.cell(written, run, ACTED, snapshot=self._snapshots, stop=self._halt)
+            await self._remember(acted)
+        self._known, self._stop.refused_none = acted.known, acted.refused_none
         if acted.answered and not self._stop.given:  # from the record
             self._stop.take(acted.answer)
         return acted
@@ -138,6 +154,7 @@ class Actor:
     async def _run(
         self, code: str, functions: Sequence[HostFunction], texts: Sequence[str], *, number: int, can_stop: bool
     ) -> Acted:
+        self._live = True
         await self.catch_up()
         self._watchers.muted = False
         self._watchers.emit(Event(kind='code', text=code))
@@ -171,7 +188,18 @@ class Actor:
             answered=self._stop.given,
             answer=self._stop.raw if self._stop.given else None,
             question=self._toolbox.take_question(),
+            refused_none=self._stop.refused_none,
         )
+
+    async def _remember(self, acted: Acted) -> None:
+        """Calls that are from the record are told to those who did not see them."""
+        if self._live:
+            self._live = False
+            return
+        for call in acted.calls:
+            self._meter.recall(call)
+            if call.name not in MOVING:  # whose work is in the snapshots
+                await self._toolbox.remember(call)
 
     async def catch_up(self) -> None:
         """Bring the variables of the record into the sandboxes, before they are used."""
@@ -180,7 +208,19 @@ class Actor:
                 await self._rooms.everyone[name].load_snapshot(data)
 
     async def _snapshots(self) -> dict[str, bytes]:
-        return {name: await sandbox.snapshot() for name, sandbox in self._rooms.everyone.items()}
+        """The variables as they are. What cannot be saved makes a sandbox go back to those it had before."""
+        found: dict[str, bytes] = {}
+        for name, sandbox in self._rooms.everyone.items():
+            try:
+                found[name] = await sandbox.snapshot()
+            except SandboxError as error:
+                logger.warning('the variables of the sandbox %s were not recorded: %s', name, error)
+        return found
+
+    def _halt(self) -> None:
+        """Stop the cell now, and let go of the thread that waits for one of its calls."""
+        self._sandbox.cancel()
+        self._toolbox.cancel()
 
     async def _variables(self) -> dict[str, Variable]:
         """Those worth telling of: documents have been shown to the model already."""

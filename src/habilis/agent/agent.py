@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, Unpack, cast
 from typing_extensions import TypeVar
 
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable import Durable, Inputs, scope_here
+from habilis.agent.durable import Durable, Inputs, scope_here, wait_here
 from habilis.agent.options import AgentOptions, RunOptions, make_setup
 from habilis.agent.output import OutputType
 from habilis.agent.recording import Recorder
@@ -20,7 +20,7 @@ from habilis.agent.run import Run
 from habilis.agent.start import Starting, start_run
 from habilis.agent.watch import Hook
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError
+from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
 from habilis.journal import OnChange, fingerprint
 from habilis.journal.answering import answer_run
@@ -103,12 +103,14 @@ class Agent(Generic[T]):
             run_id: a name for it, to resume it by; one is made up otherwise.
             user: whose run it is, where several people share a journal.
             session: the conversation it belongs to; without `history` it goes on from the last run there.
+            meta: plain data to keep with the run, for whoever resumes it.
         """
         scope = scope_here()
         if scope is None:
             run = await self.start(task, **options)
             return await self._finish(run, options.get('artifacts') or {})
-        key = fingerprint(task, options.get('variables') or {}, options.get('artifacts') or {})
+        said = [(message.role, message.text) for message in options.get('history', ())]
+        key = fingerprint(task, options.get('variables') or {}, options.get('artifacts') or {}, *said)
         kind = ResultCodec(OutputType(self._output_type))
         return await scope.step(
             self.name, lambda: self._run_inside(task, options), key=key, codec=kind, opening={'task': task}
@@ -117,13 +119,13 @@ class Agent(Generic[T]):
     async def _run_inside(self, task: str, options: RunOptions) -> Result[T]:
         scope = scope_here()
         assert scope is not None
-        recorder = Recorder(scope, top=False)
+        recorder = Recorder(scope, top=False, task=task)
         run = await self._begin(f'{scope.journal.run}/{scope.path}', task, options, recorder)
         return await self._finish(run, options.get('artifacts') or {})
 
     def run_sync(self, task: str, **options: Unpack[RunOptions]) -> Result[T]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
-        return wait_for(self.run(task, **options))
+        return wait_here(self.run(task, **options))
 
     async def stream(self, task: str, **options: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Do a task and give its events as they happen; the last is `run_finished`, with the `Result` as data."""
@@ -151,7 +153,8 @@ class Agent(Generic[T]):
         scope = scope_here()
         if scope is not None:
             below = scope.below(self.name)
-            return await self._begin(f'{below.journal.run}/{below.path}', task, options, Recorder(below, top=False))
+            recorder = Recorder(below, top=False, task=task)
+            return await self._begin(f'{below.journal.run}/{below.path}', task, options, recorder)
         return await self._begin(options.get('run_id') or new_run_id(), task, options, None)
 
     async def _begin(self, run_id: str, task: str, options: RunOptions, recorder: Recorder | None) -> Run:
@@ -159,7 +162,7 @@ class Agent(Generic[T]):
         if not task.strip():
             msg = 'the task is empty: say what to do'
             raise AgentError(msg)
-        user, session = options.get('user') or self._setup.settings.user, options.get('session') or ''
+        user, session = options.get('user') or self._setup.settings.user or '', options.get('session') or ''
         history = tuple(options.get('history', ()))
         if session and not history and recorder is None:
             history = await self._durable.last_messages(user, session)
@@ -170,19 +173,20 @@ class Agent(Generic[T]):
             artifacts=options.get('artifacts') or {},
             history=history,
             limits=_limits(options.get('limits') or self._setup.limits, options.get('max_steps')),
+            meta=options.get('meta') or {},
         )
         if recorder is None:
             recorder = await self._durable.begin(run_id, self.name, inputs, user=user, session=session)
         try:
             started = await self._start(run_id, inputs, recorder, options.get('hooks', ()))
             if recorder is not None:
-                await recorder.open(replace(inputs, system=started.system))
+                await recorder.open(replace(inputs, system=started.system, asked=started.asked))
         except BaseException as error:
-            await self._leave(run_id)
             if recorder is not None:
                 with contextlib.suppress(JournalError):
                     await recorder.failed(error)
                 await recorder.close()
+            await self._leave(run_id)
             raise
         return started.run
 
@@ -237,8 +241,13 @@ class Agent(Generic[T]):
         """
         self._check_open()
         bounds = _limits(limits or self._setup.limits, max_steps)
+        if run_id in self._open and self._open[run_id].run.interrupted:
+            await self._leave(run_id)  # what was done of its last step is in the record
         if run_id in self._open:
             run = self._open[run_id].run
+            if run.busy:
+                msg = f'{run_id} is being worked on by this agent; wait until it has ended'
+                raise RunBusy(msg)
             _check_answer(run.result.ended if run.result is not None else None, answer)
             run.go_on(bounds)
             if answer is not None:
@@ -247,11 +256,14 @@ class Agent(Generic[T]):
         if self._durable.off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
-        found = await self._durable.find(run_id, user=user, on_change=on_change)
+        found = await self._durable.find(run_id, user=self._whose(user), on_change=on_change)
         try:
             if found.done is not None:
                 written = await found.recorder.journal.value_of(found.done)
-                return cast('Result[T]', ResultCodec(OutputType(self._output_type)).read(written))
+                result = ResultCodec(OutputType(self._output_type)).read(written)
+                await found.recorder.finish()
+                await found.recorder.close()
+                return cast('Result[T]', replace(result, run_id=found.recorder.journal.run))
             _check_answer(found.stopped, answer)
             more = None if found.stopped in {None, 'approval'} and limits is None and max_steps is None else bounds
             started = await self._start(run_id, found.inputs, found.recorder, hooks)
@@ -263,7 +275,7 @@ class Agent(Generic[T]):
         if result is not None:
             await self._leave(run_id)
             return cast('Result[T]', result)
-        return await self._finish(started.run, {})
+        return await self._finish(started.run, {} if started.run.steps else found.inputs.artifacts)
 
     async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
         """Answer what a run waits for (`Result.waiting`); `resume` it then.
@@ -275,7 +287,13 @@ class Agent(Generic[T]):
             path: which question, if there are several.
             user: whose run it must be.
         """
-        await answer_run(self._durable.store, run_id, answer, path=path, user=user)
+        if run_id in self._open and self._open[run_id].run.interrupted:
+            await self._leave(run_id)
+        await answer_run(self._durable.store, run_id, answer, path=path, user=self._whose(user))
+
+    def _whose(self, user: str | None) -> str | None:
+        """Whose runs may be touched: those of anybody only where nobody is named."""
+        return user if user is not None else self._setup.settings.user or None
 
     async def _finish(self, run: Run, artifacts: Mapping[str, str]) -> Result[T]:
         result: Result[object] | None = None

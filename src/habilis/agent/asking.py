@@ -65,9 +65,8 @@ class Asker:
         return done
 
     async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
-        messages = self._watchers.outgoing(messages)
         live = functools.partial(self._live, messages, options, code)
-        reply = await live() if self._recorder is None else await self._recorder.ask(messages, live)
+        reply = await live() if self._recorder is None else await self._recorder.ask(live)
         for ledger in self._ledgers:
             ledger.record(reply.model or self._model.name, reply.usage, agent=self._ledgers[0].name)
         self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
@@ -75,6 +74,7 @@ class Asker:
 
     async def _live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
         self._watchers.muted = False
+        messages = self._watchers.outgoing(messages)
         self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions

@@ -4,7 +4,7 @@ import time
 
 from habilis.agent.contract import Ended, RunLimits
 from habilis.models.contract import Usage
-from habilis.tools import Deny, GateCall
+from habilis.tools import CallRecord, Deny, GateCall
 
 
 class LimitReached(Exception):
@@ -52,6 +52,11 @@ class Meter:
             return Deny(f'the run may call {limit} tools, and has')
         self._calls += 1
         return None
+
+    def recall(self, call: CallRecord) -> None:
+        """Count a call that an earlier process has made."""
+        if call.decision != 'invalid':
+            self.gate(GateCall(id=call.id, tool=call.name, arguments=call.arguments, side=call.side))
 
     def seconds_left(self) -> float | None:
         """For the step to come."""

@@ -6,6 +6,7 @@ from typing import cast
 
 from habilis.agent.cut import Bounds, cut
 from habilis.agent.prompt import PYTHON
+from habilis.core.errors import JournalError
 from habilis.models.contract import Function, FunctionCall
 from habilis.tools import NeedsAnswer, Toolbox
 
@@ -55,6 +56,8 @@ class Caller:
             return f'The arguments of {call.name} must be a JSON object.'
         try:
             value = await self._toolbox.call_for_model(call.name, cast('dict[str, object]', arguments))
+        except JournalError:
+            raise  # what cannot be recorded must not go on
         except NeedsAnswer:
             return 'The user has been asked.'
         except Exception as error:  # a tool may raise anything; the model is told, the run goes on

@@ -1,18 +1,22 @@
 """The runs of an agent in a store: begun, found again, and gone on with."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from habilis.agent.contract import RunLimits
-from habilis.agent.output import OutputType
-from habilis.agent.recording import Recorder, Resumed
-from habilis.agent.records import DataCodec, ResultCodec
+from habilis.agent.recording import ASK, Recorder, Resumed
+from habilis.agent.records import DataCodec, messages_of
 from habilis.core import codec
-from habilis.core.errors import AgentError
+from habilis.core.errors import AgentError, ContextOverflow
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
+from habilis.journal.index import name_of, parent_of
 from habilis.models.contract import Message
+from habilis.sandbox.sync import wait_for
+
+T = TypeVar('T')
 
 OFF = 'off'
 JournalChoice = str | Path | Store | None
@@ -35,6 +39,11 @@ class Inputs:
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     history: tuple[Message, ...] = ()
     limits: RunLimits = field(default_factory=RunLimits)
+    asked: str = ''
+    """The first message as the model got it, for readers too."""
+
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    """What whoever began the run wants to know when it is resumed."""
 
 
 INPUTS = DataCodec(Inputs, what='what a run was begun with')
@@ -48,9 +57,6 @@ class Found:
     inputs: Inputs
     done: Record | None
     """The record of its result, if it has one."""
-
-    notes: Sequence[Resumed]
-    """When and how it was gone on with before."""
 
     stopped: str | None
     """How it ended the last time; None if its process died."""
@@ -88,7 +94,7 @@ class Durable:
         title = ' '.join(inputs.task.split())[:TITLE]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info)
-        return Recorder(Scope(journal, '').below(name), top=True)
+        return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
 
     async def find(self, run_id: str, *, user: str | None, on_change: OnChange) -> Found:
         """A run to go on with. Raises `RunNotFound`, `RunBusy`, `CorruptRecord`."""
@@ -105,16 +111,16 @@ class Durable:
         if journal.info.kind != 'agent' or opened is None or '/' in opened.path:
             msg = f'{journal.run} is not the run of an agent, or was ended before it began'
             raise AgentError(msg)
+        await _drop_failure(journal, opened.path)
         scope = Scope(journal, '').below(journal.info.name)
         entry = journal.index.find(scope.path)
-        ended = next((record for record in reversed(records) if record.kind == 'ended'), None)
-        stopped = journal.info.status in {'stopped', 'failed', 'waiting'}
+        inputs = INPUTS.read(await journal.value_of(opened))
+        notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
         return Found(
-            recorder=Recorder(scope, top=True),
-            inputs=INPUTS.read(await journal.value_of(opened)),
+            recorder=Recorder(scope, top=True, task=inputs.task, notes=notes),
+            inputs=inputs,
             done=entry.end if entry is not None else None,
-            notes=[note for record in records if (note := _resumed(record, scope.path)) is not None],
-            stopped=_how(ended) if stopped else None,
+            stopped=_how(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
         )
 
     async def last_messages(self, user: str, session: str) -> tuple[Message, ...]:
@@ -129,7 +135,7 @@ class Durable:
                     written = done.value
                     if done.blob:
                         written = codec.parse((await self.store.blob(info.run, done.blob)).decode())
-                    return ResultCodec(OutputType(None)).read(written).messages
+                    return messages_of(written)
         return ()
 
     async def close(self) -> None:
@@ -146,6 +152,20 @@ def scope_here() -> Scope | None:
     return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
 
 
+def wait_here(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for a run on a thread. In a tool of another run it is part of that, so it goes to the event loop of that."""
+    scope, running = current_scope(), asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
+    loop = None if scope is None else scope.journal.loop
+    if loop is None or loop is running or not loop.is_running():
+        return wait_for(work)
+    future = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
 def _resumed(record: Record, path: str) -> Resumed | None:
     if record.kind != 'noted' or record.path != path or not isinstance(record.value, dict):
         return None
@@ -153,7 +173,24 @@ def _resumed(record: Record, path: str) -> Resumed | None:
     return None if written is None else DataCodec(Resumed, what='a note').read(written)
 
 
-def _how(ended: Record | None) -> str:
-    value = ended.value if ended is not None else None
-    inner = value.get('value') if isinstance(value, dict) else None
-    return str(inner.get('ended', 'stopped')) if isinstance(inner, dict) else 'stopped'
+async def _drop_failure(journal: Journal, path: str) -> None:
+    """A model that failed is asked again, also if the process died before the run could be said to have failed."""
+    asks = [(end.seq, found) for found, entry in journal.index.inside(path) if (end := entry.end) is not None]
+    _, last = max(asks, default=(0, ''))
+    entry = journal.index.find(last)
+    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
+    value = end.value if end is not None and end.kind == 'failed' else None
+    if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # after which the run has gone on
+        await journal.rewind(path, [last])
+
+
+def _how(records: Sequence[Record]) -> str | None:
+    """How the run ended; None if it has gone on since, and not to an end."""
+    for record in reversed(records):
+        value = record.value if isinstance(record.value, dict) else {}
+        if record.kind == 'ended':
+            inner = value.get('value')
+            return str(inner.get('ended', 'stopped')) if isinstance(inner, dict) else 'stopped'
+        if record.kind != 'answered' and not (record.kind == 'noted' and 'resumed' not in value):
+            return None
+    return None

@@ -54,6 +54,7 @@ class RunOptions(TypedDict, total=False):
     run_id: str | None
     user: str | None
     session: str | None
+    meta: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,18 +1,21 @@
 """A run of an agent and its journal: what was asked, run and called is written down, and answered from there later."""
 
-import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from habilis.agent.contract import Result, RunLimits, Waiting
 from habilis.agent.output import OutputType
+from habilis.agent.pausing import Pausing
 from habilis.agent.records import DataCodec, ResultCodec, to_plain
 from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.journal import Codec, Journal, Paused, Record, Scope, Status, current_scope, fingerprint
+from habilis.core.errors import NotDurable
+from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
+from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import failed_paths
-from habilis.models.contract import Message, Reply
+from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, GateCall
 
 REPLY = DataCodec(Reply, what='a reply')
@@ -33,15 +36,22 @@ class Resumed:
 class Recorder:
     """Writes one run of an agent down, below one scope."""
 
-    def __init__(self, scope: Scope, *, top: bool) -> None:
+    def __init__(self, scope: Scope, *, top: bool, task: str = '', notes: Sequence[Resumed] | None = None) -> None:
+        """`top`: the run of the journal is this one, not one around it. `notes` are those of a run found again."""
         self.scope = scope
         self.top = top
-        """Whether the run of the journal is this one, and not one around it."""
+        self.resumes = notes is not None
+        """Whether the run was found in a journal."""
 
-        self._snapshots: Mapping[str, str] = {}
-        self._pausing = asyncio.Event()
-        self._paused: list[Paused] = []
-        self._calling = 0
+        self.notes = list(notes or ())
+        """Where the run was gone on with, and the replay has not come to yet."""
+
+        self.goes_on = False
+        """Whether it is known that the run goes on after the replay."""
+
+        self._key = fingerprint(task)
+        self._snapshots: dict[str, str] = {}
+        self._pausing = Pausing()
 
     @property
     def journal(self) -> Journal:
@@ -53,24 +63,39 @@ class Recorder:
         """Whether the next step of the run was recorded."""
         return self.journal.index.first_in(self.scope.path) is not None
 
+    @property
+    def behind(self) -> bool:
+        """Whether the record knows of more than has been replayed."""
+        return self.goes_on or self.replaying or bool(self.notes)
+
     # Steps ------------------------------------------------------------------------------------------------------------
 
-    async def ask(self, messages: Sequence[Message], work: Callable[[], Awaitable[Reply]]) -> Reply:
-        """A reply of the model. The system prompt may change between versions; what was said may not."""
-        said = [(message.role, message.text) for message in messages if message.role != 'system']
-        return await self.scope.step(ASK, work, key=fingerprint(said), codec=REPLY)
+    async def ask(self, work: Callable[[], Awaitable[Reply]]) -> Reply:
+        """A reply of the model. Prompts change between versions, so only another task counts as a change."""
+        return await self.scope.step(ASK, work, key=self._key, codec=REPLY)
+
+    async def refuse_reply(self) -> None:
+        """The last reply is worth nothing; the model is to be asked again when the run is resumed."""
+        path = f'{self.scope.path}/{ASK}#{self.journal.place(self.scope.path).names[ASK]}'
+        await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
 
     async def cell(
-        self, code: str, work: Work, kind: Codec[Any], snapshot: Callable[[], Awaitable[Mapping[str, bytes]]]
+        self,
+        code: str,
+        work: Work,
+        kind: Codec[Any],
+        *,
+        snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
+        stop: Callable[[], None],
     ) -> Any:
-        """A piece of code that was run, with the variables as it left them."""
+        """A piece of code that was run, with the variables as it left them. `stop` ends it in the middle."""
 
         def replayed(record: Record) -> None:
-            self._snapshots = record.attached
+            self._snapshots.update(record.attached)
 
         return await self.scope.step(
             CELL,
-            lambda: self._until_paused(work()),
+            lambda: self._pausing.watch(work(), stop),
             key=fingerprint(code),
             codec=kind,
             attach=snapshot,
@@ -78,38 +103,35 @@ class Recorder:
         )
 
     async def snapshots(self) -> dict[str, bytes]:
-        """The variables of the last cell that was answered from the record, once."""
+        """The variables of the last cells that were answered from the record, once."""
         taken, self._snapshots = self._snapshots, {}
         return {name: await self.journal.store.blob(self.journal.run, digest) for name, digest in taken.items()}
 
-    async def _until_paused(self, work: Awaitable[Any]) -> Any:
-        """A cell whose tool waits for a person is stopped when the other calls are done; it is run again later."""
-        self._pausing.clear()
-        self._paused.clear()
-        running, pausing = asyncio.ensure_future(work), asyncio.ensure_future(self._pausing.wait())
-        try:
-            await asyncio.wait((running, pausing), return_when=asyncio.FIRST_COMPLETED)
-            if running.done() and not self._paused:
-                return running.result()
-            raise self._paused[0]
-        finally:
-            for task in (running, pausing):
-                task.cancel()
-            await asyncio.gather(running, pausing, return_exceptions=True)
+    async def used_inside(self) -> list[Reply]:
+        """What models replied to runs inside this one, in what is done and will not be gone through again."""
+        index, prefix, found = self.journal.index, f'{self.scope.path}/', list[Reply]()
+        for path, entry in index.inside(self.scope.path):
+            around = parent_of(path)
+            if name_of(path) != ASK or not around.startswith(prefix) or entry.end is None or entry.end.kind != 'done':
+                continue
+            while around != self.scope.path:
+                outer = index.find(around)
+                if outer is not None and outer.end is not None:
+                    with contextlib.suppress(NotDurable):  # a step of somebody else's, by the same name
+                        found.append(REPLY.read(await self.journal.value_of(entry.end)))
+                    break
+                around = parent_of(around)
+        return [reply for reply in found if reply.model]
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
     async def around_call(self, call: GateCall, once: bool, work: Work) -> object:
         """A tool call: answered from the record, or made and recorded."""
         scope = current_scope() or self.scope
-        key = _key(call)
-        self._calling += 1
-        try:
-            return await scope.call(call.tool, work, key=key, codec=TOOL_RESULT, once=once)
-        except Paused as paused:
-            return await self._wait_for_the_end(scope, paused)
-        finally:
-            self._leave_call()
+        key = fingerprint(call.tool, call.arguments)
+        return await self._pausing.call(
+            lambda: scope.call(call.tool, work, key=key, codec=_ToolResult(call), once=once)
+        )
 
     async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
         """Whether a person allows a call. Without one who is there, the run pauses until somebody answers."""
@@ -121,36 +143,11 @@ class Recorder:
             'question': request.question,
             'diff': request.diff,
         }
-        key = fingerprint(request.tool, to_plain(request.arguments))
-        self._calling += 1
-        try:
-            answer = await scope.decide(
-                f'approve {request.tool}', asked, question=request.question, key=key, person=person
-            )
-        except Paused as paused:
-            return bool(await self._wait_for_the_end(scope, paused))
-        finally:
-            self._leave_call()
-        return answer is True
-
-    async def _wait_for_the_end(self, scope: Scope, paused: Paused) -> object:
-        """The code that called must not see the pause: it waits until it is stopped."""
-        if scope.path == self.scope.path:  # the model has called; nothing has to be stopped
-            raise paused
-        self._paused.append(paused)
-        self._calling -= 1
-        try:
-            if self._calling == 0:
-                self._pausing.set()
-            await asyncio.get_running_loop().create_future()
-        finally:
-            self._calling += 1
-        return None
-
-    def _leave_call(self) -> None:
-        self._calling -= 1
-        if self._paused and self._calling == 0:
-            self._pausing.set()
+        name, key = f'approve {request.tool}', fingerprint(request.tool, request.arguments)
+        answer = await self._pausing.call(
+            lambda: scope.decide(name, asked, question=request.question, key=key, person=person)
+        )
+        return answer is True or _field(answer, 'approved') is True
 
     # The run ----------------------------------------------------------------------------------------------------------
 
@@ -166,7 +163,7 @@ class Recorder:
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """The run has stopped with this."""
-        if not self.top or self.replaying:
+        if not self.top or self.behind:
             return
         if result.ended == 'answer':
             await self.journal.write('done', self.scope.path, value=ResultCodec(output).write(result))
@@ -176,6 +173,11 @@ class Recorder:
         if result.question is not None:
             value['question'] = result.question
         await self.journal.end(status, value=value)
+
+    async def finish(self) -> None:
+        """The run has its result; its process may have died before it could say that this was the end."""
+        if self.journal.info.status != 'done':
+            await self.journal.end('done', value={'ended': 'answer'})
 
     async def failed(self, error: BaseException) -> None:
         """The run was ended by this."""
@@ -198,17 +200,14 @@ class Recorder:
 
 
 class _ToolResult(Codec[object]):
-    """What a tool gave back: it is plain data by now, or the sandbox could not have it."""
+    """What a tool gave back: it is plain data by now, or the sandbox could not have it. Readers see its arguments."""
+
+    def __init__(self, call: GateCall) -> None:
+        super().__init__()
+        self._call = call
 
     def write(self, value: object) -> Json:
-        return {'p': codec.pack(to_plain(value))}
-
-
-TOOL_RESULT = _ToolResult()
-
-
-def _key(call: GateCall) -> str:
-    return fingerprint(call.tool, to_plain(call.arguments))
+        return {'p': codec.pack(to_plain(value)), 'given': codec.pack(to_plain(self._call.arguments))}
 
 
 def _field(request: Json, name: str) -> Json:

@@ -14,6 +14,7 @@ from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
 from habilis.journal import Codec
+from habilis.models.contract import Message
 
 T = TypeVar('T')
 
@@ -54,6 +55,12 @@ class ResultCodec(Codec[Result[Any]]):
         """See `Codec`."""
         fields = cast('dict[str, Json]', written)
         return replace(self._rest.read(fields['r']), output=self._output.read(fields['o']))
+
+
+def messages_of(written: Json) -> tuple[Message, ...]:
+    """The conversation of a result that was written down, whatever its output is."""
+    fields = cast('dict[str, Json]', written)
+    return DataCodec(Result[Any], what='a result').read(fields['r']).messages
 
 
 def to_plain(value: object) -> object:
@@ -109,7 +116,7 @@ def from_plain(kind: Any, data: Any) -> Any:
         return {key: from_plain(get_args(kind)[1], items[key]) for key in items}
     cls: Any = origin or kind
     if not dataclasses.is_dataclass(cls):
-        return data
+        return cast('object', data)
     hints = _hints(cast('type', cls))
     known = {field.name for field in dataclasses.fields(cls)}
     given = cast('dict[str, Any]', data).items()

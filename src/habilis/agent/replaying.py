@@ -13,15 +13,16 @@ async def catch_up(run: Run, found: Found, *, answer: str | None, limits: RunLim
     recorder = found.recorder
     artifacts: Mapping[str, str] = found.inputs.artifacts
     result: Result[object] | None = None
-    notes = list(found.notes)
+    given = recorder.goes_on = limits is not None or answer is not None
     while True:
-        while notes and notes[0].after <= len(run.steps):
-            _go_on(run, notes.pop(0))
+        while recorder.notes and recorder.notes[0].after <= len(run.steps):
+            _go_on(run, recorder.notes.pop(0))
+            result = None
         if not recorder.replaying:
             break
         result = await run.step(artifacts=artifacts)
         artifacts = {}
-    given = limits is not None or answer is not None
+    recorder.goes_on = False
     if result is not None and (result.ended in {'answer', 'approval'} or not given):
         return result
     if given:

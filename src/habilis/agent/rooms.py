@@ -10,6 +10,9 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import tool
 
+MOVING = frozenset({'run_in', 'copy_file'})
+"""The tools that work on several sandboxes."""
+
 SandboxChoice = str | Sandbox | Mapping[str, Sandbox]
 """The name of a backend (a new sandbox for each run), one to use, or several by name (the first runs the code)."""
 
@@ -78,7 +81,8 @@ def _moving_tools(rooms: Rooms, bounds: Bounds) -> Sequence[Callable[..., object
 
     others = ', '.join(map(repr, rooms.others))
     run_in.__doc__ = f'{run_in.__doc__} Yours is {rooms.main_name!r}; there is also {others}.'
-    return (tool(as_sync=True)(run_in), tool(as_sync=True)(copy_file))
+    # Not answered from the record: what they change is in the sandboxes, and is brought back with those.
+    return (tool(as_sync=True, in_memory=True)(run_in), tool(as_sync=True, in_memory=True)(copy_file))
 
 
 async def close_all(rooms: Sequence[Rooms]) -> None:

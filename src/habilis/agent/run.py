@@ -4,29 +4,23 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from habilis.agent.acting import Acted, Actor, StopTool
-from habilis.agent.asking import Asker
-from habilis.agent.bounds import LimitReached, Meter
-from habilis.agent.calling import Caller
+from habilis.agent.acting import Acted
+from habilis.agent.bounds import LimitReached
 from habilis.agent.contract import Ended, Result, RunLimits, Step
-from habilis.agent.conversation import Conversation
 from habilis.agent.doubts import Doubts
-from habilis.agent.output import OutputType, WrongOutput, literal
+from habilis.agent.output import WrongOutput, literal
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.syntax import compiles
+from habilis.agent.parts import Parts, above
 from habilis.agent.prompt import artifacts_message, prompt_file
-from habilis.agent.recording import Recorder
-from habilis.agent.watch import Watchers
 from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
 from habilis.journal import Paused
 from habilis.models.contract import Message, Options, Reply
-from habilis.models.usage import Ledger
 from habilis.sandbox.functions import HostFunction
-from habilis.tools import Toolbox
+from habilis.tools import CallRecord
 
 MAX_EMPTY = 3
 MAX_REPAIRS = 4
@@ -35,36 +29,6 @@ STUCK = 2
 
 RESTLESS = 0.6
 """The temperature for that."""
-
-
-above: ContextVar[tuple[Ledger, ...]] = ContextVar('above', default=())
-"""Where a run that is started inside a tool of another run writes down what it uses, too."""
-
-
-@dataclass(kw_only=True)
-class Parts:
-    """What a run is made of. Put together by the agent."""
-
-    run_id: str
-    task: str
-    conversation: Conversation
-    system_without_stop: str
-    asker: Asker
-    actor: Actor | None
-    caller: Caller
-    toolbox: Toolbox
-    stop: StopTool
-    output: OutputType
-    meter: Meter
-    ledger: Ledger
-    outer: tuple[Ledger, ...]
-    """Of the runs that wait for this one."""
-
-    watchers: Watchers
-    recorder: Recorder | None
-    summary: str | None
-    scripted: bool
-    variables: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 class Run:
@@ -80,6 +44,9 @@ class Run:
         self._repairs = 0
         self._question: str | None = None
         self._busy = False
+        self.interrupted = False
+        """Whether its last step stopped in the middle: what was done of it is in the record, and found there."""
+
         self._printed: Acted | None = None
         """The last code that ran well and showed something, without saying that it is the answer."""
 
@@ -91,6 +58,11 @@ class Run:
         self._doubts = Doubts(parts.task, small=small)
         self._doubted: str | None = None
         """What the last answer was doubted for."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is doing a step."""
+        return self._busy
 
     @property
     def recorded(self) -> bool:
@@ -117,21 +89,37 @@ class Run:
         if self._busy:
             msg = 'this run is doing a step already'
             raise AgentError(msg)
+        if self.interrupted:
+            msg = f'the last step of this run was not finished: go on with agent.resume({self.id!r})'
+            raise AgentError(msg)
         self._busy = True
+        recorder = self._parts.recorder
         token = above.set((self._parts.ledger, *self._parts.outer))
         try:
-            return await self._bounded_step(can_stop, artifacts or {}, tools)
+            with contextlib.nullcontext() if recorder is None else recorder.scope.entered():
+                return await self._recorded_step(can_stop, artifacts or {}, tools)
+        finally:
+            above.reset(token)
+            self._busy = False
+
+    async def _recorded_step(
+        self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
+    ) -> Result[object] | None:
+        recorder = self._parts.recorder
+        try:
+            return await self._bounded_step(can_stop, artifacts, tools)
         except Paused:
-            recorder = self._parts.recorder
+            self.interrupted = True
             if recorder is None or not recorder.top:
                 raise
             return await self._end('approval')
         except (Exception, asyncio.CancelledError) as error:
+            self.interrupted = recorder is not None
+            if recorder is not None and isinstance(error, EmptyReply):
+                with contextlib.suppress(JournalError):
+                    await recorder.refuse_reply()
             await self._tell_failure(error)
             raise
-        finally:
-            above.reset(token)
-            self._busy = False
 
     async def _tell_failure(self, error: BaseException) -> None:
         """Those who watch see why no more comes. A cancelled run is not kept waiting by them: it is closed soon."""
@@ -161,6 +149,7 @@ class Run:
         except TimeoutError:
             if not meter.time_is_up():
                 raise
+            self.interrupted = recorder is not None
             return await self._end('max_seconds')
         finally:
             meter.add(self.steps[-1].seconds if replayed and self.steps else time.perf_counter() - started)
@@ -168,7 +157,7 @@ class Run:
         if self._parts.stop.given:
             return await self._end('answer', self._parts.stop.value)
         question, self._question = self._question or self.toolbox.take_question(), None
-        if question is not None and not (recorder is not None and recorder.replaying):
+        if question is not None and not (recorder is not None and recorder.behind):
             return await self._end('question', question=question)
         if self._repairs > MAX_REPAIRS:
             return await self._end('invalid_output')
@@ -283,6 +272,7 @@ class Run:
         parts.conversation.add(reply.message)
         code: list[str] = []
         acted: Acted | None = None
+        made: list[CallRecord] = []
         texts: list[str] = []
         for call in reply.calls or parsed.calls:
             source = parts.caller.code_of(call)
@@ -290,8 +280,10 @@ class Run:
                 code.append(source)
                 acted = await parts.actor.act(source, number=number, can_stop=can_stop, extra=tools)
                 text = self._after_code(acted, can_stop)
+                made += acted.calls
             else:
                 text = await parts.caller.call(call)
+                made += parts.toolbox.take_records()
             texts.append(text)
             role, of = ('tool', call.id) if reply.calls else ('user', None)
             parts.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
@@ -301,7 +293,7 @@ class Run:
             reply=reply,
             code='\n\n'.join(code) or None,
             cell=acted.cell if acted else None,
-            calls=(*(acted.calls if acted else ()), *parts.toolbox.take_records()),
+            calls=tuple(made),
             observation='\n'.join(texts),
         )
 
@@ -376,6 +368,7 @@ class Run:
 
     async def _end(self, ended: Ended, output: object = None, question: str | None = None) -> Result[object]:
         parts = self._parts
+        parts.watchers.muted = parts.recorder is not None and parts.recorder.behind
         summary = None
         if ended == 'answer':
             parts.watchers.emit(Event(kind='answer', text=str(output), data=output))

@@ -15,10 +15,11 @@ from habilis.agent.lifting import lift_table
 from habilis.agent.observe import described
 from habilis.agent.options import AgentSetup
 from habilis.agent.output import OutputType
+from habilis.agent.parts import Parts, above
 from habilis.agent.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
 from habilis.agent.recording import Recorder
 from habilis.agent.rooms import Rooms, open_rooms
-from habilis.agent.run import Parts, Run, above
+from habilis.agent.run import Run
 from habilis.agent.watch import Hook, Watchers
 from habilis.core.events import Event
 from habilis.models.contract import Message, Model
@@ -35,6 +36,8 @@ class Starting:
     watchers: Watchers
     recorder: Recorder | None = None
     system: str = ''
+    asked: str = ''
+    """The first message."""
 
     async def close(self) -> None:
         """Free what was made for the run."""
@@ -79,7 +82,7 @@ async def start_run(
         caller = Caller(toolbox, functions=functions, python=setup.python, bounds=setup.observations)
         stop = StopTool(output)
         actor = (
-            Actor(rooms, toolbox, stop, watchers, setup.observations, small=not functions, recorder=recorder)
+            Actor(rooms, toolbox, stop, watchers, setup.observations, meter, small=not functions, recorder=recorder)
             if rooms
             else None
         )
@@ -130,6 +133,8 @@ async def start_run(
             variables=variables,
         )
     )
-    kind = 'run_resumed' if recorder is not None and recorder.replaying else 'run_started'
+    for reply in await recorder.used_inside() if recorder is not None else ():
+        ledger.record(reply.model, reply.usage)
+    kind = 'run_resumed' if recorder is not None and (recorder.resumes or recorder.replaying) else 'run_started'
     watchers.emit(Event(kind=kind, text=task, data=model))
-    return Starting(run=run, rooms=rooms, watchers=watchers, recorder=recorder, system=conversation.system)
+    return Starting(run=run, rooms=rooms, watchers=watchers, recorder=recorder, system=conversation.system, asked=text)

@@ -11,6 +11,10 @@ from typer.main import get_command
 
 COMMANDS = {
     'run': ('habilis.cli.task.command', 'Do a task: the model writes Python, the sandbox runs it.'),
+    'runs': (
+        'habilis.cli.runs.command',
+        'The runs that were kept: look at them, go on with them, fork them.',
+    ),
     'demo': ('habilis.cli.demo.command', 'Three small tasks that show the agent at work, and check themselves.'),
     'models': ('habilis.cli.models', 'Which model would be used and why; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Look at what is here and what is missing, and test the sandbox.'),
@@ -23,6 +27,7 @@ EXAMPLES = """\b
 Examples:
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
+  habilis runs list                        what was done, and what can be gone on with
   habilis demo                             see the agent at work
   habilis doctor                           is all in place?
   echo 'print(6 * 7)' | habilis sandbox run -

@@ -1,5 +1,7 @@
 """The tree of errors. Each message says what happened and what to do next."""
 
+from collections.abc import Sequence
+
 
 class HabilisError(Exception):
     """The root: catch this to catch everything Habilis raises on purpose."""
@@ -136,6 +138,11 @@ class LeaseLost(JournalError):
 
 class CorruptRecord(JournalError):
     """A record, or a blob, is not what was written. The message names it."""
+
+    def __init__(self, message: str, *, before: Sequence[object] = ()) -> None:
+        super().__init__(message)
+        self.before = before
+        """The records before it, where a whole run was read."""
 
 
 class RunChanged(JournalError):

@@ -167,7 +167,7 @@ class Settings(BaseModel):
     journal: Text | None = Field(default=None, repr=False)
     """Where runs are kept: `off`, a file, a folder, or an address of a server. None: a file in the data folder."""
 
-    user: str = ''
+    user: Text | None = None
     """Whose runs are shown and made at the command line, where several people share a journal."""
 
     sandbox: Text = 'wasm'

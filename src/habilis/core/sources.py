@@ -19,7 +19,7 @@ Source = Literal['argument', 'environment', '.env', 'project', 'user', 'default'
 
 PREFIX = 'HABILIS_'
 FILE = 'habilis.toml'
-OTHER_VARIABLES = frozenset({'HABILIS_CACHE', 'HABILIS_CATALOGUE', 'HABILIS_TRACEBACK'})
+OTHER_VARIABLES = frozenset({'HABILIS_CACHE', 'HABILIS_CATALOGUE', 'HABILIS_DATA', 'HABILIS_TRACEBACK'})
 """Read elsewhere, and no settings."""
 
 PLAIN_VARIABLES = {'LOG_LEVEL': 'log_level', 'ENABLE_RESPONSE_CACHE': 'response_cache'}

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from habilis.flows.attempting import attempted, call
-from habilis.flows.context import FlowContext, flow_here, inside_flow, inside_step, step_here
+from habilis.flows.context import FlowContext, flow_here, inside_flow, inside_step, scope_here, step_here
 from habilis.flows.contract import FlowError, StepTimeout
 from habilis.flows.ending import settle
 from habilis.journal import Scope, current_scope
@@ -20,7 +20,7 @@ R = TypeVar('R')
 
 async def take_step(step: 'Step[..., R]', args: tuple[object, ...], kwargs: Mapping[str, object]) -> R:
     """The result of a step, from the record or by doing it. Outside of a journal it is only called."""
-    scope = current_scope()
+    scope = scope_here()
     if scope is None:
         return await call(step.function, inspect.signature(step.function).bind(*args, **kwargs))
     bound = step.inputs.bind(args, kwargs)

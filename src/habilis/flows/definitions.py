@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from habilis.flows import bodies
 from habilis.flows.attempting import is_async
+from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
 from habilis.flows.inputs import Inputs
 from habilis.journal import OnChange, Store, current_scope
@@ -28,6 +29,8 @@ _MARKS = frozenset('/#~(')
 
 class Recorded(Generic[P, R]):
     """A function whose calls are recorded: what steps and flows have in common."""
+
+    __name__: str
 
     def __init__(self, function: Callable[P, Any], *, name: str | None, local_names: Mapping[str, object]) -> None:
         self.function = function
@@ -110,7 +113,7 @@ class Flow(Recorded[P, R]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # no text here: a tool shows that of the function
         bound = self.inputs.bind(args, kwargs)
-        scope = current_scope()
+        scope = scope_here()
         if scope is not None:
             return await bodies.take_flow(self, scope, bound)
         from habilis.flows.running import begin, drive

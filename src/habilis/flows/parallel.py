@@ -5,10 +5,13 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeVar, cast, overload
 
+from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowError
 from habilis.flows.ending import end_tasks, settle
-from habilis.journal import Paused, Scope, current_scope, fingerprint
+from habilis.journal import Paused, Scope, fingerprint
 from habilis.journal.failures import failed_paths, marked
+
+_LOOK_AGAIN = 0.05
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -25,7 +28,8 @@ async def parallel(
 ) -> list[R]:
     """Call a step, a flow or any function with each item; the results are in the order of the items.
 
-    When one fails, or waits for a person, no more are begun, steps under way end, and the failure is raised.
+    When one fails, no more are begun, steps under way end, and the failure is raised. When one waits for a person, no
+    more steps are begun; what others have to ask is asked too.
 
     Args:
         function: called with one item.
@@ -36,7 +40,7 @@ async def parallel(
         msg = f'limit={limit!r}: give a whole number, 1 or more, or None'
         raise FlowError(msg)
     given = list(items)
-    scope = current_scope()
+    scope = scope_here()
     if scope is None:
         return await _Branches(function, given, None).run(limit)
     name = str(getattr(function, '__name__', type(function).__name__))
@@ -61,8 +65,7 @@ class _Branches(Generic[T, R]):
         workers = min(limit or self._count, self._count)
         tasks = [asyncio.create_task(self._work()) for _ in range(workers)]
         try:
-            if tasks:
-                await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            await self._until_ended(tasks)
             if self._errors and self._scope is not None:
                 await settle(self._scope)
         finally:
@@ -74,15 +77,35 @@ class _Branches(Generic[T, R]):
             raise self._first()
         return [self._results[index] for index in range(self._count)]
 
+    async def _until_ended(self, tasks: 'list[asyncio.Task[None]]') -> None:
+        """Until all have ended or one has failed; if one waits for a person, until the others get no further."""
+        left, seen = set(tasks), 0
+        while left:
+            timeout = _LOOK_AGAIN if self._errors else None
+            ended, left = await asyncio.wait(left, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            if any(task.cancelled() or task.exception() is not None for task in ended):
+                return
+            if self._errors and not ended and not self._works and len(self._errors) == seen:
+                return
+            seen = len(self._errors)
+
+    @property
+    def _works(self) -> bool:
+        return self._scope is not None and self._scope.journal.works_in(self._scope.path)
+
     async def _work(self) -> None:
         for index, item in self._left:
-            if self._errors:
+            if any(isinstance(error, Exception) for error in self._errors):
                 return
             try:
                 self._results[index] = await self._one(index, item)
-            except (Exception, Paused) as error:
+            except Exception as error:
                 self._errors.append(error)
                 raise
+            except Paused as pause:
+                self._errors.append(pause)
+                if self._scope is not None:  # no new steps; but whoever only has to ask may do so now
+                    self._scope.journal.halt(self._scope.path)
 
     async def _one(self, index: int, item: T) -> R:
         if self._scope is None:

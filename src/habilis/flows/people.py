@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
+from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowArgumentsError, FlowError
-from habilis.journal import Scope, current_scope, fingerprint
+from habilis.journal import Scope, fingerprint
 
 
 async def approval(question: str, *, details: Mapping[str, object] | None = None) -> bool:
@@ -38,7 +39,7 @@ async def _ask(kind: str, question: str, details: Mapping[str, object] | None) -
 
 
 def _scope(kind: str) -> Scope:
-    scope = current_scope()
+    scope = scope_here()
     if scope is None:
         msg = f'there is nobody to ask here ({kind}): call this inside a flow, or in a step that is an `async def`'
         raise FlowError(msg)

@@ -19,9 +19,10 @@ class Opened:
 
 
 async def opened_store(journal: Store | str | None) -> Opened:
-    """The store itself, or what is at this address; None for the default."""
-    if journal is None or isinstance(journal, str):
-        from habilis.journal.opening import open_store
+    """The store itself, or what is at this address; None for what the settings say."""
+    if journal is not None and not isinstance(journal, str):
+        return Opened(store=journal, owned=False)
+    from habilis.core.settings import load_settings
+    from habilis.journal.opening import open_store
 
-        return Opened(store=open_store(journal), owned=True)
-    return Opened(store=journal, owned=False)
+    return Opened(store=open_store(load_settings().journal if journal is None else journal), owned=True)

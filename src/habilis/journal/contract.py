@@ -34,6 +34,10 @@ Status = Literal['queued', 'running', 'waiting', 'stopped', 'failed', 'done']
 """`waiting` for a person, `stopped` at a limit or by a person; both, and `failed`, can be resumed. A run that is
 `running` and has no living owner was interrupted, and can be resumed too."""
 
+Durability = Literal['normal', 'full']
+"""`normal`: what was written survives the death of the process. `full`: also that of the machine, at the price of
+waiting for the disk at each append."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
@@ -108,6 +112,7 @@ class Store(Protocol):
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """Become the writer, with a new epoch, or keep being it with the old one if `owner` holds the lease.
 
+        An owner who comes late keeps it, too, if nobody else came in the meantime and it was not released.
         Raises `RunBusy` while somebody else's lease lasts, unless its epoch is `over`: known to be dead.
         """
         ...

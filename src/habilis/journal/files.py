@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import re
 import secrets
 import shutil
 import time
@@ -14,17 +15,17 @@ from pathlib import Path
 from typing import TypeVar
 
 from habilis.core.errors import RunNotFound, StoreUnavailable
-from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.leases import granted
 from habilis.journal.lines import checked_blob, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
-from habilis.journal.sqlite import Durability
 
 PATIENCE = 10.0
 """Seconds that an operation waits for other processes which work on the same run."""
 
 _HIDDEN = '.'  # begins the names of folders that are being made or removed; no run's folder has such a name
+_LEFT = re.compile(r'[.](new|old)-[0-9a-f]{16}')
 _REMEMBERED = 1000
 _FORSAKEN = 3600.0
 
@@ -160,9 +161,10 @@ class FileStore:
 
     def _sweep(self) -> None:
         """Remove what was deleted, also by those who died over it; and what others died over making, hours ago."""
-        for path in self.folder.glob(f'{_HIDDEN}*-*'):
+        for path in self.folder.iterdir():
+            kind = _LEFT.fullmatch(path.name)  # strictly: what else lies here is not ours
             with contextlib.suppress(OSError):
-                if path.name.startswith(f'{_HIDDEN}old-') or path.stat().st_mtime < time.time() - _FORSAKEN:
+                if kind and (kind[1] == 'old' or path.stat().st_mtime < time.time() - _FORSAKEN):
                     shutil.rmtree(path, ignore_errors=True)
 
     # Leases -----------------------------------------------------------------------------------------------------------

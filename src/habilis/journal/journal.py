@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Self, cast
 
 from habilis.core import codec
@@ -36,7 +37,10 @@ from here, or go on in a new run and leave this one as it is."""
 PATIENCE = 30.0
 """Seconds that an append is tried again while the store is away."""
 
-_RUNNING = Record(seq=0, path='', kind='noted', value='running')
+Draft = partial[Record]
+"""A record that has no number yet."""
+
+_RUNNING = partial(Record, path='', kind='noted', value='running')
 
 
 class Journal(Work):
@@ -65,7 +69,7 @@ class Journal(Work):
         self._seq = 0
         self._unsure = False
         self._seconds = seconds
-        self._before: list[Record] = []
+        self._before: list[Draft] = []
         """What is written with the first new record: until then, a run that was opened is as it was."""
 
         self.loop = asyncio.get_running_loop()
@@ -134,8 +138,8 @@ class Journal(Work):
         self._seq = len(records)
         again = await self._failures(records) if self.info.status == 'failed' else []
         if again:
-            voided = Record(seq=0, path='', kind='voided', value=cast('Json', again))
-            self.index.add(voided)
+            voided = partial(Record, path='', kind='voided', value=cast('Json', again))
+            self.index.add(voided(seq=0))
             self._before.append(voided)
         if self.info.status != 'running':
             self._before.append(_RUNNING)
@@ -225,50 +229,53 @@ class Journal(Work):
                 data = text.encode()
                 blob = digest_of(data)
                 blobs[blob] = data
-        record = Record(
-            seq=0, path=path, kind=kind, key=key, value=None if blob else value, blob=blob, attached=digests
-        )
-        return await self._write(record, status, error, blobs)
+        value = None if blob else value
+        draft = partial(Record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
+        return (await self._write([draft], path, status, error, blobs))[-1]
 
     async def begin(self) -> None:
         """The replay is over and new work begins; others see that the run goes on."""
         if self._before:
-            await self._write(None, None, '', {})
+            await self._write([], '', None, '', {})
 
     async def _write(
-        self, record: Record | None, status: Status | None, error: str, blobs: Mapping[str, bytes]
-    ) -> Record:
+        self, drafts: list[Draft], path: str, status: Status | None, error: str, blobs: Mapping[str, bytes]
+    ) -> list[Record]:
+        """Number and append these, after those that have to come before."""
         async with self._lock:
             if self._unsure:
                 await self._patiently(self._look_again)
-            records = [*self._before, *([*self._around(record.path), record] if record is not None else [])]
+            if self._before or self._unopened:
+                drafts = [*self._before, *self._around(path), *drafts]
+                status = status or ('running' if self._before else None)
             now = round(time.time(), 6)
-            records = [replace(each, seq=self._seq + n, at=now) for n, each in enumerate(records, 1)]
-            if status is None and self._before:
-                status = 'running'
+            records = [draft(seq=self._seq + n, at=now) for n, draft in enumerate(drafts, 1)]
             info = None if status is None else replace(self.info, status=status, error=error, updated=now)
+            if records:
+                await self._append(records, info, blobs)
+        for record in records:
+            self.index.add(record)
+        return records
 
-            async def append() -> None:
-                await self.store.append(self.run, records, epoch=self._epoch, info=info, blobs=blobs)
+    async def _append(self, records: Sequence[Record], info: RunInfo | None, blobs: Mapping[str, bytes]) -> None:
+        async def append() -> None:
+            await self.store.append(self.run, records, epoch=self._epoch, info=info, blobs=blobs)
 
-            self._unsure = True
-            await self._patiently(append)
-            self._unsure = False
-            self._seq += len(records)
-            self._before = []
-            self.info = info or self.info
-        for each in records:
-            self.index.add(each)
-        return records[-1]
+        self._unsure = True
+        await self._patiently(append)
+        self._unsure = False
+        self._seq += len(records)
+        self._before = []
+        self.info = info or self.info
 
-    def _around(self, path: str) -> list[Record]:
+    def _around(self, path: str) -> list[Draft]:
         """Records of the scopes around a path that have none yet."""
-        found: list[Record] = []
+        found: list[Draft] = []
         scope = parent_of(path) if self._unopened else ''
         while scope:
             key, entry = self._unopened.get(scope), self.index.find(scope)
             if key and (entry is None or entry.opened is None):
-                found.insert(0, Record(seq=0, path=scope, kind='opened', key=key))
+                found.insert(0, partial(Record, path=scope, kind='opened', key=key))
             scope = parent_of(scope)
         return found
 

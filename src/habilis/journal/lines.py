@@ -50,6 +50,18 @@ def from_line(line: str, *, run: str, seq: int) -> Record:
         raise _corrupt(run, seq, f'it is no record ({error})') from None
 
 
+def from_lines(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
+    """The records of the lines that follow the record `after`. Raises `CorruptRecord`, with those before it."""
+    records: list[Record] = []
+    try:
+        for seq, line in enumerate(lines, after + 1):
+            records.append(from_line(line, run=run, seq=seq))
+    except CorruptRecord as error:
+        error.before = records
+        raise
+    return records
+
+
 def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
     version = fields['v']
     if not isinstance(version, int) or version > SCHEMA:
@@ -147,5 +159,5 @@ def _checksum(text: str) -> str:
 
 def _corrupt(run: str, seq: int, why: str) -> CorruptRecord:
     return CorruptRecord(
-        f'record {seq} of {run} is damaged: {why}. Fork the run before it: habilis runs fork {run} --at {seq}'
+        f'record {seq} of {run} is damaged: {why}. Fork the run before it: habilis runs fork {run} --before {seq}'
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from habilis.journal.contract import Lease, Record, RunInfo, Status
 from habilis.journal.leases import granted
-from habilis.journal.lines import checked_blob, from_line, newest_first, to_line
+from habilis.journal.lines import checked_blob, from_lines, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run
 
 
@@ -85,7 +85,7 @@ class MemoryStore:
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
         lines, after = self._find(run).lines, max(after, 0)
-        return [from_line(line, run=run, seq=seq) for seq, line in enumerate(lines[after:], after + 1)]
+        return from_lines(lines[after:], run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""

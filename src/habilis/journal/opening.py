@@ -58,10 +58,14 @@ def _on_disk(text: str, *, is_path: bool) -> Store:
         path, durability = _options(path)
     if not path or '\0' in path:
         raise _impossible(text)
-    place = Path(path).expanduser()
-    if kind == 'sqlite' or (not kind and path.endswith(_SQLITE_ENDINGS) and not place.is_dir()):
+    try:
+        place = Path(path).expanduser()
+    except RuntimeError:  # `~somebody`, whom this machine does not know
+        raise _impossible(text) from None
+    is_folder = os.path.isdir(place)
+    if kind == 'sqlite' or (not kind and path.endswith(_SQLITE_ENDINGS) and not is_folder):
         return _sqlite(place, durability)
-    if kind == 'files' or (not kind and (path.endswith(('/', os.sep)) or place.is_dir())):
+    if kind == 'files' or (not kind and (path.endswith(('/', os.sep)) or is_folder)):
         from habilis.journal.files import FileStore
 
         return FileStore(place) if durability is None else FileStore(place, durability=durability)

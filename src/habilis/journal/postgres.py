@@ -14,7 +14,7 @@ from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import postgres_sql as sql
 from habilis.journal.contract import Lease, Record, RunInfo, Status
-from habilis.journal.lines import checked_blob, from_line, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.servers import Durability, PackageMissing, durability_of, read_address
 
@@ -275,7 +275,7 @@ class PostgresStore:
             lines = [cast('str', row[0]) for row in await cursor.fetchall()]
         if not lines:
             await self.info(run)
-        return [from_line(line, run=run, seq=seq) for seq, line in enumerate(lines, after + 1)]
+        return from_lines(lines, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""

@@ -37,7 +37,8 @@ def _args_of(error: BaseException) -> list[object]:
     if isinstance(error, BaseExceptionGroup):
         return [cast('BaseExceptionGroup[BaseException]', error).message]
     if isinstance(error, OSError) and error.errno is not None:
-        return [error.errno, error.strerror, error.filename, None, error.filename2]
+        files = [error.filename, None, error.filename2] if error.filename is not None else []
+        return [error.errno, error.strerror, *files]
     return list(error.args)
 
 

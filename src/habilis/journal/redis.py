@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import redis_scripts as scripts
 from habilis.journal.contract import Lease, Record, RunInfo, Status
-from habilis.journal.lines import checked_blob, from_line, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.servers import PackageMissing, read_address
 
@@ -30,8 +30,15 @@ _PASSING = ('READONLY', 'NOREPLICAS', 'TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN', '
 """Answers of a server that may be another one soon: after a failover, a restart, a long script."""
 
 
+class _Pool(Protocol):
+    def make_connection(self) -> object: ...
+
+
 class _Client(Protocol):
     """What is used of `redis.asyncio.Redis`."""
+
+    @property
+    def connection_pool(self) -> _Pool: ...
 
     async def execute_command(self, *args: object) -> object: ...
 
@@ -81,6 +88,8 @@ class RedisStore:
         """What to say; the next call connects anew if this connection may be of no use any more."""
         from redis import exceptions
 
+        if isinstance(error.__cause__, exceptions.RedisError):  # wrapped while connecting
+            error = error.__cause__
         why = self._address.tell(error)
         code = str(getattr(error, 'status_code', None) or why).split(' ', maxsplit=1)[0]
         away = isinstance(error, (exceptions.ConnectionError, exceptions.TimeoutError, OSError))
@@ -216,7 +225,7 @@ class RedisStore:
         if not there:
             raise no_run(run)
         texts = (line.decode('utf-8', 'replace') for line in lines)
-        return [from_line(text, run=run, seq=seq) for seq, text in enumerate(texts, after + 1)]
+        return from_lines(texts, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
@@ -253,13 +262,15 @@ def _new_client(url: str) -> _Client:
     try:
         # Nothing is sent twice behind our back: a run that was made by the first try would seem to be another's.
         connect = cast('Callable[..., _Client]', Redis.from_url)  # pyright: ignore[reportUnknownMemberType]
-        return connect(url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=30)
+        client = connect(url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=30)
+        client.connection_pool.make_connection()  # not connected yet; it knows which options there are
     except (ValueError, TypeError):  # its text may quote a part of the password
         msg = (
             'the address of the journal cannot be read; it is like redis://:password@host:6379/0, '
             'rediss://… with TLS, or unix:///path/of/the.sock, and its query may have options of redis-py, and prefix'
         )
         raise SettingsError(msg) from None
+    return client
 
 
 def _sha(script: str) -> str:

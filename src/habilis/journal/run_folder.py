@@ -22,7 +22,7 @@ from typing import cast
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.journal.contract import Lease, Record, RunInfo
-from habilis.journal.lines import digest_of, from_line, info_from_text, info_to_text
+from habilis.journal.lines import digest_of, from_lines, info_from_text, info_to_text
 from habilis.journal.refusals import lost
 
 INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
@@ -171,11 +171,8 @@ class RunFolder:
 
     def load(self, after: int) -> list[Record]:
         """The records with a higher number. A last line without its end was never written."""
-        lines = self._lines()
-        return [
-            from_line(line.decode('utf-8', 'replace'), run=self.run, seq=seq)
-            for seq, line in enumerate(lines[after:], after + 1)
-        ]
+        lines = (line.decode('utf-8', 'replace') for line in self._lines()[after:])
+        return from_lines(lines, run=self.run, after=after)
 
     def _lines(self) -> list[bytes]:
         data = self.read(RECORDS)

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import ContextVar
+from copy import deepcopy
+from functools import lru_cache
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -188,6 +190,9 @@ class Scope:
                 blobs = None if attach is None else await attach()
             except JournalError:
                 raise
+            except asyncio.CancelledError:
+                journal.cut_off(parent_of(path), path, key)
+                raise
             except Exception as error:
                 await journal.write('failed', path, key=key, value=write_error(error))
                 raise marked(error, path)  # noqa: B904
@@ -214,6 +219,9 @@ class Scope:
             await inside.left()
         except JournalError:
             raise
+        except asyncio.CancelledError:
+            journal.cut_off(parent_of(path), path, key)
+            raise
         except Exception as error:
             await journal.write('failed', path, key=key, value=write_error(error))
             raise marked(error, path)  # noqa: B904
@@ -238,7 +246,21 @@ class Scope:
             left = self._in_the_way(path) if is_in_order(path) else []
             if left:
                 await journal.diverge(parent_of(left[0]), left, f'{path} begins, where {left[0]} was recorded')
+            await self._go_on_after(parent_of(path))
         return entry
+
+    async def _go_on_after(self, scope: str) -> None:
+        """Code that goes on after a step was cancelled (a time limit around it) has to do so on replay too."""
+        journal, task = self.journal, asyncio.current_task()
+        place = journal.place(scope)
+        if not place.cut or task is None or task is not place.owner:
+            return
+        if task.cancelling():  # it does not go on, it puts things in order; it will come here again when it is resumed
+            raise asyncio.CancelledError
+        cut, place.cut = place.cut, None
+        for path, key in cut.items():
+            error = TimeoutError(f'{path} was cancelled, and the code went on')
+            await journal.write('failed', path, key=key, value=write_error(error))
 
     def _in_the_way(self, path: str) -> list[str]:
         """What was recorded, and this task should have asked for before it begins something new."""
@@ -270,7 +292,7 @@ class Scope:
         journal = self.journal
         entry = journal.index.find(path)
         if entry is not None and entry.answered is not None and entry.answered.seq > since:
-            return await journal.value_of(entry.answered)
+            return deepcopy(await journal.value_of(entry.answered))
         if entry is None or entry.asked is None or entry.asked.seq < since:
             await journal.write('asked', path, key=key, value=request)
         journal.waiting[path] = request
@@ -345,6 +367,7 @@ def _join(scope: str, name: str) -> str:
     return f'{scope}/{name}' if scope else name
 
 
+@lru_cache(1024)
 def _safe(name: str) -> str:
     """A name as part of a path."""
     return ''.join('_' if letter in '/#~(' or not letter.isprintable() else letter for letter in name) or '_'

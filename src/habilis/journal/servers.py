@@ -62,7 +62,9 @@ def read_address(url: str, *, schemes: tuple[str, ...], options: tuple[str, ...]
         raise _unreadable(scheme) from None
     # An unescaped / ? or # ends the part with the password, and the rest of it would be taken for something to show.
     late = parts.path if '@' in parts.netloc else parts.path + parts.query
-    if '@' in late + parts.fragment or '@' in parts.netloc.rpartition('@')[0]:
+    user, _, hosts = parts.netloc.rpartition('@')
+    ports = [host.rpartition(']')[2].partition(':')[2] for host in hosts.split(',')]
+    if '@' in late + parts.fragment + user or not all(port.isdigit() for port in ports if port):
         raise _unreadable(scheme)
     pieces = [piece for piece in parts.query.split('&') if piece]
     query = [(unquote(name), unquote(value)) for name, _, value in (piece.partition('=') for piece in pieces)]
@@ -75,7 +77,7 @@ def read_address(url: str, *, schemes: tuple[str, ...], options: tuple[str, ...]
 
     return Address(
         url=_join(scheme, parts.netloc, parts.path, only(lambda name: name not in options)),
-        shown=_join(scheme, parts.netloc.rpartition('@')[2], parts.path, only(lambda name: name in _PLACES)),
+        shown=_join(scheme, hosts, parts.path, only(lambda name: name in _PLACES)),
         options={name: value for name, value in query if name in options},
         secrets=tuple(dict.fromkeys(secrets)),
     )

@@ -9,17 +9,13 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
-from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.leases import granted
-from habilis.journal.lines import checked_blob, from_line, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run
 from habilis.journal.sqlite_file import SqliteFile
-
-Durability = Literal['normal', 'full']
-"""`normal`: what was written survives the death of the process. `full`: also that of the machine, at the price of
-waiting for the disk at each append."""
 
 _LARGEST = 2**63 - 1
 
@@ -159,7 +155,7 @@ class SqliteStore:
             return connection.execute(sql, (_key(run), after)).fetchall()
 
         rows = await self._file.do(work)
-        return [from_line(str(line), run=run, seq=seq) for seq, (line,) in enumerate(rows, after + 1)]
+        return from_lines((str(line) for (line,) in rows), run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""

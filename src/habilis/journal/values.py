@@ -34,10 +34,12 @@ class Codec(Generic[T]):
         self._why_not = ''
         if kind is not None and kind is not Any and kind is not type(None):
             try:
-                self._adapter = TypeAdapter(kind)
+                adapter = TypeAdapter[Any](kind)
+                adapter.rebuild()  # raises if a name in it is not defined yet
+                self._adapter = adapter
             except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
                 # It matters only when a value is written that is not plain.
-                self._why_not = f'; the type that was named is of no help: {str(error).splitlines()[0]}'
+                self._why_not = f'; the type that was named is of no help: {_line(error)}'
 
     def write(self, value: T) -> Json:
         """The value as JSON, which `read` takes. Raises `NotDurable`."""
@@ -50,7 +52,7 @@ class Codec(Generic[T]):
         try:
             again = self._read(written)
         except (ValidationError, ValueError) as error:
-            raise self._refused(value, error) from None
+            raise self._refused(value, _line(error)) from None
         if 't' in written and type(again) is not type(value):
             raise self._refused(value, f'it would come back as {type(again).__qualname__}')
         return written
@@ -61,7 +63,7 @@ class Codec(Generic[T]):
         try:
             return {'t': codec.pack(self._adapter.dump_python(value, mode='json', warnings='error'))}
         except (PydanticSerializationError, PydanticUserError, ValueError, TypeError) as error:
-            raise self._refused(value, error) from None
+            raise self._refused(value, _line(error)) from None
 
     def read(self, written: Json) -> T:
         """The value again. Raises `NotDurable` if it no longer fits its type."""
@@ -74,7 +76,7 @@ class Codec(Generic[T]):
         try:
             return self._read(written)
         except (ValidationError, ValueError) as error:
-            msg = f'{self._what} was saved as something that no longer fits its type: {error}'
+            msg = f'{self._what} was saved as something that no longer fits its type: {_line(error)}'
             raise NotDurable(msg) from None
 
     def _read(self, written: dict[str, Json]) -> T:
@@ -99,6 +101,14 @@ class Codec(Generic[T]):
 PLAIN: Codec[Any] = Codec()
 
 
+def _line(error: Exception) -> str:
+    """What went wrong, without pydantic's advice."""
+    if isinstance(error, ValidationError):
+        problems = error.errors(include_url=False, include_input=False, include_context=False)
+        return '; '.join(f'{".".join(map(str, each["loc"])) or "it"}: {each["msg"]}' for each in problems[:3])
+    return str(error).partition('\n')[0]
+
+
 # Digests --------------------------------------------------------------------------------------------------------------
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(',', ':'), check_circular=False).encode
@@ -108,9 +118,9 @@ _DEEP = 8
 def fingerprint(*inputs: object) -> str:
     """A short digest of what went in. What is not data counts by its type: a client, an agent, a function."""
     outlines: Json = [_outline(value, 0) for value in inputs]
-    text = _canonical(outlines)
-    if 'set"' in text or '"dict"' in text:  # their order differs from process to process, or means nothing
-        text = _canonical(_ordered(outlines))
+    text = codec.dump(outlines)
+    if '{' in text:  # the order of a dict means nothing; of a set it differs from process to process
+        text = _canonical(_ordered(outlines) if 'set"' in text or '"dict"' in text else outlines)
     return hashlib.blake2b(text.encode('ascii'), digest_size=8).hexdigest()
 
 

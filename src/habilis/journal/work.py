@@ -19,6 +19,9 @@ class Place:
     branches: 'WeakKeyDictionary[asyncio.Task[Any], str] | None' = None
     """Of the tasks that live. Made when there is one: most scopes have none."""
 
+    cut: 'dict[str, str] | None' = None
+    """Steps that were cancelled, with their keys."""
+
     def count(self, name: str) -> int:
         """The number of the next step of this name."""
         number = self.names[name] = self.names.get(name, 0) + 1
@@ -72,6 +75,11 @@ class Work:
         if key:
             self._unopened[path] = key
 
+    def cut_off(self, scope: str, path: str, key: str) -> None:
+        """A step of this scope was cancelled. If the code goes on nevertheless, that is what came of it."""
+        place = self.place(scope)
+        place.cut = {**(place.cut or {}), path: key}
+
     def works_in(self, scope: str) -> bool:
         """Whether steps below a scope are under way."""
         return any(path.startswith(f'{scope}/') for path in self._under_way)
@@ -82,7 +90,7 @@ class Work:
 
     def is_halted(self, path: str) -> bool:
         """Whether this step may not begin any more."""
-        if not any(path.startswith(f'{scope}/') for scope in self._halted):
+        if not self._halted or not any(path.startswith(f'{scope}/') for scope in self._halted):
             return False
         return not any(once and path.startswith(f'{around}/') for around, once in self._under_way.items())
 

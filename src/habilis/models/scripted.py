@@ -66,6 +66,10 @@ class ScriptedModel:
         replies = [*_read_replies(path)]
         return cls(replies, name=name or f'scripted:{path.stem}', functions=functions, latency=latency)
 
+    def skip(self, replies: int) -> None:
+        """Go on after so many replies, which were given in an earlier process."""
+        self._given = min(max(self._given, replies), len(self._replies))
+
     @property
     def name(self) -> str:
         """As `scripted:something`."""

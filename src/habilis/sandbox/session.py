@@ -122,11 +122,12 @@ class Sandbox:
             return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
 
     async def load_snapshot(self, data: bytes) -> None:
-        """Bring the variables of a snapshot into this sandbox."""
+        """Have the variables of a snapshot in this sandbox, instead of those that are there."""
         checkpoint = snapshot.from_bytes(data)
         async with self._turn():
+            self._broke, self._interpreter.checkpoint = None, checkpoint
+            await self._interpreter.roll_back()
             await self._wake()
-            await self._interpreter.load(checkpoint, self._quiet_host)
 
     async def close(self) -> None:
         """Stop what runs and free everything. May be called twice."""

@@ -6,15 +6,14 @@ following links, so that a link to `/etc/passwd` is an error and not a leak.
 
 import contextlib
 import os
-import shutil
 import stat
-import tempfile
 import weakref
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path, PurePosixPath
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.contract import FileChange
+from habilis.sandbox.temporary import temporary_folder
 
 MAX_FILES = 10_000
 """So many files are looked at to find what a cell changed."""
@@ -26,9 +25,10 @@ _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 class _Temporary:
     """A folder that its last user removes. If nobody closes it, it goes with its users, or with the process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, remove: Callable[[], None]) -> None:
+        self.folder = folder
         self.users = 0
-        self.remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.remove = weakref.finalize(self, remove)
 
 
 class Workspace:
@@ -57,8 +57,8 @@ class Workspace:
     @classmethod
     def temporary(cls) -> 'Workspace':
         """A new folder that is removed when the sandbox and all its forks are closed."""
-        folder = Path(tempfile.mkdtemp(prefix='habilis-workspace-'))
-        return cls(folder, _Temporary(folder))
+        folder, remove = temporary_folder()
+        return cls(folder, _Temporary(folder, remove))
 
     def shared(self) -> 'Workspace':
         """The same folder for another sandbox."""

@@ -6,7 +6,7 @@ enabled? → arguments checked → gates → a person, if asked for → the tool
 import asyncio
 import functools
 import inspect
-import itertools
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
@@ -79,7 +79,8 @@ class Calls:
         self._journal = journal
         self._gates = Gates(gates, self.tell)
         self._approvals = Approvals(approve, self.tell, journal)
-        self._numbers = itertools.count(1)
+        self._last = 0
+        self._counting = threading.Lock()
         self._records: deque[CallRecord] = deque(maxlen=KEPT)
         self._question: str | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -89,6 +90,10 @@ class Calls:
         if loop is not self.loop:
             self.loop = loop
             self._approvals.renew()
+
+    def count_on(self, number: int) -> None:
+        """Calls up to this number were made by an earlier process."""
+        self._last = max(self._last, number)
 
     def never_waits(self, tool: AnyTool) -> bool:
         """Whether a call can be made on any thread, without an event loop."""
@@ -125,7 +130,7 @@ class Calls:
         self, tool: AnyTool, bind: Bind, written: Mapping[str, object], *, side: Side = 'code', here: bool = False
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
-        call = _Call(id=next(self._numbers), tool=tool, side=side, arguments=written)
+        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written)
         channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()))
         self.tell('tool_called', tool.name, call.seen())
         token = open_channel(channel)
@@ -142,9 +147,14 @@ class Calls:
         self._record(call, channel, result=result)
         return result
 
+    def _next_number(self) -> int:
+        with self._counting:
+            self._last += 1
+            return self._last
+
     async def _kept(self, call: _Call, work: Callable[[], Awaitable[object]]) -> object:
         """The result from the journal, if it was recorded."""
-        if self._journal is None:
+        if self._journal is None or call.tool.options.in_memory:
             return await work()
         return await self._journal.around_call(call.seen(), not call.tool.options.idempotent, work)
 
@@ -174,7 +184,12 @@ class Calls:
                 call.arguments = tool.complete(bound)
                 return call.seen()
 
-            asks = await self._gates.before(call.seen(), changed)
+            try:
+                asks = await self._gates.before(call.seen(), changed)
+            except ToolDenied as denied:
+                if self._journal is not None:  # so that code which has seen this is not allowed it when it runs again
+                    await self._journal.around_call(call.seen(), False, functools.partial(_raise, denied))
+                raise
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
             asks.append(Ask())
@@ -245,6 +260,11 @@ class Calls:
         )
         self._records.append(record)
         self.tell('tool_returned', call.tool.name, record)
+
+
+async def _raise(error: Exception) -> object:
+    """The work of a call that was denied."""
+    raise error
 
 
 async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> str:

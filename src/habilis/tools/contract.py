@@ -34,6 +34,9 @@ class ToolOptions:
     idempotent: bool = True
     """Whether a second call with the same arguments does no harm."""
 
+    in_memory: bool = False
+    """All that it changes is memory of this process: a run that is resumed in another calls it again, to have it."""
+
     needs_approval: bool = False
     """A person is asked before each call."""
 

@@ -7,12 +7,13 @@ something that is no decision, denies.
 """
 
 import asyncio
+import contextlib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import cast
 
-from habilis.core.errors import ToolArgumentsError, ToolDefinitionError, ToolDenied
+from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.events import EventKind
 from habilis.sandbox.clock import clock_stopped
 from habilis.tools.attempts import on_thread
@@ -127,11 +128,14 @@ class Approvals:
         """Return if the person says yes. Raises `ToolDenied` for everything else."""
         if self._approve is None and self._journal is None:
             raise ToolDenied(_denied(request, 'it needs the approval of a person, and nobody is there to give it'))
-        async with self._turn:
+        # Somebody who is there is asked one thing at a time; those who answer later see all that is asked.
+        async with contextlib.nullcontext() if self._approve is None else self._turn:
             self._tell('approval_asked', request.question, request)
             try:
                 with clock_stopped():
                     answer = await self._answer(request)
+            except JournalError:
+                raise
             except Exception as error:
                 text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
                 LOGGER.error('%s', text, exc_info=error)

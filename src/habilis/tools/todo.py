@@ -24,7 +24,7 @@ def todo_toolset(*, enabled: bool = True) -> Toolset:
     """The toolset `todo` with a list of its own: `todo_write` and `todo_read`."""
     todo: list[TodoItem] = []
 
-    @tool
+    @tool(in_memory=True)
     def todo_write(items: list[TodoItem]) -> str:
         """Replace the whole todo list. Each item has its own id; at most one is in progress."""
         problems = _problems(items)
@@ -34,7 +34,7 @@ def todo_toolset(*, enabled: bool = True) -> Toolset:
         todo[:] = items
         return '\n'.join(f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}' for item in todo) or '(empty)'
 
-    @tool
+    @tool(in_memory=True)
     def todo_read() -> list[TodoItem]:
         """The todo list."""
         return [item.copy() for item in todo]

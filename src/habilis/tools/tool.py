@@ -235,6 +235,7 @@ def tool(
     timeout: float | None = None,
     retries: int = 0,
     idempotent: bool = True,
+    in_memory: bool = False,
     needs_approval: bool = False,
     side: Side = 'code',
     on_error: OnError = 'raise',
@@ -250,6 +251,7 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
         timeout: seconds for one attempt, then `ToolTimeout`.
         retries: so many more attempts after one that failed.
         idempotent: whether a second call with the same arguments does no harm.
+        in_memory: all that it changes is memory of this process; a run that is resumed elsewhere calls it again.
         needs_approval: ask a person before each call.
         side: who may call it: the `code`, the `model` itself, or `both`.
         on_error: `raise` the error in the code, or give it `none` and show the error to the model.

@@ -14,6 +14,7 @@ from habilis.core.events import Emit
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
 from habilis.tools.contract import Approve, CallJournal, CallRecord, Gate, ModelFunction, ResultGate, Side
+from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, as_tool
 from habilis.tools.toolset import Toolset, unique_names
@@ -153,6 +154,16 @@ class Toolbox:
         tool = self._find(name, 'model')
         bind = functools.partial(tool.validate_named, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model')
+
+    async def remember(self, call: CallRecord) -> None:
+        """Take up a call of an earlier process. A tool that keeps things in memory (`in_memory`) is called again."""
+        self._calls.count_on(call.id)
+        tool = self._tools.get(call.name)
+        if tool is not None and tool.options.in_memory and call.ok:
+            try:
+                await tool.run(tool.validate_named(call.arguments))
+            except Exception as error:  # it may be another tool by now; nobody is there to be told
+                LOGGER.warning('%s could not be called again: %s', call.name, error)
 
     def _find(self, name: str, side: Side) -> AnyTool:
         tool = self._tools.get(name)

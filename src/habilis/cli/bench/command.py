@@ -1,4 +1,4 @@
-"""The commands: `habilis bench sandbox` and `habilis bench agent`."""
+"""The commands: `habilis bench sandbox`, `habilis bench agent` and `habilis bench journal`."""
 
 import contextlib
 from collections.abc import Callable, Generator
@@ -39,6 +39,20 @@ Examples:
   habilis bench agent --check              exit code 1 if a target is missed
 """
 
+JOURNAL_EPILOG = """\b
+A step here does nothing and gives back a small value, so that all time is the journal's. DBOS is measured in the same
+run if it is installed, as it comes and set to be as durable as ours. Servers that are not named are started in a
+temporary folder, where their programs are installed.
+
+\b
+Examples:
+  habilis bench journal --quick
+  habilis bench journal --json > numbers.json
+  habilis bench journal --peer-python venv-with-dbos/bin/python
+  habilis bench journal --postgres postgresql://me@localhost/test --redis redis://localhost:6379/0
+  habilis bench journal --check            exit code 1 if a target is missed
+"""
+
 
 @app.callback()
 def bench() -> None:
@@ -72,6 +86,26 @@ def agent(quick: Quick = False, json: Json = False, check: Check = False) -> Non
 
     with _progress() as tell:
         report = asyncio.run(measure(quick=quick, tell=tell))
+    _show(report, json=json)
+    raise typer.Exit(1 if check and report.missed else 0)
+
+
+@app.command(epilog=JOURNAL_EPILOG)
+def journal(
+    quick: Quick = False,
+    json: Json = False,
+    check: Check = False,
+    postgres: Annotated[str, typer.Option(metavar='URL', help='A PostgreSQL server; its tables are left alone.')] = '',
+    redis: Annotated[str, typer.Option(metavar='URL', help='A Redis server; its keys are left alone.')] = '',
+    peer_python: Annotated[str, typer.Option(metavar='PYTHON', help='A Python that has dbos; ours if it has it.')] = '',
+) -> None:
+    """Print what it costs to record every step, to go on with a run, and to save the variables of a sandbox."""
+    import asyncio
+
+    from habilis.cli.bench.journal.suite import measure
+
+    with _progress() as tell:
+        report = asyncio.run(measure(quick=quick, tell=tell, postgres=postgres, redis=redis, peer_python=peer_python))
     _show(report, json=json)
     raise typer.Exit(1 if check and report.missed else 0)
 

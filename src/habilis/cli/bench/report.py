@@ -23,6 +23,30 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Pair:
+    """The same thing done by ours and by a peer, in turns. Seconds, or times per second."""
+
+    ours: Sample
+    peer: Sample
+
+    @property
+    def ratio(self) -> float:
+        """Peer by ours. For times, more than 1 means that ours is faster; for rates, less than 1."""
+        return self.peer.median / self.ours.median
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What a peer takes for the same thing."""
+
+    peer: str
+    """Its name and version, and how it is set."""
+
+    pair: Pair
+    """In seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
     """One number of ours."""
 
@@ -35,6 +59,7 @@ class Row:
     spread: Sample | None = None
     target: Target | None = None
     note: str = ''
+    beside: Beside | None = None
 
     @property
     def met(self) -> bool | None:
@@ -42,19 +67,6 @@ class Row:
         if self.target is None or self.value is None:
             return None
         return self.target.is_met(self.value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pair:
-    """The same thing done by ours and by a peer, in turns. Seconds, or times per second."""
-
-    ours: Sample
-    peer: Sample
-
-    @property
-    def ratio(self) -> float:
-        """Peer by ours. For times, more than 1 means that ours is faster; for rates, less than 1."""
-        return self.peer.median / self.ours.median
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +113,7 @@ class Report:
 
     def to_json(self) -> dict[str, object]:
         """For machines; what is computed is there too."""
-        rows = [{**dataclasses.asdict(row), 'met': row.met} for row in self.rows]
+        rows = [_row_json(row) for row in self.rows]
         peers = [_comparison_json(comparison) for comparison in self.peers]
         return {
             **dataclasses.asdict(self),
@@ -110,6 +122,11 @@ class Report:
             'missed': self.missed,
             'disturbed': self.disturbed,
         }
+
+
+def _row_json(row: Row) -> dict[str, object]:
+    ratio = None if row.beside is None else row.beside.pair.ratio
+    return {**dataclasses.asdict(row), 'met': row.met, 'ratio': ratio}
 
 
 def _comparison_json(comparison: Comparison) -> dict[str, object]:
@@ -132,11 +149,19 @@ def report_of(rows: Sequence[Row], *, load: float, quick: bool, peers: Sequence[
     )
 
 
-def timed(key: str, what: str, spread: Sample, target: float | None = None, *, unit: str = 'ms') -> Row:
+def timed(
+    key: str,
+    what: str,
+    spread: Sample,
+    target: float | None = None,
+    *,
+    unit: str = 'ms',
+    beside: Beside | None = None,
+) -> Row:
     """A row of times. `spread` is in seconds, `target` in the unit."""
     scale = 1e3 if unit == 'ms' else 1.0
     shown = Sample(
         median=spread.median * scale, low=spread.low * scale, high=spread.high * scale, repeats=spread.repeats
     )
     bound = None if target is None else Target(bound=target)
-    return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=bound)
+    return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=bound, beside=beside)

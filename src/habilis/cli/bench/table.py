@@ -24,10 +24,18 @@ def grids(report: Report) -> list[Grid]:
     measured = [peer for peer in report.peers if not peer.absent]
     effort = 'quick' if report.quick else 'full'
     machine = f'Python {report.python}, {report.machine}, {report.cores} cores, {effort} run'
+    compared = any(row.beside for row in report.rows)
     ours = Grid(
         title=f'Habilis {report.version} ({machine})',
-        headings=('what', 'measured', 'quartiles', 'target', ''),
-        rows=tuple(_row(row) for row in report.rows),
+        headings=(
+            'what',
+            'measured',
+            'quartiles',
+            'target',
+            '',
+            *(('beside, in turns', 'ours is') if compared else ()),
+        ),
+        rows=tuple((*_row(row), *(_beside(row) if compared else ())) for row in report.rows),
     )
     theirs = Grid(
         title='Beside its peers, measured in turns in the same run',
@@ -57,6 +65,14 @@ def _row(row: Row) -> tuple[str, ...]:
         sign = '≤' if row.target.sense == 'at most' else '≥'
         target = f'{sign} {_with_unit(f"{row.target.bound:g}", row.unit)}'
     return row.what, _with_unit(number(row.value), row.unit) + note, spread, target, MARKS[row.met]
+
+
+def _beside(row: Row) -> tuple[str, str]:
+    if row.beside is None:
+        return '', ''
+    pair = row.beside.pair
+    theirs, mine = number(1e3 * pair.peer.median), number(1e3 * pair.ours.median)
+    return f'{row.beside.peer}: {theirs} ms, ours {mine}', faster(pair.ratio)
 
 
 def _with_unit(text: str, unit: str) -> str:

@@ -16,6 +16,7 @@ is piped in is data: the code finds it in the variable `stdin`.
 Exit codes:
   0 an answer    1 an error of the model or the sandbox    2 wrong usage
   3 stopped at a limit    4 a question that nobody is there to answer    130 Ctrl-C
+A run is kept as it goes: after 1, 3, 4, 130 or a crash, `habilis runs resume` goes on with it.
 
 \b
 Examples:
@@ -84,6 +85,15 @@ def run(
         str | None, typer.Option('--base-url', metavar='URL', help='Of an OpenAI-compatible server.')
     ] = None,
     summary: Annotated[bool, typer.Option('--summary', help='Let the model sum up at the end what it did.')] = False,
+    journal: Annotated[
+        str | None,
+        typer.Option('--journal', metavar='WHERE', help='Where it is kept: a file, an address, or off.'),
+    ] = None,
+    user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Whose run it is.')] = None,
+    session: Annotated[
+        str | None, typer.Option('--session', metavar='ID', help='Conversation to go on with, or to begin.')
+    ] = None,
+    run_id: Annotated[str | None, typer.Option('--run-id', metavar='ID', help='A name for the run.')] = None,
 ) -> None:
     """Do a task: the model writes Python, which runs in a sandbox, until it has the answer."""
     from habilis.cli.task.order import Order, read_task
@@ -104,11 +114,15 @@ def run(
             'max_seconds': max_seconds,
             'max_cost': max_cost,
             'summary': 'default' if summary else None,
+            'journal': journal,
+            'user': user,
         },
         workspace=workspace,
         output_type=output_type.value if output_type else None,
         as_json=json,
         quiet=quiet,
         download=yes,
+        session=session,
+        run_id=run_id,
     )
     raise typer.Exit(run_order(order))

@@ -2,22 +2,57 @@
 
 import os
 import select
+import shlex
 import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self, TypedDict, Unpack, cast
 
 import typer
 
 from habilis.core.errors import SettingsError
+from habilis.core.logs import redact
 from habilis.core.settings import Settings, check_model, load_settings
+from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 
 EXAMPLE = 'for example: habilis run "What is the sum of the first 100 primes?"'
 PATIENCE = 1.0
 """Seconds of silence after which we say that we wait for stdin."""
 
+FILES = frozenset({'scripted', 'local', 'hf'})
+"""Providers whose models may be files."""
+
 OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
+
+
+COMMAND = 'habilis run'
+"""Under which the order is kept with the run."""
+
+PLACE = frozenset({'journal', 'user'})
+"""Settings that say where the run is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Going:
+    """A run to go on with, and how."""
+
+    run: str
+    answer: str | None = None
+    max_steps: int | None = None
+    on_change: OnChange = 'fail'
+    replies: int = 0
+    """That are in its record: a script goes on after them."""
+
+
+class Again(TypedDict, total=False):
+    """What is said anew when a run is gone on with."""
+
+    model: str | None
+    settings: Mapping[str, object]
+    as_json: bool
+    quiet: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +72,49 @@ class Order:
     quiet: bool = False
     download: bool = False
     """Download the embedded model without asking."""
+
+    session: str | None = None
+    run_id: str | None = None
+    going: Going | None = None
+    """To go on with a run, instead of beginning one."""
+
+    @property
+    def options(self) -> str:
+        """Those of `habilis runs` that find the run again."""
+        given = {'--journal': self.settings.get('journal'), '--user': self.settings.get('user')}
+        return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
+
+    def recorded(self, model: str) -> dict[str, object]:
+        """What is kept with the run, so that it can be gone on with without saying all of this again."""
+        return {
+            COMMAND: {
+                'model': _absolute(model),
+                'overrides': _given(self.overrides),
+                'settings': {name: value for name, value in _given(self.settings).items() if name not in PLACE},
+                'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
+                'output_type': self.output_type,
+            }
+        }
+
+    @classmethod
+    def again(cls, task: str, meta: Mapping[str, object], going: 'Going', **more: Unpack['Again']) -> Self | None:
+        """The order of a run that is gone on with; None if it was not made by this command."""
+        kept = meta.get(COMMAND)
+        if not isinstance(kept, dict):
+            return None
+        known = cast('dict[str, Any]', kept)
+        model, settings = more.get('model'), cast('dict[str, object]', known.get('settings') or {})
+        return cls(
+            task=task,
+            model=model or known.get('model'),
+            overrides=Overrides() if model else cast('Overrides', known.get('overrides') or {}),
+            settings={**settings, **_given(more.get('settings', {}))},
+            workspace=known.get('workspace'),
+            output_type=known.get('output_type'),
+            as_json=more.get('as_json', False),
+            quiet=more.get('quiet', False),
+            going=going,
+        )
 
     def load_settings(self) -> Settings:
         """The settings that hold here. Options of ours that are wrong are wrong usage."""
@@ -89,6 +167,16 @@ def _read_stdin(*, quiet: bool) -> str:
         raise typer.BadParameter(msg, param_hint='stdin') from None
     except (OSError, AttributeError):  # it is closed
         return ''
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _absolute(model: str) -> str:
+    """A model that is a file is the same one from every folder."""
+    provider, _, name = model.partition(':')
+    return f'{provider}:{os.path.abspath(name)}' if provider in FILES and os.path.isfile(name) else model
 
 
 def _as_option(complaint: str) -> str:

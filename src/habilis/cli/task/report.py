@@ -1,16 +1,21 @@
 """How a run ended: in words, as JSON, and as an exit code."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.hooks.harmless import neutral, one_line
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.settings import Settings
 
 ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
 
-EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION}
+NAME = 60
+"""Letters of the name of a tool."""
+
+EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION, 'approval': QUESTION}
 """All others are limits."""
 
 
@@ -58,12 +63,12 @@ def _packed(value: object) -> Json:
         return repr(value)
 
 
-def stopped(result: Result[Any], settings: Settings, output_type: str | None) -> str:
-    """Which limit ended the run, and how to raise it."""
+def stopped(result: Result[Any], settings: Settings, output_type: str | None, resume: str | None) -> str:
+    """Which limit ended the run, and how to go on: with `resume`, if the run is kept, or else with a higher limit."""
     if result.ended == 'invalid_output':
         return f'stopped: after {len(result.steps)} steps no answer was of the type {output_type}; try another model'
     limit, more = _limits(settings).get(result.ended, (result.ended, ''))
-    advice = f'; {more} gives it more' if more else ''
+    advice = f'; go on with: {resume}' if resume else f'; {more} gives it more' if more else ''
     return f'stopped at its limit of {limit}, without an answer{advice}'
 
 
@@ -79,9 +84,23 @@ def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     }
 
 
-def interrupted(steps: int, workspace: str | None) -> str:
+def asked(result: Result[Any], command: Callable[[str, str], str]) -> Iterator[str]:
+    """What people have to decide, and how. `command` makes one of `habilis runs` of its name and more options."""
+    several = len(result.waiting) > 1
+    for waiting in result.waiting:
+        path = f' --path {shlex.quote(waiting.path)}' if several else ''
+        yield f'{one_line(waiting.tool or "the run", NAME)} waits for a person: {neutral(waiting.question)}'
+        if waiting.tool:
+            yield f'go on with: {command("approve", path)}  or: {command("deny", path)}'
+        else:
+            yield f'see how to answer: {command("show", "")}'
+
+
+def interrupted(steps: int, workspace: str | None, resume: str | None) -> str:
     """What to know after Ctrl-C."""
     count = f'{steps} step' if steps == 1 else f'{steps} steps'
+    if resume is not None:
+        return f'stopped after {count}; go on with: {resume}'
     if workspace is not None:
         return f'stopped after {count}. To go on, run the same command again: the files in {workspace} are kept'
     return f'stopped after {count}. The same command begins it anew; with --workspace DIR its files are kept'

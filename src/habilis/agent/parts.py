@@ -1,0 +1,45 @@
+"""What a run is made of."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from habilis.agent.acting import Actor, StopTool
+from habilis.agent.asking import Asker
+from habilis.agent.bounds import Meter
+from habilis.agent.calling import Caller
+from habilis.agent.conversation import Conversation
+from habilis.agent.output import OutputType
+from habilis.agent.recording import Recorder
+from habilis.agent.watch import Watchers
+from habilis.models.usage import Ledger
+from habilis.tools import Toolbox
+
+above: ContextVar[tuple[Ledger, ...]] = ContextVar('above', default=())
+"""Where a run that is started inside a tool of another run writes down what it uses, too."""
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """What a run is made of. Put together by the agent."""
+
+    run_id: str
+    task: str
+    conversation: Conversation
+    system_without_stop: str
+    asker: Asker
+    actor: Actor | None
+    caller: Caller
+    toolbox: Toolbox
+    stop: StopTool
+    output: OutputType
+    meter: Meter
+    ledger: Ledger
+    outer: tuple[Ledger, ...]
+    """Of the runs that wait for this one."""
+
+    watchers: Watchers
+    recorder: Recorder | None
+    summary: str | None
+    scripted: bool
+    variables: Mapping[str, object] = field(default_factory=dict[str, object])

@@ -1,0 +1,1 @@
+"""`habilis runs`: the runs that were kept, and going on with them."""

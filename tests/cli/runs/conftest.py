@@ -1,0 +1,5 @@
+"""The same place as for `habilis run`, with a journal of its own."""
+
+from tests.cli.task.conftest import place, server
+
+__all__ = ['place', 'server']

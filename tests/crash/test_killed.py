@@ -1,0 +1,66 @@
+"""A run is killed anywhere, and gone on with: it ends as if nothing had happened."""
+
+import os
+import random
+
+import pytest
+
+from tests.crash.killing import House, killed_at_random, told, troubled_at_each_write
+from tests.crash.stores import STORES
+from tests.crash.troubled import Trouble
+
+OTHERS = tuple(store for store in STORES if store != 'sqlite')
+SEED = 'HABILIS_CRASH_SEED'
+"""The variable of the environment with the number that chance begins with, to have the same deaths again."""
+
+
+def _every(stores: tuple[str, ...], stride: int, *marks: pytest.MarkDecorator) -> list[object]:
+    return [pytest.param(store, stride, marks=marks, id=f'{store} every {stride}') for store in stores]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('trouble', ['dies before', 'dies after'])
+@pytest.mark.parametrize(
+    ('house', 'stride'),
+    [*_every(('sqlite',), 1), *_every(OTHERS, 4), *_every(OTHERS, 1, pytest.mark.crash)],
+    indirect=['house'],
+)
+def test_killed_at_a_write(house: House, stride: int, trouble: Trouble) -> None:
+    troubled_at_each_write(house, trouble, stride)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ('house', 'times'),
+    [
+        *(pytest.param(store, 12) for store in STORES),
+        *(pytest.param(store, 200, marks=pytest.mark.crash) for store in STORES),
+    ],
+    indirect=['house'],
+)
+def test_killed_at_any_moment(house: House, times: int) -> None:
+    seed = int(os.environ.get(SEED) or random.SystemRandom().randrange(1 << 32))
+    print(f'{SEED}={seed}')
+    with told(seed=seed):
+        killed_at_random(house, random.Random(seed), times)
+
+
+@pytest.mark.parametrize('house', STORES, indirect=True)
+@pytest.mark.parametrize('at', [3, 5, 8])
+def test_killed_again_and_again(house: House, at: int) -> None:
+    """Each process makes a few writes only. It takes many of them, and they come to the end."""
+    case, expected = house.case(), house.expected
+    ended = case.attempt(trouble='dies before', at=10)
+    while ended.killed:
+        assert case.kills < len(expected.writes)
+        ended = case.attempt(trouble='dies before', at=at)
+    case.check(ended, expected)
+    assert case.kills > len(expected.writes) // (2 * at)
+    house.check_leftovers()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('trouble', ['fails before', 'fails after'])
+def test_refused_once(house: House, trouble: Trouble) -> None:
+    """A write that fails, whether it was made or not, ends the process, and nothing comes of it but that."""
+    troubled_at_each_write(house, trouble)

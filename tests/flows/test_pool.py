@@ -1,0 +1,174 @@
+"""Worker processes that share a store: one that is killed is replaced, and its runs are taken over."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from habilis.flows import FlowError, Job, WorkerPool
+from habilis.journal.answering import answer_run
+from habilis.journal.opening import open_store
+from tests.flows import app
+from tests.flows.processes import Place, until
+
+EVERYTHING = 'tests.flows.app:everything'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setenv('FLOWS_FOLDER', str(tmp_path))
+    return Place(tmp_path)
+
+
+@asynccontextmanager
+async def pool_of(place: Place, workers: int = 2) -> AsyncGenerator[WorkerPool]:
+    async with WorkerPool(place.store, apps=['tests.flows.app'], workers=workers, pause=0.05) as pool:
+        yield pool
+
+
+async def owner_of(place: Place, run: str) -> int:
+    store = open_store(place.store)
+    lease = await store.lease(run)
+    await store.close()
+    return int(lease.owner.split('/')[1])
+
+
+def lives(pid: int) -> bool:
+    stat = Path(f'/proc/{pid}/stat')
+    return stat.exists() and stat.read_text('utf-8').rpartition(')')[2].split()[0] not in {'Z', 'X'}
+
+
+async def test_workers_do_the_runs_and_each_step_once(place: Place) -> None:
+    names = [f'run{number}' for number in range(6)]
+    async with pool_of(place) as pool:
+        runs = [await pool.submit(Job(target=EVERYTHING, inputs={'name': name})) for name in names]
+        outcomes = [await pool.wait(run) for run in runs]
+        pids = pool.pids
+    assert [outcome.value for outcome in outcomes] == [
+        [effect.upper() for effect in app.all_effects(name)] for name in names
+    ]
+    assert sorted(place.effects) == sorted(effect for name in names for effect in app.all_effects(name))
+    assert len(pids) == 2
+    assert not any(lives(pid) for pid in pids)
+
+
+async def test_a_killed_worker_is_replaced_and_its_run_taken_over_with_nothing_repeated(place: Place) -> None:
+    place.hold('x-map1')
+    async with pool_of(place) as pool:
+        run = await pool.submit(Job(target=EVERYTHING, inputs={'name': 'x'}))
+        await place.reached('x-map1')
+        killed = await owner_of(place, run)
+        assert killed in pool.pids
+        before = place.effects
+        os.kill(killed, signal.SIGKILL)
+        await place.reached('x-map1')
+        taker = await owner_of(place, run)
+        assert taker not in {killed, os.getpid()}
+        place.let_go('x-map1')
+        outcome = await pool.wait(run)
+        await until(lambda: len(pool.pids) == 2)
+        assert killed not in pool.pids
+    assert outcome.value == [effect.upper() for effect in app.all_effects('x')]
+    after = place.effects[len(before) :]
+    assert {name for name in after if name in before} <= {'x-map1', 'x-map0', 'x-map2'}
+    assert place.effects.count('x-map1') == 2
+    for name in set(app.all_effects('x')) - {'x-map0', 'x-map1', 'x-map2'}:
+        assert place.effects.count(name) == 1
+
+
+async def test_two_pools_on_one_store_do_not_do_the_same_run_twice(place: Place) -> None:
+    names = [f'run{number}' for number in range(8)]
+    async with pool_of(place, workers=1) as one, pool_of(place, workers=1) as other:
+        runs = [await one.submit(Job(target='tests.flows.app:inner', inputs={'name': name})) for name in names]
+        assert {(await other.wait(run)).status for run in runs} == {'done'}
+    assert sorted(place.effects) == sorted(f'{name}-{number}' for name in names for number in (1, 2))
+
+
+async def test_a_run_that_kills_its_workers_fails_in_the_end_and_says_why(place: Place) -> None:
+    async with pool_of(place, workers=1) as pool:
+        run = await pool.submit(Job(target='tests.flows.app:kills', inputs={'name': 'x'}))
+        outcome = await pool.wait(run)
+        assert outcome.status == 'failed'
+        assert '3 processes died while they worked on it' in outcome.error
+        fine = await pool.submit(Job(target='tests.flows.app:measured', inputs={'input': 'four'}))
+        assert (await pool.wait(fine)).value == 4
+    assert place.effects == ['x', 'x', 'x', 'four']
+
+
+async def test_a_closed_pool_leaves_its_runs_for_the_next_one(place: Place) -> None:
+    place.hold('x-inner-1')
+    async with pool_of(place, workers=1) as pool:
+        run = await pool.submit(Job(target=EVERYTHING, inputs={'name': 'x'}))
+        await place.reached('x-inner-1')
+    store = open_store(place.store)
+    assert (await store.info(run)).status == 'queued'
+    await store.close()
+    place.let_go('x-inner-1')
+    async with pool_of(place, workers=1) as pool:
+        assert (await pool.wait(run)).status == 'done'
+    assert [name for name in place.effects if place.effects.count(name) > 1] == ['x-inner-1'] * 2
+
+
+async def test_a_run_left_by_a_process_of_no_pool_is_taken_over_too(place: Place) -> None:
+    place.hold('x-round0')
+    process = place.begin("finish(app.everything, 'x', store, 'one')")
+    await place.reached('x-round0', process)
+    process.kill()
+    process.wait()
+    place.let_go('x-round0')
+    async with pool_of(place, workers=1) as pool:
+        assert (await pool.wait('one')).status == 'done'
+    assert place.effects.count('x-round0') == 2
+    assert len(place.effects) == len(app.all_effects('x')) + 1
+
+
+async def test_a_run_that_waits_for_a_person_goes_on_after_the_answer(place: Place) -> None:
+    async with pool_of(place, workers=1) as pool:
+        run = await pool.submit(Job(target='tests.flows.app:publish', inputs={'name': 'x'}))
+        assert (await pool.wait(run)).status == 'waiting'
+        store = open_store(place.store)
+        await answer_run(store, run, True)
+        await store.close()
+        await pool.submit(Job(run=run))
+        assert (await pool.wait(run)).value == 'X-YES'
+
+
+async def test_workers_end_with_the_process_that_started_them(place: Place) -> None:
+    script = (
+        'import asyncio\nfrom habilis.flows import WorkerPool\n'
+        f'async def main():\n    async with WorkerPool({place.store!r}, apps=["tests.flows.app"], workers=2) as pool:\n'
+        '        print(*pool.pids, flush=True)\n        await asyncio.sleep(3600)\nasyncio.run(main())'
+    )
+    process = await asyncio.create_subprocess_exec(
+        *place.python(script), stdout=asyncio.subprocess.PIPE, env=place.variables
+    )
+    assert process.stdout is not None
+    pids = [int(word) for word in (await process.stdout.readline()).split()]
+    assert len(pids) == 2
+    process.kill()
+    await process.wait()
+    await until(lambda: not any(lives(pid) for pid in pids))
+
+
+async def test_workers_that_cannot_start_are_told_of(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(FlowError, match='a worker cannot work'):
+        async with WorkerPool(place.store, apps=['tests.flows.nowhere'], workers=1):
+            pass
+    assert "No module named 'tests.flows.nowhere'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize('address', ['off', 'memory:'])
+def test_a_store_that_cannot_be_shared_is_refused(address: str) -> None:
+    with pytest.raises(FlowError, match='one process only'):
+        WorkerPool(address, apps=[])
+
+
+async def test_a_pool_that_is_not_open_is_told_of(place: Place) -> None:
+    with pytest.raises(FlowError, match='not open'):
+        await WorkerPool(place.store, apps=[]).submit(Job(target=EVERYTHING))
+    with pytest.raises(FlowError, match='workers=0'):
+        WorkerPool(place.store, apps=[], workers=0)
