@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Result
+from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Store
@@ -288,7 +289,8 @@ async def test_answers_that_mean_nothing_or_come_from_others_are_refused() -> No
     await waits(store, code("remove('b')"))
     house = House(store)
     async with house.agent as agent:
-        for nonsense in ('yes', 1, None, [True]):
+        several: list[Json] = ['yes', 1, None, [True]]
+        for nonsense in several:
             with pytest.raises(JournalError, match='True or False'):
                 await agent.answer('run-1', nonsense)
         with pytest.raises(JournalError, match='nothing at'):

@@ -126,3 +126,10 @@ def test_a_text_that_was_opened_as_if_it_were_a_file() -> None:
 )
 def test_a_number_that_was_made_up_before_the_result_was_there(code: str, seen: str, number: str | None) -> None:
     assert guessed(code, seen) == number
+
+
+def test_a_variable_that_was_lost_at_a_resume_is_named() -> None:
+    error = CellError(kind='exception', type='NameError', message="name 'lines' is not defined")
+    cell = Cell(error=error)
+    assert 'lost' in hints_for('print(lines)', cell, names=['line'], can_stop=True, lost={'lines'})[0]
+    assert 'line' in hints_for('print(lines)', cell, names=['line'], can_stop=True)[0]

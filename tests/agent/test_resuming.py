@@ -1,16 +1,17 @@
 """A run that was cut anywhere and resumed is the run that was not."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 from pydantic import BaseModel
 
-from habilis.agent import Bounds, RunLimits
+from habilis.agent import Agent, Bounds, RunLimits
 from habilis.agent.options import AgentOptions, RunOptions
 from habilis.core.errors import ContextOverflow
 from habilis.journal import MemoryStore
-from habilis.models import FunctionCall, Message, Reply
+from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.tools import Deny, GateCall, people_toolset, todo_toolset, tool
 from tests.agent.cutting import Effects, Story, check_all_cuts
 from tests.agent.watching import code
@@ -297,3 +298,18 @@ STORIES = {
 @pytest.mark.parametrize('name', STORIES)
 async def test_cut_after_any_record_and_resumed_it_ends_as_it_did_and_repeats_nothing(name: str) -> None:
     await check_all_cuts(STORIES[name], MemoryStore())
+
+
+async def test_a_variable_that_could_not_be_saved_is_named_when_the_code_misses_it() -> None:
+    store = MemoryStore()
+    replies = [code('lines = (n for n in range(3))\nk = 5'), code('next(lines)'), code('final_answer(k)')]
+
+    def reply(messages: Sequence[Message]) -> str:
+        return replies[sum(message.role == 'assistant' for message in messages)]
+
+    async with Agent(ScriptedModel(reply), journal=store) as agent:
+        stopped = await agent.run('Go on.', run_id='run-1', max_steps=1)
+    async with Agent(ScriptedModel(reply), journal=store) as agent:
+        result = await agent.resume(stopped.run_id, max_steps=5)
+    assert result.output == 5
+    assert 'lines was lost' in (result.steps[1].observation or '')

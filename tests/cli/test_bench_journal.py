@@ -267,23 +267,27 @@ async def test_a_private_redis_is_started_and_stopped() -> None:
 async def test_a_postgres_of_somebody_is_left_as_it_was() -> None:
     from psycopg import AsyncConnection
 
-    schemas = "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'habilis%'"
+    async def schemas(url: str) -> list[tuple[object, ...]]:
+        async with await AsyncConnection.connect(url) as connection:
+            return await (await connection.execute('SELECT nspname FROM pg_namespace ORDER BY 1')).fetchall()
+
     async with postgres_server('') as private:
+        before = await schemas(private.url)
         async with postgres_server(private.url) as server:
             stepper = Stepper(server.store)
             await stepper.steps(1)
             await stepper.close()
-        async with await AsyncConnection.connect(private.url) as connection:
-            found = await (await connection.execute(schemas)).fetchall()
-    assert [name for (name,) in found] == [private.part]
+            assert len(await schemas(private.url)) == len(before) + 1
+        assert await schemas(private.url) == before
 
 
 @pytest.mark.parametrize(
     ('url', 'said'),
     [
         ('postgresql://me:hunter2@127.0.0.1:1/none', '127.0.0.1:1'),
-        ('mysql://localhost/test', 'there is no store for mysql:// addresses'),
-        ('nonsense', "'nonsense?schema="),
+        ('redis://localhost', 'begins with postgresql:// or postgres://'),
+        ('nonsense', 'begins with postgresql:// or postgres://'),
+        ('off', 'begins with postgresql:// or postgres://'),
     ],
 )
 async def test_an_address_without_a_server_is_told(url: str, said: str) -> None:
@@ -358,9 +362,10 @@ async def test_ours_and_the_peer_take_turns(fake_dbos: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ('script', 'said'),
     [
-        ('echo "{}"; exit 1', "'version'"),
-        ('exit 1', 'its Python ended without a word'),
-        ('echo nonsense', 'its Python ended without a word'),
+        ('exit 1', "its Python gave '' instead of an answer"),
+        ('echo nonsense', "its Python gave 'nonsense\\n' instead of an answer"),
+        ('echo "{}"', "its Python gave '{}\\n' instead of an answer"),
+        ('echo 7', "its Python gave '7\\n' instead of an answer"),
         ('echo \'{"error": "no dbos here"}\'', 'no dbos here'),
         (None, 'No such file or directory'),
     ],

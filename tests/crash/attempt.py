@@ -74,6 +74,7 @@ async def answer_all(store: Store, run: str, effects: str) -> int:
 
 
 async def _work(attempt: Attempt) -> dict[str, object]:
+    started = time.monotonic()
     store = Troubled(open_store(attempt.store), attempt.trouble, attempt.at, attempt.together)
     asked = 0
     try:
@@ -92,7 +93,7 @@ async def _work(attempt: Attempt) -> dict[str, object]:
         return {'error': f'{type(error).__name__}: {error}', 'writes': store.writes}
     finally:
         await store.close()
-    return {'value': value, 'writes': store.writes, 'asked': asked}
+    return {'value': value, 'writes': store.writes, 'asked': asked, 'seconds': time.monotonic() - started}
 
 
 def _shifted(seconds: float) -> Callable[[], float]:

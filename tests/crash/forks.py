@@ -70,12 +70,16 @@ class Forks:
 
 
 def _children() -> set[int]:
+    """Only Linux tells."""
+    if sys.platform != 'linux':
+        return set()
     return {int(pid) for pid in Path('/proc/thread-self/children').read_text().split()}
 
 
 def main() -> None:
     """Serve."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    if sys.platform == 'linux':
+        ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for name in LATE:
         importlib.import_module(name)
     for recorded in (*scenario.STEPS, *scenario.FLOWS):

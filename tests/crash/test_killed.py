@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.crash.killing import House, killed_at_random, told, troubled_at_each_write
+from tests.crash.killing import MOST, House, killed_at_random, told, troubled_at_each_write
 from tests.crash.stores import STORES
 from tests.crash.troubled import Trouble
 
@@ -45,14 +45,16 @@ def test_killed_at_any_moment(house: House, times: int) -> None:
         killed_at_random(house, random.Random(seed), times)
 
 
-@pytest.mark.parametrize('house', STORES, indirect=True)
-@pytest.mark.parametrize('at', [3, 5, 8])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ('house', 'at'), [('sqlite', 3), ('sqlite', 8), *((store, 5) for store in STORES)], indirect=['house']
+)
 def test_killed_again_and_again(house: House, at: int) -> None:
     """Each process makes a few writes only. It takes many of them, and they come to the end."""
     case, expected = house.case(), house.expected
     ended = case.attempt(trouble='dies before', at=10)
     while ended.killed:
-        assert case.kills < len(expected.writes)
+        assert case.kills < MOST
         ended = case.attempt(trouble='dies before', at=at)
     case.check(ended, expected)
     assert case.kills > len(expected.writes) // (2 * at)
@@ -61,6 +63,7 @@ def test_killed_again_and_again(house: House, at: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize('trouble', ['fails before', 'fails after'])
-def test_refused_once(house: House, trouble: Trouble) -> None:
+@pytest.mark.parametrize('stride', [3, pytest.param(1, marks=pytest.mark.crash)])
+def test_refused_once(house: House, trouble: Trouble, stride: int) -> None:
     """A write that fails, whether it was made or not, ends the process, and nothing comes of it but that."""
-    troubled_at_each_write(house, trouble)
+    troubled_at_each_write(house, trouble, stride)

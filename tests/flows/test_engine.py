@@ -146,3 +146,18 @@ async def test_only_runs_that_nobody_works_on_are_left() -> None:
     assert await is_left(store, await store.info('busy'))
     assert not await is_left(store, RunInfo(run='busy', kind='flow', status='stopped'))
     assert not await is_left(store, RunInfo(run='busy', kind='agent', status='running'))
+
+
+async def test_an_agent_runs_in_an_engine_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'helping.py').write_text(
+        'from habilis import Agent, ScriptedModel\n'
+        "model = ScriptedModel(['```python\\nfinal_answer(6 * 7)\\n```'])\n"
+        "helper = Agent(model, output_type=int, name='helper')\n",
+        encoding='utf-8',
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    engine = LocalEngine(MemoryStore())
+    run = await engine.submit(Job(target='helping:helper', inputs={'task': 'What is 6 * 7?'}))
+    outcome = await engine.wait(run)
+    assert (outcome.status, outcome.value) == ('done', 42)
+    await engine.close()

@@ -7,13 +7,16 @@ from typing import get_args
 
 import pytest
 
-from habilis.agent.agent import Agent
+from habilis import flows
 from habilis.agent.contract import Ended, Result, RunLimits, Step
-from habilis.agent.options import AgentOptions
+from habilis.agent.options import AgentOptions, RunOptions
 from habilis.cli.main import COMMANDS
+from habilis.cli.runs.command import app as runs_app
 from habilis.cli.task import report
 from habilis.core import errors
 from habilis.core.events import Event, EventKind
+from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
+from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.models.config import ModelConfig
 from habilis.models.discover import DEFAULTS
 from habilis.models.providers import PROVIDERS, Provider
@@ -99,6 +102,11 @@ def test_every_end_of_a_run_is_listed() -> None:
         ('agent.md', 'Step', Step),
         ('models.md', 'ModelConfig', ModelConfig),
         ('tools.md', 'CallRecord', CallRecord),
+        ('journal.md', 'Record', Record),
+        ('journal.md', 'RunInfo', RunInfo),
+        ('journal.md', 'Lease', Lease),
+        ('flows.md', 'step', StepOptions),
+        ('flows.md', 'Status', StepStatus),
     ],
 )
 def test_every_field_is_listed(page: str, heading: str, kind: type) -> None:
@@ -122,7 +130,7 @@ def test_every_argument_of_an_agent_is_listed() -> None:
 
 
 def test_every_argument_of_a_run_is_listed() -> None:
-    known = set(inspect.signature(Agent.run).parameters) - {'self', 'task'}
+    known = set(RunOptions.__annotations__)
     listed = {name for row in rows('agent.md', 'Agent', table=3) for name in re.findall(r'`(\w+)`', row[0])}
     assert listed == known
 
@@ -137,3 +145,47 @@ def test_every_command_is_listed() -> None:
     text = (REFERENCE / 'command.md').read_text(encoding='utf-8')
     listed = re.findall(r'^\| `habilis (\w+)', text, re.MULTILINE)
     assert set(listed) == set(COMMANDS)
+
+
+def test_every_public_name_of_flows_is_listed() -> None:
+    assert sorted(names('flows.md', 'Names')) == sorted(flows.__all__)
+
+
+@pytest.mark.parametrize(('table', 'kind'), [(3, Job), (4, Outcome)])
+def test_every_field_of_what_engines_pass_is_listed(table: int, kind: type) -> None:
+    assert names('flows.md', 'Engines', table=table) == [field.name for field in fields(kind)]
+
+
+def test_every_state_of_a_step_is_listed() -> None:
+    row = next(row for row in rows('flows.md', 'Status') if row[0] == '`state`')
+    assert re.findall(r'`([a-z ]+)`', row[1]) == list(get_args(State))
+
+
+def test_every_error_of_flows_is_listed() -> None:
+    public = [
+        name for name in flows.__all__ if inspect.isclass(kind := getattr(flows, name)) and issubclass(kind, FlowError)
+    ]
+    assert sorted(names('flows.md', 'Errors')) == sorted(public)
+
+
+def test_every_method_of_a_store_is_listed() -> None:
+    known = [name for name, method in vars(Store).items() if inspect.iscoroutinefunction(method)]
+    assert names('journal.md', 'Store') == known
+
+
+@pytest.mark.parametrize(('heading', 'literal'), [('Kind', Kind), ('Status', Status)])
+def test_every_word_of_the_journal_is_listed(heading: str, literal: object) -> None:
+    assert names('journal.md', heading) == list(get_args(literal))
+
+
+def test_every_error_of_the_journal_is_listed() -> None:
+    known = [
+        name for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, errors.JournalError)
+    ]
+    assert names('journal.md', 'Errors') == known
+
+
+def test_every_command_for_runs_is_listed() -> None:
+    listed = [re.findall(r'`habilis runs (\w+)', row[0]) for row in rows('command.md', 'habilis runs')]
+    known = {command.name or command.callback.__name__ for command in runs_app.registered_commands if command.callback}
+    assert sorted(name for names in listed for name in names) == sorted(known)

@@ -340,3 +340,15 @@ async def test_a_clock_that_is_set_back_does_not_make_a_lease_last_for_ever(
     assert (await store.claim('run-1', owner='you', seconds=60)).epoch == epoch + 1
     with pytest.raises(RunBusy):
         await store.claim('run-1', owner='me', seconds=60)
+
+
+async def test_what_one_who_died_was_writing_is_removed_by_the_next_owner(store: FileStore, folder: Path) -> None:
+    epoch = await begin(store)
+    halves = [folder / 'info.json.new', folder / 'blobs' / f'{digest_of(b"y")}.new']
+    for half in halves:
+        half.write_bytes(b'')
+    await store.claim('run-1', owner='me', seconds=60)
+    assert all(half.exists() for half in halves)
+    await store.claim('run-1', owner='you', seconds=60, over=epoch)
+    assert not any(half.exists() for half in halves)
+    assert await store.blob('run-1', DIGEST) == b'x'

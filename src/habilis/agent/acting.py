@@ -9,14 +9,14 @@ from habilis.agent.bounds import Meter
 from habilis.agent.cut import Bounds
 from habilis.agent.hints import hints_for
 from habilis.agent.observe import observe
-from habilis.agent.output import OutputType, WrongOutput
+from habilis.agent.output import OutputType, WrongOutput, literal
 from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.parsing.shadows import without_shadows
 from habilis.agent.recording import Recorder
 from habilis.agent.records import DataCodec
 from habilis.agent.rooms import MOVING, Rooms
 from habilis.agent.watch import Watchers
-from habilis.core.errors import SandboxError
+from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.sandbox.functions import HostFunction
@@ -48,6 +48,11 @@ class Acted:
 
     refused_none: bool = False
     """See `StopTool`."""
+
+    @property
+    def shown(self) -> str:
+        """What it printed, and its value."""
+        return f'{self.cell.stdout}{self.cell.text or ""}'
 
 
 ACTED = DataCodec(Acted, what='a cell')
@@ -81,6 +86,20 @@ class StopTool:
         """This is the answer. Raises `WrongOutput`."""
         self.value = self._output.check(answer)
         self.given, self.raw = True, answer
+
+    def take_shown(self, cell: Cell) -> bool:
+        """What a cell showed becomes the answer, if it is of the right type."""
+        try:
+            if cell.text is not None:
+                self.value = self._output.check(cell.value if cell.value is not None else cell.text)
+            elif self._output.kind is None:
+                self.value = literal(cell.stdout)
+            else:
+                self.value = self._output.check_text(cell.stdout.strip())
+        except WrongOutput:
+            return False
+        self.given = True
+        return True
 
     @property
     def function(self) -> HostFunction:
@@ -121,6 +140,9 @@ class Actor:
         self._given: tuple[str, ...] = ()
         self._small = small
         self._meter = meter
+        self._lost: set[str] = set()
+        """Variables that did not come back when the run was resumed."""
+
         self._live = False
         """Whether the last cell was run, and not answered from the record."""
 
@@ -175,7 +197,7 @@ class Actor:
             bounds=self.bounds,
             new=[variable for name, variable in known.items() if self._known.get(name) != variable],
             calls=calls,
-            hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop),
+            hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop, lost=self._lost),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)
@@ -205,7 +227,11 @@ class Actor:
         """Bring the variables of the record into the sandboxes, before they are used."""
         if self._recorder is not None:
             for name, data in (await self._recorder.snapshots()).items():
-                await self._rooms.everyone[name].load_snapshot(data)
+                sandbox = self._rooms.everyone[name]
+                await sandbox.load_snapshot(data)
+                if sandbox.lost:
+                    self._lost |= set(sandbox.lost)
+                    logger.warning('not brought back, because they could not be saved: %s', ', '.join(sandbox.lost))
 
     async def _snapshots(self) -> dict[str, bytes]:
         """The variables as they are. What cannot be saved makes a sandbox go back to those it had before."""
@@ -224,7 +250,13 @@ class Actor:
 
     async def _variables(self) -> dict[str, Variable]:
         """Those worth telling of: documents have been shown to the model already."""
-        found = await self._sandbox.describe_variables()
+        try:
+            found = await self._sandbox.describe_variables()
+        except SandboxClosed:
+            raise
+        except SandboxError as error:  # what the code has left behind; the sandbox has gone back to before it
+            logger.warning('the variables could not be looked at: %s', error)
+            return dict(self._known)
         found.pop(ARTIFACTS, None)
         return found
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Self, Unpack, cast
 from typing_extensions import TypeVar
 
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable import Durable, Inputs, scope_here, wait_here
+from habilis.agent.durable import Durable, Inputs, wait_here
 from habilis.agent.options import AgentOptions, RunOptions, make_setup
 from habilis.agent.output import OutputType
 from habilis.agent.recording import Recorder
@@ -22,7 +22,7 @@ from habilis.agent.watch import Hook
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
-from habilis.journal import OnChange, fingerprint
+from habilis.journal import OnChange, fingerprint, scope_here
 from habilis.journal.answering import answer_run
 from habilis.journal.copying import new_run_id
 from habilis.models.config import ModelConfig
@@ -79,6 +79,11 @@ class Agent(Generic[T]):
     def name(self) -> str:
         """Of the agent, in events and usage."""
         return self._setup.name
+
+    @property
+    def output_type(self) -> type[T] | None:
+        """What an answer must be; None for anything."""
+        return self._output_type
 
     @property
     def model(self) -> Model:
@@ -276,6 +281,10 @@ class Agent(Generic[T]):
             await self._leave(run_id)
             return cast('Result[T]', result)
         return await self._finish(started.run, {} if started.run.steps else found.inputs.artifacts)
+
+    def resume_sync(self, run_id: str, answer: str | None = None, **options: Any) -> Result[T]:
+        """`resume` without `await`."""
+        return wait_here(self.resume(run_id, answer, **options))
 
     async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
         """Answer what a run waits for (`Result.waiting`); `resume` it then.

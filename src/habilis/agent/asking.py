@@ -43,6 +43,8 @@ class Asker:
         self._conversation = conversation
         self._watchers = watchers
         self._ledgers = ledgers
+        self._earlier = False
+        """Whether the last reply is from the record."""
 
     async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
         """One reply. `code` says that it is expected to hold code, and may end with it."""
@@ -66,14 +68,16 @@ class Asker:
 
     async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
         live = functools.partial(self._live, messages, options, code)
+        self._earlier = True
         reply = await live() if self._recorder is None else await self._recorder.ask(live)
+        name = self._ledgers[0].name
         for ledger in self._ledgers:
-            ledger.record(reply.model or self._model.name, reply.usage, agent=self._ledgers[0].name)
+            ledger.record(reply.model or self._model.name, reply.usage, agent=name, earlier=self._earlier)
         self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
         return reply
 
     async def _live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
-        self._watchers.muted = False
+        self._earlier = self._watchers.muted = False
         messages = self._watchers.outgoing(messages)
         self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.

@@ -1,13 +1,14 @@
 """The runs of an agent in a store: begun, found again, and gone on with."""
 
 import asyncio
+import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from habilis.agent.contract import RunLimits
-from habilis.agent.recording import ASK, Recorder, Resumed
+from habilis.agent.recording import ASK, NO_STOP, Recorder, Resumed
 from habilis.agent.records import DataCodec, messages_of
 from habilis.core import codec
 from habilis.core.errors import AgentError, ContextOverflow
@@ -91,6 +92,7 @@ class Durable:
                 msg = 'a user or a session needs a journal; pass journal=… to the agent'
                 raise AgentError(msg)
             return None
+        await self._leave_other_loops()
         title = ' '.join(inputs.task.split())[:TITLE]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info)
@@ -98,6 +100,7 @@ class Durable:
 
     async def find(self, run_id: str, *, user: str | None, on_change: OnChange) -> Found:
         """A run to go on with. Raises `RunNotFound`, `RunBusy`, `CorruptRecord`."""
+        await self._leave_other_loops()
         journal = await Journal.open(self.store, run_id, user=user, on_change=on_change)
         try:
             return await self._found(journal)
@@ -117,7 +120,7 @@ class Durable:
         inputs = INPUTS.read(await journal.value_of(opened))
         notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
         return Found(
-            recorder=Recorder(scope, top=True, task=inputs.task, notes=notes),
+            recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
             inputs=inputs,
             done=entry.end if entry is not None else None,
             stopped=_how(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
@@ -138,18 +141,20 @@ class Durable:
                     return messages_of(written)
         return ()
 
+    async def _leave_other_loops(self) -> None:
+        """Close stores of event loops that have ended: whoever calls `asyncio.run` often makes many."""
+        for loop in [loop for loop in self._stores if loop.is_closed()]:
+            store = self._stores.pop(loop)
+            if store is not self._where:
+                with contextlib.suppress(Exception):  # a connection that belonged to the loop is gone with it
+                    await store.close()
+
     async def close(self) -> None:
         """Close the stores that were opened here. One that was given stays open."""
         stores, self._stores = self._stores, {}
         for store in stores.values():
             if store is not self._where:
                 await store.close()
-
-
-def scope_here() -> Scope | None:
-    """Where a run that begins now is written: below the one that it is part of, if that runs on this event loop."""
-    scope = current_scope()
-    return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
 
 
 def wait_here(work: Coroutine[Any, Any, T]) -> T:
@@ -171,6 +176,12 @@ def _resumed(record: Record, path: str) -> Resumed | None:
         return None
     written = record.value.get('resumed')
     return None if written is None else DataCodec(Resumed, what='a note').read(written)
+
+
+def _no_stop(records: Sequence[Record], path: str) -> list[int]:
+    notes = [record.value for record in records if record.kind == 'noted' and record.path == path]
+    steps = [note.get(NO_STOP) for note in notes if isinstance(note, dict)]
+    return [step for step in steps if isinstance(step, int)]
 
 
 async def _drop_failure(journal: Journal, path: str) -> None:

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from habilis.agent.parsing.syntax import statements
@@ -15,10 +15,22 @@ MISQUOTED = 12
 """Letters that a text must have in common with the task to be taken for a copy of it."""
 
 
-def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool, texts: Sequence[str] = ()) -> list[str]:
-    """What would help with this cell. `names` are the tools and variables there are, `texts` those that hold text."""
+def hints_for(
+    code: str,
+    cell: Cell,
+    *,
+    names: Iterable[str],
+    can_stop: bool,
+    texts: Sequence[str] = (),
+    lost: Collection[str] = (),
+) -> list[str]:
+    """What would help with this cell.
+
+    `names` are the tools and variables there are, `texts` those that hold text, `lost` those that a run which was
+    resumed could not bring back.
+    """
     if cell.error is not None:
-        return _after_error(code, cell, names, texts)
+        return _after_error(code, cell, names, texts, lost)
     shown = cell.stdout.strip() or cell.text
     hints: list[str] = []
     if not shown and (defined := uncalled(code)):
@@ -32,10 +44,12 @@ def hints_for(code: str, cell: Cell, *, names: Iterable[str], can_stop: bool, te
     return hints
 
 
-def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[str]) -> list[str]:
+def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[str], lost: Collection[str]) -> list[str]:
     assert cell.error is not None
     message = cell.error.message
     if cell.error.type == 'NameError' and (found := _UNDEFINED.search(message)):
+        if found[1] in lost:
+            return [f'{found[1]} was lost when the work was interrupted: it could not be saved. Make it again.']
         near = get_close_matches(found[1], list(names), n=3, cutoff=0.5)
         return [f'There is no {found[1]!r}. Did you mean {" or ".join(near)}?'] if near else []
     if cell.error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(message)):

@@ -1,7 +1,7 @@
 """A run of an agent and its journal: what was asked, run and called is written down, and answered from there later."""
 
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,16 +11,18 @@ from habilis.agent.pausing import Pausing
 from habilis.agent.records import DataCodec, ResultCodec, to_plain
 from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.core.errors import NotDurable
+from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import failed_paths
+from habilis.journal.values import StepFailed
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, GateCall
 
 REPLY = DataCodec(Reply, what='a reply')
 ASK = 'ask'
 CELL = 'cell'
+NO_STOP = 'no_stop'
 Work = Callable[[], Awaitable[Any]]
 
 
@@ -36,8 +38,25 @@ class Resumed:
 class Recorder:
     """Writes one run of an agent down, below one scope."""
 
-    def __init__(self, scope: Scope, *, top: bool, task: str = '', notes: Sequence[Resumed] | None = None) -> None:
-        """`top`: the run of the journal is this one, not one around it. `notes` are those of a run found again."""
+    def __init__(
+        self,
+        scope: Scope,
+        *,
+        top: bool,
+        task: str = '',
+        notes: Sequence[Resumed] | None = None,
+        no_stop: Iterable[int] = (),
+    ) -> None:
+        """A recorder.
+
+        Args:
+            scope: where it writes.
+            top: whether the run of the journal is this one, not one around it.
+            task: of the run.
+            notes: where a run that was found was gone on with.
+            no_stop: its steps that must not end it.
+        """
+        self._no_stop = frozenset(no_stop)
         self.scope = scope
         self.top = top
         self.resumes = notes is not None
@@ -68,13 +87,19 @@ class Recorder:
         """Whether the record knows of more than has been replayed."""
         return self.goes_on or self.replaying or bool(self.notes)
 
+    async def may_stop(self, step: int, wanted: bool) -> bool:
+        """Whether this step may end the run. Where it must not, that is written down: a replay cannot know."""
+        if not wanted and not self.replaying:
+            await self.journal.write('noted', self.scope.path, value={NO_STOP: step})
+        return wanted and step not in self._no_stop
+
     # Steps ------------------------------------------------------------------------------------------------------------
 
     async def ask(self, work: Callable[[], Awaitable[Reply]]) -> Reply:
         """A reply of the model. Prompts change between versions, so only another task counts as a change."""
         return await self.scope.step(ASK, work, key=self._key, codec=REPLY)
 
-    async def refuse_reply(self) -> None:
+    async def _refuse_reply(self) -> None:
         """The last reply is worth nothing; the model is to be asked again when the run is resumed."""
         path = f'{self.scope.path}/{ASK}#{self.journal.place(self.scope.path).names[ASK]}'
         await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
@@ -129,9 +154,12 @@ class Recorder:
         """A tool call: answered from the record, or made and recorded."""
         scope = current_scope() or self.scope
         key = fingerprint(call.tool, call.arguments)
-        return await self._pausing.call(
-            lambda: scope.call(call.tool, work, key=key, codec=_ToolResult(call), once=once)
-        )
+        try:
+            return await self._pausing.call(
+                lambda: scope.call(call.tool, work, key=key, codec=_ToolResult(call), once=once)
+            )
+        except StepFailed as failed:
+            raise _as_it_was(failed) from None
 
     async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
         """Whether a person allows a call. Without one who is there, the run pauses until somebody answers."""
@@ -181,6 +209,8 @@ class Recorder:
 
     async def failed(self, error: BaseException) -> None:
         """The run was ended by this."""
+        if isinstance(error, EmptyReply):
+            await self._refuse_reply()
         if self.top:
             stopped = not isinstance(error, Exception)
             text = '' if stopped else f'{type(error).__name__}: {error}'
@@ -208,6 +238,13 @@ class _ToolResult(Codec[object]):
 
     def write(self, value: object) -> Json:
         return {'p': codec.pack(to_plain(value)), 'given': codec.pack(to_plain(self._call.arguments))}
+
+
+def _as_it_was(failed: StepFailed) -> Exception:
+    """An error whose class cannot be had here, by the name that the code knows it by."""
+    name, _, text = str(failed).partition(': ')
+    name = name.rpartition('.')[2]
+    return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed
 
 
 def _field(request: Json, name: str) -> Json:

@@ -39,28 +39,33 @@ class DataCodec(Codec[T], Generic[T]):
             raise NotDurable(msg) from None
 
 
+_RESULT = DataCodec(Result[Any], what='a result')
+
+
 class ResultCodec(Codec[Result[Any]]):
     """Writes results down, with their outputs as the type of the agent has them."""
 
     def __init__(self, output: OutputType) -> None:
         super().__init__(what='a result')
         self._output: Codec[object] = Codec(output.kind, what='the output of an agent')
-        self._rest = DataCodec(Result[Any], what='a result')
 
     def write(self, value: Result[Any]) -> Json:
         """See `Codec`."""
-        return {'r': self._rest.write(replace(value, output=None)), 'o': self._output.write(value.output)}
+        return {'r': _RESULT.write(replace(value, output=None)), 'o': self._output.write(value.output)}
 
     def read(self, written: Json) -> Result[Any]:
         """See `Codec`."""
-        fields = cast('dict[str, Json]', written)
-        return replace(self._rest.read(fields['r']), output=self._output.read(fields['o']))
+        return replace(_rest_of(written), output=self._output.read(cast('dict[str, Json]', written).get('o')))
 
 
 def messages_of(written: Json) -> tuple[Message, ...]:
     """The conversation of a result that was written down, whatever its output is."""
-    fields = cast('dict[str, Json]', written)
-    return DataCodec(Result[Any], what='a result').read(fields['r']).messages
+    return _rest_of(written).messages
+
+
+def _rest_of(written: Json) -> Result[Any]:
+    """A result without its output."""
+    return _RESULT.read(written.get('r') if isinstance(written, dict) else None)
 
 
 def to_plain(value: object) -> object:

@@ -10,7 +10,7 @@ from habilis.agent.acting import Acted
 from habilis.agent.bounds import LimitReached
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubts
-from habilis.agent.output import WrongOutput, literal
+from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.parts import Parts, above
@@ -43,7 +43,7 @@ class Run:
         self._empty = 0
         self._repairs = 0
         self._question: str | None = None
-        self._busy = False
+        self.busy = False
         self.interrupted = False
         """Whether its last step stopped in the middle: what was done of it is in the record, and found there."""
 
@@ -58,11 +58,6 @@ class Run:
         self._doubts = Doubts(parts.task, small=small)
         self._doubted: str | None = None
         """What the last answer was doubted for."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether it is doing a step."""
-        return self._busy
 
     @property
     def recorded(self) -> bool:
@@ -86,13 +81,13 @@ class Run:
         if self.result is not None and self.result.ended == 'answer':
             msg = 'this run has its answer; start another'
             raise AgentError(msg)
-        if self._busy:
+        if self.busy:
             msg = 'this run is doing a step already'
             raise AgentError(msg)
         if self.interrupted:
             msg = f'the last step of this run was not finished: go on with agent.resume({self.id!r})'
             raise AgentError(msg)
-        self._busy = True
+        self.busy = True
         recorder = self._parts.recorder
         token = above.set((self._parts.ledger, *self._parts.outer))
         try:
@@ -100,13 +95,15 @@ class Run:
                 return await self._recorded_step(can_stop, artifacts or {}, tools)
         finally:
             above.reset(token)
-            self._busy = False
+            self.busy = False
 
     async def _recorded_step(
         self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
     ) -> Result[object] | None:
         recorder = self._parts.recorder
         try:
+            if recorder is not None:
+                can_stop = await recorder.may_stop(len(self.steps) + 1, can_stop)
             return await self._bounded_step(can_stop, artifacts, tools)
         except Paused:
             self.interrupted = True
@@ -115,15 +112,13 @@ class Run:
             return await self._end('approval')
         except (Exception, asyncio.CancelledError) as error:
             self.interrupted = recorder is not None
-            if recorder is not None and isinstance(error, EmptyReply):
-                with contextlib.suppress(JournalError):
-                    await recorder.refuse_reply()
             await self._tell_failure(error)
             raise
 
     async def _tell_failure(self, error: BaseException) -> None:
         """Those who watch see why no more comes. A cancelled run is not kept waiting by them: it is closed soon."""
         watchers, recorder = self._parts.watchers, self._parts.recorder
+        watchers.muted = False
         if recorder is not None:
             with contextlib.suppress(JournalError):  # the store may be the reason of the failure
                 await recorder.failed(error)
@@ -226,8 +221,8 @@ class Run:
         shown = acted.cell.stdout.strip() or acted.cell.text
         if shown and not self._parts.stop.given:
             self._printed = acted
-            if can_stop and before is not None and before.code == acted.code and _shown(before) == _shown(acted):
-                self._take_printed(acted)
+            if can_stop and before is not None and before.code == acted.code and before.shown == acted.shown:
+                self._parts.stop.take_shown(acted.cell)
                 return prompt_file('nudge_repeated')
         return acted.observation
 
@@ -316,29 +311,13 @@ class Run:
         try:
             value = self._parts.output.check_text(text)
         except WrongOutput as wrong:
-            if self._printed is not None and self._take_printed(self._printed):
+            if self._printed is not None and self._parts.stop.take_shown(self._printed.cell):
                 return Step(number=number, reply=reply)
             self._repairs += 1
             return self._say(reply, number, str(wrong))
         self._parts.conversation.add(reply.message)
         self._parts.stop.given, self._parts.stop.value = True, value
         return Step(number=number, reply=reply)
-
-    def _take_printed(self, acted: Acted) -> bool:
-        """The value that was shown becomes the answer, if it is of the right type."""
-        output, stop = self._parts.output, self._parts.stop
-        try:
-            if acted.cell.text is not None:
-                value = acted.cell.value if acted.cell.value is not None else acted.cell.text
-                stop.value = output.check(value)
-            elif output.kind is None:
-                stop.value = literal(acted.cell.stdout)
-            else:
-                stop.value = output.check_text(acted.cell.stdout.strip())
-        except WrongOutput:
-            return False
-        stop.given = True
-        return True
 
     def _say(self, reply: Reply, number: int, text: str) -> Step:
         """Answer the model with a sentence instead of an observation."""
@@ -397,8 +376,7 @@ class Run:
         return self.result
 
     async def _summarise(self, prompt: str) -> str:
-        last = self.steps[-1] if self.steps else None
-        seen = last.cell.stdout.strip() if last and last.cell else ''
+        seen = next((step.cell.stdout.strip() for step in self.steps[-1:] if step.cell), '')
         extra = f'{prompt}\n\nThe last output was:\n{seen}' if seen else prompt
         reply = await self._parts.asker.ask(Options(), extra=extra, code=False)
         return reply.text.strip()
@@ -407,7 +385,3 @@ class Run:
 def _worked(step: Step) -> float:
     """Seconds that model and code took, by their own records: more than now, if they are from the journal."""
     return step.reply.usage.seconds + (step.cell.seconds if step.cell else 0.0)
-
-
-def _shown(acted: Acted) -> str:
-    return f'{acted.cell.stdout}{acted.cell.text or ""}'

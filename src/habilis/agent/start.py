@@ -134,7 +134,7 @@ async def start_run(
         )
     )
     for reply in await recorder.used_inside() if recorder is not None else ():
-        ledger.record(reply.model, reply.usage)
+        ledger.record(reply.model, reply.usage, earlier=True)
     kind = 'run_resumed' if recorder is not None and (recorder.resumes or recorder.replaying) else 'run_started'
     watchers.emit(Event(kind=kind, text=task, data=model))
     return Starting(run=run, rooms=rooms, watchers=watchers, recorder=recorder, system=conversation.system, asked=text)

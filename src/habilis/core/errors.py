@@ -149,10 +149,6 @@ class RunChanged(JournalError):
     """The code no longer does what the record says it did."""
 
 
-class StepUncertain(JournalError):
-    """A step that must not be repeated was under way when its process died; a person has to say what became of it."""
-
-
 class NotDurable(JournalError):
     """A value cannot be written down, so it could not be brought back."""
 

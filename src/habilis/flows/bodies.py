@@ -7,10 +7,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from habilis.flows.attempting import attempted, call
-from habilis.flows.context import FlowContext, flow_here, inside_flow, inside_step, scope_here, step_here
+from habilis.flows.context import FlowContext, flow_here, inside_flow, inside_step, step_here
 from habilis.flows.contract import FlowError, StepTimeout
 from habilis.flows.ending import settle
-from habilis.journal import Scope, current_scope
+from habilis.journal import Scope, current_scope, scope_here
 
 if TYPE_CHECKING:
     from habilis.flows.definitions import Flow, Step

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import MappingProxyType
 
 from habilis.flows.contract import FlowError
-from habilis.journal import Scope, current_scope
+from habilis.journal import Scope
 
 
 class FlowContext:
@@ -58,12 +58,6 @@ def current_flow() -> FlowContext:
         msg = 'no flow is running here: call this inside a function with @flow, or inside one of its steps'
         raise FlowError(msg)
     return context
-
-
-def scope_here() -> Scope | None:
-    """Where a step that is taken now is recorded. None outside of a journal, and on another event loop than its own."""
-    scope = current_scope()
-    return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
 
 
 def flow_here() -> FlowContext | None:

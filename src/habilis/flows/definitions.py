@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 
 from habilis.flows import bodies
 from habilis.flows.attempting import is_async
-from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
 from habilis.flows.inputs import Inputs
-from habilis.journal import OnChange, Store, current_scope
+from habilis.journal import OnChange, Store, current_scope, scope_here
 from habilis.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -157,6 +156,14 @@ class Flow(Recorded[P, R]):
         from habilis.flows.running import resume
 
         return await resume(self, run_id, journal=journal, user=user, on_change=on_change)
+
+    def resume_sync(
+        self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
+    ) -> R:
+        """`resume` without `await`."""
+        from habilis.sandbox.sync import wait_for
+
+        return wait_for(self.resume(run_id, journal=journal, user=user, on_change=on_change))
 
     async def reset(self, run_id: str, *, journal: Store | str | None = None, user: str | None = None) -> None:
         """Forget the steps of a run, so that the next resume begins with what it was given."""

@@ -5,7 +5,6 @@ the second does it in any process. `LocalEngine` does so in this one, `WorkerPoo
 """
 
 import asyncio
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,7 +63,7 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
     if not await store.create(info):
         msg = f'there is a run {info.run} already; submit it without a target to go on with it, or choose another name'
         raise RunBusy(msg)
-    lease = await store.claim(info.run, owner=f'queue/{secrets.token_hex(8)}', seconds=leases.SECONDS)
+    lease = await store.claim(info.run, owner=leases.new_owner(), seconds=leases.SECONDS)
     record = Record(seq=1, path='', kind='opened', value=first, at=round(now, 6))
     await store.append(info.run, [record], epoch=lease.epoch, info=info)
     await store.release(info.run, epoch=lease.epoch)

@@ -5,10 +5,9 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeVar, cast, overload
 
-from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowError
 from habilis.flows.ending import end_tasks, settle
-from habilis.journal import Paused, Scope, fingerprint
+from habilis.journal import Paused, Scope, fingerprint, scope_here
 from habilis.journal.failures import failed_paths, marked
 
 _LOOK_AGAIN = 0.05

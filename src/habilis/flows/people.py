@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
-from habilis.flows.context import scope_here
 from habilis.flows.contract import FlowArgumentsError, FlowError
-from habilis.journal import Scope, fingerprint
+from habilis.journal import Scope, fingerprint, scope_here
 
 
 async def approval(question: str, *, details: Mapping[str, object] | None = None) -> bool:

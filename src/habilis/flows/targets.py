@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, cast
 
+from habilis.agent import Agent
 from habilis.flows.contract import FlowError
 from habilis.flows.definitions import Flow
 from habilis.flows.workflow import Workflow
@@ -36,6 +37,21 @@ def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
     raise TargetNotFound(msg)
 
 
+def agent_flow(agent: Agent[Any]) -> Flow[..., Any]:
+    """A flow that gives an agent a task, so that an engine can run it. Its output is the answer."""
+
+    async def work(task: str, variables: dict[str, Any] | None = None) -> Any:
+        result = await agent.run(task, variables=variables)
+        if result.ended != 'answer':
+            msg = f'{agent.name} ended without an answer: {result.ended}'
+            raise FlowError(msg)
+        return result.output
+
+    if agent.output_type is not None:
+        work.__annotations__['return'] = agent.output_type
+    return Flow(work, name=f'{agent.name} task')
+
+
 def _imported(module: str, target: str) -> ModuleType:
     known = sys.modules.get(module)
     if known is not None:
@@ -55,6 +71,8 @@ def _find(module: ModuleType, name: str) -> Flow[..., Any] | None:
         return found.flow
     if isinstance(found, Flow):
         return cast('Flow[..., Any]', found)
+    if isinstance(found, Agent):
+        return agent_flow(cast('Agent[Any]', found))
     for other in vars(module).values():  # a workflow, or a flow, whose variable has another name
         if isinstance(other, Workflow) and other.name == name:
             return other.flow

@@ -3,7 +3,7 @@
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 from habilis.journal.journal import Journal, OnChange
 from habilis.journal.memory import MemoryStore
-from habilis.journal.scope import Paused, Scope, current_scope
+from habilis.journal.scope import Paused, Scope, current_scope, scope_here
 from habilis.journal.values import Codec, fingerprint
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     'Store',
     'current_scope',
     'fingerprint',
+    'scope_here',
 ]

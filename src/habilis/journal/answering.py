@@ -1,6 +1,5 @@
 """What runs ask people, and the answers: given by any process, at any time, while nobody works on the run."""
 
-import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,7 +38,7 @@ async def answer_run(
     info = await _info(store, run, user)
     held = await store.lease(run)
     over = held.epoch if leases.is_dead(held.owner) else None
-    lease = await store.claim(run, owner=f'answer/{secrets.token_hex(8)}', seconds=leases.SECONDS, over=over)
+    lease = await store.claim(run, owner=leases.new_owner(), seconds=leases.SECONDS, over=over)
     try:
         records = await store.load(run)
         asked = _chosen(run, records, path)

@@ -178,6 +178,8 @@ class FileStore:
             lease = granted(held, now=now, claimed=claimed, owner=owner, seconds=seconds, over=over)
             if lease is None:
                 raise busy(run, held.owner)
+            if lease.epoch != held.epoch:
+                folder.sweep()
             folder.set_lease(lease, now)
             return lease
 

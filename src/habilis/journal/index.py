@@ -103,6 +103,14 @@ class Index:
         """What is known of a path."""
         return self._entries.get(path)
 
+    def ended(self, path: str, key: str) -> Entry | None:
+        """A step that has ended and was given the same. It was asked for with this."""
+        entry = self._entries.get(path)
+        if entry is None or entry.end is None or entry.end.key != key:
+            return None
+        self.take(path)
+        return entry
+
     def add(self, record: Record) -> None:
         """Take one more record into account."""
         kind = _FIELDS.get(record.kind)

@@ -258,11 +258,8 @@ class Journal(Work):
         return records
 
     async def _append(self, records: Sequence[Record], info: RunInfo | None, blobs: Mapping[str, bytes]) -> None:
-        async def append() -> None:
-            await self.store.append(self.run, records, epoch=self._epoch, info=info, blobs=blobs)
-
         self._unsure = True
-        await self._patiently(append)
+        await self._patiently(partial(self.store.append, self.run, records, epoch=self._epoch, info=info, blobs=blobs))
         self._unsure = False
         self._seq += len(records)
         self._before = []

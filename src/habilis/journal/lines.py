@@ -3,16 +3,22 @@
 import hashlib
 import math
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import fields as fields_of
 from typing import cast, get_args
+
+from pydantic_core import from_json
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
-from habilis.journal.contract import SCHEMA, Kind, Record, RunInfo, Status
+from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunInfo, Status
 
 _KINDS = frozenset(get_args(Kind))
 _STATES = frozenset(get_args(Status))
 _NONSENSE = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, _set_at = (
+    cast('Callable[[Record, object], None]', getattr(Record, field.name).__set__) for field in fields_of(Record)
+)
 _TEXTS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
 
 
@@ -43,9 +49,7 @@ def from_line(line: str, *, run: str, seq: int) -> Record:
     if checksum != _checksum(text):
         raise _corrupt(run, seq, 'its checksum does not match')
     try:
-        if 'NaN' in text or 'Infinity' in text:
-            dump(parse(text))  # which is no JSON, and could not be written again
-        return _read(cast('dict[str, Json]', parse(text)), run, seq)
+        return _read(cast('dict[str, Json]', _parse(text)), run, seq)
     except _NONSENSE as error:
         raise _corrupt(run, seq, f'it is no record ({error})') from None
 
@@ -62,25 +66,50 @@ def from_lines(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record
     return records
 
 
+def _parse(text: str) -> Json:
+    if len(text) < 2 * BLOB_BYTES:
+        try:
+            return from_json(text, allow_inf_nan=False)
+        except (ValueError, TypeError):
+            pass  # half a surrogate pair, perhaps, or a very large number, which Python's own reader takes
+    if 'NaN' in text or 'Infinity' in text:
+        dump(parse(text))  # which is no JSON, and could not be written again
+    return parse(text)
+
+
 def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
     version = fields['v']
     if not isinstance(version, int) or version > SCHEMA:
         raise _corrupt(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
+    kind, path, key, blob = fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
     if fields['n'] != seq:
         raise _corrupt(run, seq, f'number {fields["n"]} stands in its place')
-    if fields['k'] not in _KINDS:
-        raise _corrupt(run, seq, f'it is of an unknown kind {fields["k"]!r}')
-    attached = cast('dict[str, Json]', fields.get('a') or {})
-    return Record(
-        seq=seq,
-        path=_text(fields['p']),
-        kind=cast('Kind', fields['k']),
-        key=_text(fields.get('f', '')),
-        value=fields.get('d'),
-        blob=_text(fields.get('b', '')),
-        attached={name: _text(digest) for name, digest in attached.items()} if attached else {},
-        at=_number(fields['t']),
-    )
+    if kind not in _KINDS:
+        raise _corrupt(run, seq, f'it is of an unknown kind {kind!r}')
+    if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
+        raise TypeError(path, key, blob)
+    attached = _attached(fields['a']) if 'a' in fields else {}
+    return _new_record(seq, path, kind, key, fields.get('d'), blob, attached, _number(fields['t']))
+
+
+def _new_record(
+    seq: int, path: str, kind: Json, key: str, value: Json, blob: str, attached: dict[str, str], at: float
+) -> Record:
+    """The same as `Record(…)` in half the time, which a frozen dataclass spends on getting around itself."""
+    record = object.__new__(Record)
+    _set_seq(record, seq)
+    _set_path(record, path)
+    _set_kind(record, kind)
+    _set_key(record, key)
+    _set_value(record, value)
+    _set_blob(record, blob)
+    _set_attached(record, attached)
+    _set_at(record, at)
+    return record
+
+
+def _attached(fields: Json) -> dict[str, str]:
+    return {name: _text(digest) for name, digest in cast('dict[str, Json]', fields or {}).items()}
 
 
 def info_to_text(info: RunInfo) -> str:

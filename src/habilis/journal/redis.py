@@ -7,7 +7,7 @@ keys (`maxmemory-policy noeviction`). `RedisStore.warnings` looks at these setti
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -23,26 +23,24 @@ if TYPE_CHECKING:
 
 SCHEMES = ('redis', 'rediss', 'unix')
 
-_AT_ONCE = 500
-"""How many runs are read with one request."""
+_AT_ONCE = 1000
+"""How many runs, or records, are read with one request: while Redis answers it, nobody else is served."""
+
+_PATIENCE = 60.0
+"""Seconds after which a server that does not answer counts as lost."""
 
 _PASSING = ('READONLY', 'NOREPLICAS', 'TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN', 'LOADING', 'BUSY')
 """Answers of a server that may be another one soon: after a failover, a restart, a long script."""
 
 
-class _Pool(Protocol):
-    def make_connection(self) -> object: ...
+class _Connection(Protocol):
+    """What is used of a connection of `redis.asyncio`: its client would take twice as long for the same."""
 
+    async def send_command(self, *args: object) -> None: ...
 
-class _Client(Protocol):
-    """What is used of `redis.asyncio.Redis`."""
+    async def read_response(self) -> object: ...
 
-    @property
-    def connection_pool(self) -> _Pool: ...
-
-    async def execute_command(self, *args: object) -> object: ...
-
-    async def aclose(self) -> None: ...
+    async def disconnect(self) -> None: ...
 
 
 class RedisStore:
@@ -57,8 +55,8 @@ class RedisStore:
     def __init__(self, url: str, *, prefix: str = 'habilis:') -> None:
         self._address = read_address(url, schemes=SCHEMES, options=('prefix',))
         self._prefix = _bytes(self._address.options.get('prefix', prefix))
-        _new_client(self._address.url)  # what is wrong with the address is said here, not at the first append
-        self._client: _Client | None = None
+        _new_connection(self._address.url)  # what is wrong with the address is said here, not at the first append
+        self._connection: _Connection | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -68,19 +66,19 @@ class RedisStore:
     # The connection ---------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[_Client]:
+    async def _connected(self) -> AsyncGenerator[_Connection]:
         """The connection, for one task at a time. What goes wrong with it becomes `StoreUnavailable`."""
         from redis.exceptions import RedisError
 
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the streams of another loop are of no use in this one
-            self._loop, self._lock, self._client = loop, asyncio.Lock(), None
+            self._loop, self._lock, self._connection = loop, asyncio.Lock(), None
         async with self._lock:
             try:
-                if self._client is None:
-                    self._client = _new_client(self._address.url)
-                    await self._check_version(self._client)
-                yield self._client
+                if self._connection is None:
+                    self._connection = _new_connection(self._address.url)
+                    await self._check_version(self._connection)
+                yield self._connection
             except (RedisError, OSError) as error:
                 raise await self._failed(error) from None
 
@@ -103,12 +101,12 @@ class RedisStore:
         return unavailable(self._address.shown, why, passing=(away and not known) or code in _PASSING)
 
     async def _drop(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.disconnect()
 
-    async def _check_version(self, client: _Client) -> None:
-        found = cast('bytes | None', await client.execute_command('GET', self._prefix + b'version'))
+    async def _check_version(self, connection: _Connection) -> None:
+        found = cast('bytes | None', await _ask(connection, 'GET', self._prefix + b'version'))
         if found is not None and not (found.isdigit() and int(found) <= scripts.VERSION):
             await self._drop()
             msg = (
@@ -118,18 +116,18 @@ class RedisStore:
             raise JournalError(msg)
 
     async def _do(self, *command: object) -> object:
-        async with self._connected() as client:
-            return await client.execute_command(*command)
+        async with self._connected() as connection:
+            return await _ask(connection, *command)
 
     async def _run(self, script: str, run: str, *arguments: object) -> object:
         from redis.exceptions import NoScriptError
 
         keys = (self._key('run:', run), self._key('lines:', run), self._key('blobs:', run), self._prefix + b'runs')
-        async with self._connected() as client:
+        async with self._connected() as connection:
             try:
-                return await client.execute_command('EVALSHA', _sha(script), len(keys), *keys, *arguments)
+                return await _ask(connection, 'EVALSHA', _sha(script), len(keys), *keys, *arguments)
             except NoScriptError:  # a server that has not seen it yet, or was started again
-                return await client.execute_command('EVAL', script, len(keys), *keys, *arguments)
+                return await _ask(connection, 'EVAL', script, len(keys), *keys, *arguments)
 
     def _key(self, kind: str, name: str) -> bytes:
         return self._prefix + kind.encode() + _bytes(name)
@@ -221,11 +219,15 @@ class RedisStore:
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
         after = max(after, 0)
-        there, lines = cast('tuple[int, list[bytes]]', await self._run(scripts.LOAD, run, after))
-        if not there:
-            raise no_run(run)
-        texts = (line.decode('utf-8', 'replace') for line in lines)
-        return from_lines(texts, run=run, after=after)
+        lines: list[str] = []
+        count = _AT_ONCE
+        while count == _AT_ONCE:
+            reply = await self._run(scripts.LOAD, run, after + len(lines), _AT_ONCE)
+            there, count, text = cast('tuple[int, int, bytes]', reply)
+            if not there:
+                raise no_run(run)
+            lines += text.decode('utf-8', 'replace').split('\n') if count else []
+        return from_lines(lines, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
@@ -238,11 +240,12 @@ class RedisStore:
 
     async def warnings(self) -> list[str]:
         """What of the settings of the server puts runs at risk."""
-        found = cast('dict[str, object]', await self._do('INFO'))
+        text = cast('bytes', await self._do('INFO')).decode('utf-8', 'replace')
+        found = {name: value for name, _, value in (line.partition(':') for line in text.splitlines())}
         told: list[str] = []
-        if not found.get('aof_enabled'):
+        if found.get('aof_enabled', '0') == '0':
             told.append('Redis does not write what it is given to its disk at once: set `appendonly yes`')
-        if found.get('maxmemory') and found.get('maxmemory_policy') != 'noeviction':
+        if found.get('maxmemory', '0') != '0' and found.get('maxmemory_policy') != 'noeviction':
             told.append('Redis drops data when its memory is full: set `maxmemory-policy noeviction`')
         return told
 
@@ -251,26 +254,32 @@ class RedisStore:
         await self._drop()
 
 
-def _new_client(url: str) -> _Client:
+async def _ask(connection: _Connection, *command: object) -> object:
+    """One command, one answer. It connects if it has to, and disconnects if it is cancelled between the two."""
+    async with asyncio.timeout(_PATIENCE):
+        await connection.send_command(*command)
+        return await connection.read_response()
+
+
+def _new_connection(url: str) -> _Connection:
     """Not connected yet. Raises `PackageMissing` and `SettingsError`."""
     try:
-        from redis.asyncio import Redis
+        from redis.asyncio import ConnectionPool
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
     except ImportError as error:
         raise PackageMissing.of('RedisStore', extra='redis', error=error) from error
     try:
         # Nothing is sent twice behind our back: a run that was made by the first try would seem to be another's.
-        connect = cast('Callable[..., _Client]', Redis.from_url)  # pyright: ignore[reportUnknownMemberType]
-        client = connect(url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=30)
-        client.connection_pool.make_connection()  # not connected yet; it knows which options there are
+        options = {'retry': Retry(NoBackoff(), 0), 'protocol': 2, 'socket_timeout': None}
+        pool = ConnectionPool.from_url(url, **options)  # pyright: ignore[reportUnknownMemberType]
+        return cast('_Connection', pool.make_connection())
     except (ValueError, TypeError):  # its text may quote a part of the password
         msg = (
             'the address of the journal cannot be read; it is like redis://:password@host:6379/0, '
             'rediss://… with TLS, or unix:///path/of/the.sock, and its query may have options of redis-py, and prefix'
         )
         raise SettingsError(msg) from None
-    return client
 
 
 def _sha(script: str) -> str:

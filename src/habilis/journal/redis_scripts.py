@@ -76,10 +76,12 @@ end
 return 0
 """
 
-# Arguments: how many records to leave out.
+# Arguments: how many records to leave out, how many to give. The reply: whether there is such a run, how many there
+# are, and all of them as one text, which the client reads at once.
 LOAD = """
-if redis.call('EXISTS', KEYS[1]) == 0 then return {0, {}} end
-return {1, redis.call('LRANGE', KEYS[2], ARGV[1], -1)}
+if redis.call('EXISTS', KEYS[1]) == 0 then return {0, 0, ''} end
+local lines = redis.call('LRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2] - 1)
+return {1, #lines, table.concat(lines, '\\n')}
 """
 
 # Arguments: the prefix, name.

@@ -137,6 +137,17 @@ class RunFolder:
         fields: Json = {'epoch': lease.epoch, 'owner': lease.owner, 'until': lease.until, 'claimed': claimed}
         self.write(LEASE, dump(fields).encode())
 
+    def sweep(self) -> None:
+        """Remove the halves of files that one who died was writing."""
+        for folder in (self._text, f'{self._text}{BLOBS}/'):
+            with contextlib.suppress(FileNotFoundError):  # no blobs
+                self._remove_in(folder)
+
+    def _remove_in(self, folder: str) -> None:
+        for name in os.listdir(folder):
+            if name.endswith('.new'):  # as `write` calls them; a digest has no dot
+                os.unlink(folder + name)
+
     def blob(self, digest: str) -> bytes | None:
         """What is there under this name."""
         return self.read(f'{BLOBS}/{safe_name(digest)}')

@@ -3,7 +3,6 @@
 Nothing here replays a run or needs the code that made it, so it works on runs that are damaged or under way too.
 """
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -272,7 +271,7 @@ async def _note(store: Store, info: RunInfo, value: Json, kind: Kind = 'noted') 
 async def _claimed(store: Store, run: str) -> 'AsyncGenerator[Lease]':
     held = await store.lease(run)
     over = held.epoch if leases.is_dead(held.owner) else None
-    lease = await store.claim(run, owner=f'note/{secrets.token_hex(8)}', seconds=leases.SECONDS, over=over)
+    lease = await store.claim(run, owner=leases.new_owner(), seconds=leases.SECONDS, over=over)
     try:
         yield lease
     finally:
@@ -320,8 +319,8 @@ class Pair:
 
 
 def aligned(left: Reading, right: Reading) -> list[Pair]:
-    """The steps of two runs by their paths: in the order of the left one, those of the right one where they came."""
-    ours, theirs = dict(left.steps()), dict(right.steps())
+    """The steps of two runs by their paths, as they ended: in the order of the left one, others where they came."""
+    ours, theirs = _as_ended(left), _as_ended(right)
     more: dict[str, list[str]] = {}
     after = ''
     for path in theirs:
@@ -331,3 +330,9 @@ def aligned(left: Reading, right: Reading) -> list[Pair]:
             more.setdefault(after, []).append(path)
     paths = [*more.get('', ()), *(each for path in ours for each in (path, *more.get(path, ())))]
     return [Pair(path=path, left=ours.get(path), right=theirs.get(path)) for path in paths]
+
+
+def _as_ended(reading: Reading) -> dict[str, Entry]:
+    """What is inside a step comes before it: its end follows from theirs."""
+    last = len(reading.records) + 1
+    return dict(sorted(reading.steps(), key=lambda item: item[1].end.seq if item[1].end is not None else last))

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from copy import deepcopy
 from functools import lru_cache
 from typing import TypeVar
@@ -41,6 +41,12 @@ def current_scope() -> 'Scope | None':
     return _current.get()
 
 
+def scope_here() -> 'Scope | None':
+    """Where a step that is taken now is recorded. None outside of a journal, and on another event loop than its own."""
+    scope = _current.get()
+    return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
+
+
 class Scope:
     """A place in the journal of a run: steps that are taken here get paths below it."""
 
@@ -54,12 +60,15 @@ class Scope:
     @contextlib.contextmanager
     def entered(self) -> Generator['Scope']:
         """What runs inside is here. The steps of this task follow one another; other tasks get branches."""
-        self.journal.place(self.path).owner = asyncio.current_task()
-        token = _current.set(self)
+        token = self._enter()
         try:
             yield self
         finally:
             _current.reset(token)
+
+    def _enter(self) -> 'Token[Scope | None]':
+        self.journal.place(self.path).owner = asyncio.current_task()
+        return _current.set(self)
 
     @contextlib.contextmanager
     def outside(self) -> Generator[None]:
@@ -165,13 +174,14 @@ class Scope:
         replayed: Callable[[Record], None] | None = None,
     ) -> T:
         journal = self.journal
-        entry = await self._fitting(path, key)
+        entry = journal.index.ended(path, key) or await self._fitting(path, key)
         if entry is not None and entry.end is not None:
-            written = await journal.value_of(entry.end)
-            if entry.end.kind == 'failed':
+            end = entry.end
+            written = await journal.value_of(end) if end.blob else end.value
+            if end.kind == 'failed':
                 raise marked(read_error(written), path)
             if replayed is not None:
-                replayed(entry.end)
+                replayed(end)
             return codec.read(written)
         if journal.is_halted(path):
             raise Paused(path, 'the work around it has stopped')
@@ -182,23 +192,36 @@ class Scope:
                 return outcome[0]
         elif opening is not None and (entry is None or entry.opened is None):
             await journal.write('opened', path, key=key, value=opening)
-        with journal.under_way(path, once=once, key='' if once else key):
-            try:
-                with Scope(journal, path).entered():
-                    value = await work()
-                await self._all_asked_for(path)
-                blobs = None if attach is None else await attach()
-            except JournalError:
-                raise
-            except asyncio.CancelledError:
-                journal.cut_off(parent_of(path), path, key)
-                raise
-            except Exception as error:
-                await journal.write('failed', path, key=key, value=write_error(error))
-                raise marked(error, path)  # noqa: B904
+        journal.begun(path, once=once, key='' if once else key)
+        try:
+            value, blobs = await self._do(path, work, key, attach)
             written = codec.write(value)
             await journal.write('done', path, key=key, value=written, attached=blobs)
+        finally:
+            journal.over(path)
         return codec.kept(value, written)
+
+    async def _do(
+        self, path: str, work: Callable[[], Awaitable[T]], key: str, attach: Attach | None
+    ) -> tuple[T, Mapping[str, bytes] | None]:
+        """The work of a step, in the scope of that step. What it raises is recorded."""
+        journal = self.journal
+        try:
+            token = Scope(journal, path)._enter()
+            try:
+                value = await work()
+            finally:
+                _current.reset(token)
+            await self._all_asked_for(path)
+            return value, None if attach is None else await attach()
+        except JournalError:
+            raise
+        except asyncio.CancelledError:
+            journal.cut_off(parent_of(path), path, key)
+            raise
+        except Exception as error:
+            await journal.write('failed', path, key=key, value=write_error(error))
+            raise marked(error, path)  # noqa: B904
 
     @contextlib.asynccontextmanager
     async def group(self, name: str, *, key: str = '', opening: Json = True) -> AsyncGenerator['Scope']:
@@ -246,7 +269,8 @@ class Scope:
             left = self._in_the_way(path) if is_in_order(path) else []
             if left:
                 await journal.diverge(parent_of(left[0]), left, f'{path} begins, where {left[0]} was recorded')
-            await self._go_on_after(parent_of(path))
+            if journal.place(parent_of(path)).cut:
+                await self._go_on_after(parent_of(path))
         return entry
 
     async def _go_on_after(self, scope: str) -> None:

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -32,7 +33,7 @@ _TABLES = (
     f'PRAGMA application_id = {_APPLICATION}',
     f'PRAGMA user_version = {VERSION}',
 )
-_decoded = partial(str, encoding='utf-8', errors='replace')  # a damaged byte is for the checksum of its line to find
+_decoded = methodcaller('decode', 'utf-8', 'replace')  # a damaged byte is for the checksum of its line to find
 
 T = TypeVar('T')
 

@@ -141,7 +141,7 @@ def _outline(value: object, depth: int) -> Json:
         return codec.pack(value)
     except NotPlain:
         pass
-    name = f'{type(value).__module__}.{type(value).__qualname__}'
+    name = type(value).__qualname__  # without its module, which is `__main__` in one process and not in another
     return {name: _parts(value, depth + 1) if depth < _DEEP else ''}
 
 

@@ -1,8 +1,6 @@
 """What this process does in a run: in which task, which steps are under way, and where no more may begin."""
 
 import asyncio
-import contextlib
-from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -59,16 +57,15 @@ class Work:
         """How many steps are under way."""
         return len(self._under_way)
 
-    @contextlib.contextmanager
-    def under_way(self, path: str, *, once: bool = False, key: str = '') -> Generator[None]:
-        """A step is being done and written down."""
+    def begun(self, path: str, *, once: bool = False, key: str = '') -> None:
+        """A step is being done and written down, until it is `over`."""
         self._under_way[path] = once
         self.keyed(path, key)
-        try:
-            yield
-        finally:
-            self._under_way.pop(path, None)
-            self._unopened.pop(path, None)
+
+    def over(self, path: str) -> None:
+        """A step was written down, or given up."""
+        self._under_way.pop(path, None)
+        self._unopened.pop(path, None)
 
     def keyed(self, path: str, key: str) -> None:
         """What a scope is found by. It is written down when something is recorded inside."""

@@ -49,11 +49,22 @@ class Ledger:
         ledger._lock = self._lock  # one for the whole family, so that a total never misses half an entry
         return ledger
 
-    def record(self, model: str, usage: Usage, *, agent: str | None = None, at: datetime | None = None) -> Entry:
-        """Write down one call; `agent` is this ledger's own unless another is named."""
+    def record(
+        self,
+        model: str,
+        usage: Usage,
+        *,
+        agent: str | None = None,
+        at: datetime | None = None,
+        earlier: bool = False,
+    ) -> Entry:
+        """Write down one call; `agent` is this ledger's own unless another is named.
+
+        One that was made `earlier`, and counted above then, counts only here: a run that is resumed knows of it.
+        """
         entry = Entry(model=model, agent=self.name if agent is None else agent, usage=usage, at=at or _now())
         with self._lock:
-            for ledger in (self, *self._above):
+            for ledger in (self, *(() if earlier else self._above)):
                 ledger._entries.append(entry)
                 ledger._total += usage
         return entry

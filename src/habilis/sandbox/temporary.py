@@ -9,7 +9,6 @@ import functools
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,24 +16,45 @@ _MADE = 'habilis-new-'
 """Begins the name of a folder that is not locked yet."""
 
 _LOCKED = 'habilis-workspace-'
-_FORSAKEN = 3600.0
 _swept: set[str] = set()
 """Where this process has looked for what others have left."""
 
 
 def temporary_folder() -> tuple[Path, Callable[[], None]]:
     """A new folder, and what removes it."""
-    made = Path(tempfile.mkdtemp(prefix=_MADE))
-    lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC) if os.name == 'posix' else None
-    if lock is not None:
-        with contextlib.suppress(OSError):  # a disk without locks: nobody can lock it, so nobody will remove it
-            _lock(lock)
-    folder = made.with_name(_LOCKED + made.name.removeprefix(_MADE))
-    made.rename(folder)  # under this name it is always locked
+    while True:
+        made = Path(tempfile.mkdtemp(prefix=_MADE))
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # another process took it for one that was left
+            folder, lock = _claimed(made)
+            break
     if str(folder.parent) not in _swept:
         _swept.add(str(folder.parent))
         _sweep(folder.parent)
     return folder, functools.partial(_remove, folder, lock)
+
+
+def _claimed(made: Path) -> tuple[Path, int | None]:
+    """The folder under the name by which others see that it is locked, and its lock."""
+    lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC) if os.name == 'posix' else None
+    folder = made.with_name(_LOCKED + made.name.removeprefix(_MADE))
+    try:
+        if lock is not None:
+            _lock_if_possible(lock)
+        made.rename(folder)
+    except BaseException:
+        if lock is not None:
+            os.close(lock)
+        raise
+    return folder, lock
+
+
+def _lock_if_possible(file: int) -> None:
+    try:
+        _lock(file)
+    except BlockingIOError:
+        raise
+    except OSError:  # where nobody can lock it, nobody will remove it either
+        return
 
 
 def _remove(folder: Path, lock: int | None) -> None:
@@ -58,11 +78,8 @@ def _remove_if_left(entry: 'os.DirEntry[str]') -> None:
     """Raises `OSError` for one that is somebody's."""
     lock = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = os.fstat(lock)
-        if found.st_uid != os.geteuid():
+        if os.fstat(lock).st_uid != os.geteuid():
             return
-        if entry.name.startswith(_MADE) and found.st_mtime > time.time() - _FORSAKEN:
-            return  # its process is just about to lock it
         _lock(lock)
         shutil.rmtree(entry.path, ignore_errors=True)
     finally:
@@ -70,7 +87,10 @@ def _remove_if_left(entry: 'os.DirEntry[str]') -> None:
 
 
 def _lock(file: int) -> None:
-    """Until it is closed, or its process ends. Raises `BlockingIOError` if somebody else has locked it."""
+    """Until it is closed, or its process ends. Raises `BlockingIOError` if somebody else has locked it.
+
+    On a disk without locks it raises another `OSError`.
+    """
     import fcntl
 
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -106,11 +106,8 @@ def test_show_has_all_of_it_as_json(place: Place) -> None:
     shown = json.loads(runs('show', make(place), '--json').stdout)
     (agent,) = shown['agents']
     assert (shown['status'], agent['task'], agent['answer']) == ('done', 'What is it?', '126')
-    assert [step['code'] for step in agent['steps']] == [
-        'x = 6 * 7\nprint(x + 1)',
-        'y = x * 2\nprint(y)',
-        'final_answer(x + y)',
-    ]
+    codes = [step['code'] for step in agent['steps']]
+    assert codes == ['x = 6 * 7\nprint(x + 1)', 'y = x * 2\nprint(y)', 'final_answer(x + y)']
     assert agent['steps'][0]['stdout'] == '43\n'
 
 
@@ -152,10 +149,8 @@ def test_a_flow_is_shown_as_a_tree_of_steps(place: Place) -> None:
     assert '  fetch#1: done' in shown
     assert '  approval#1: waiting' in shown
     assert 'it asks: Publish NEWS?' in shown
-    assert [step['state'] for step in json.loads(runs('show', 'run-flow', '--json').stdout)['steps']] == [
-        'done',
-        'waiting',
-    ]
+    steps = json.loads(runs('show', 'run-flow', '--json').stdout)['steps']
+    assert [step['state'] for step in steps] == ['done', 'waiting']
 
 
 def test_what_a_stranger_wrote_is_not_obeyed_by_the_terminal(place: Place) -> None:
@@ -194,7 +189,7 @@ def test_a_damaged_record_is_named_and_what_is_before_it_is_shown(place: Place) 
 def test_a_damaged_blob_is_named_too(place: Place) -> None:
     run = make(place, code("print('z' * 90000)"), code('final_answer(1)'))
     with sqlite3.connect(journal(place)) as connection:
-        connection.execute("UPDATE blobs SET data = X'00' WHERE length(data) > 60000 AND data LIKE '%zzzz%'")
+        connection.execute("UPDATE blobs SET data = X'00' WHERE instr(data, X'7a7a7a7a') > 0")
     connection.close()
     done = runs('show', run)
     assert done.returncode == 1
@@ -278,12 +273,8 @@ def test_every_tool_call_has_a_row(place: Place) -> None:
 def test_a_call_that_waits_for_approval_has_a_row_too(place: Place) -> None:
     program(place, PROGRAM)
     (call,) = json.loads(runs('calls', 'run-send', '--json').stdout)
-    assert (call['tool'], call['arguments'], call['decision'], call['ok']) == (
-        'send',
-        {'text': 'to Ada'},
-        'waiting',
-        False,
-    )
+    assert (call['tool'], call['arguments']) == ('send', {'text': 'to Ada'})
+    assert (call['decision'], call['ok']) == ('waiting', False)
 
 
 def test_a_run_without_calls_says_so(place: Place) -> None:
@@ -302,9 +293,7 @@ def test_path_prints_where_the_journal_is_without_passwords(place: Place) -> Non
     assert 'secret' not in runs('path').stdout
 
 
-@pytest.mark.parametrize(
-    'command', ['list', 'show', 'events', 'calls', 'resume', 'fork', 'diff', 'export', 'prune', 'path']
-)
+@pytest.mark.parametrize('command', ['list', 'show', 'resume', 'approve', 'fork', 'export', 'prune'])
 def test_each_command_explains_itself(command: str) -> None:
     done = habilis('runs', command, '--help')
     assert done.returncode == 0

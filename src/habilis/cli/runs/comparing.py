@@ -65,9 +65,10 @@ async def _text(reading: Reading, path: str, entry: Entry | None) -> str | None:
         records = [record for record in (entry.opened, entry.asked, entry.answered) if record is not None]
         return '\n'.join(['(not ended)', *[await _plain(reading, record) for record in records]])
     value = await reading.known_value(entry.end)
+    given = '' if entry.opened is None else _given(await reading.known_value(entry.opened))
     if entry.end.kind == 'failed':
         fields = value if isinstance(value, dict) else {}
-        return f'failed: {fields.get("type")}: {fields.get("text")}'
+        return f'{given}failed: {fields.get("type")}: {fields.get("text")}'
     try:
         if name_of(path) == ASK:
             reply = REPLY.read(value)
@@ -77,7 +78,13 @@ async def _text(reading: Reading, path: str, entry: Entry | None) -> str | None:
             return f'{acted.code}\n\n{acted.observation}'.rstrip()
     except (NotDurable, TypeError):  # a step of a flow that has the same name
         pass
-    return _readable(_timeless(value))
+    return f'{given}{_readable(_timeless(value))}'
+
+
+def _given(opened: Json) -> str:
+    """The task of an agent."""
+    task = opened.get('task') if isinstance(opened, dict) else None
+    return f'task: {task}\n\n' if isinstance(task, str) else ''
 
 
 async def _plain(reading: Reading, record: Record) -> str:

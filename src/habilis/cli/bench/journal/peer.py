@@ -46,7 +46,7 @@ class Dbos:
     async def start(self, database: Database) -> None:
         """Have its tables, and its threads run."""
         order = {'url': database.url, 'schema': database.schema, 'alike': database.alike}
-        self.version = str((await self._ask(order))['version'])
+        self.version = str(await self._ask(order, 'version'))
 
     async def steps(self, count: int) -> list[float]:
         """Seconds of each of so many steps."""
@@ -62,10 +62,9 @@ class Dbos:
         return taken
 
     async def _seconds(self, what: str, count: int) -> list[float]:
-        answer = await self._ask({'do': what, 'count': count})
-        return cast('list[float]', answer['seconds'])
+        return cast('list[float]', await self._ask({'do': what, 'count': count}, 'seconds'))
 
-    async def _ask(self, order: Mapping[str, object]) -> dict[str, object]:
+    async def _ask(self, order: Mapping[str, object], wanted: str) -> object:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with contextlib.suppress(ConnectionError):  # it has ended, and perhaps said why
@@ -79,12 +78,12 @@ class Dbos:
             raise WrongAnswer(msg) from None
         try:
             answer = cast('dict[str, object]', json.loads(line))
-        except ValueError:
-            msg = 'its Python ended without a word'
+            if 'error' in answer:
+                raise WrongAnswer(str(answer['error']))
+            return answer[wanted]
+        except (ValueError, TypeError, KeyError):
+            msg = f'its Python gave {line[:100].decode(errors="replace")!r} instead of an answer'
             raise WrongAnswer(msg) from None
-        if 'error' in answer:
-            raise WrongAnswer(str(answer['error']))
-        return answer
 
 
 @contextlib.asynccontextmanager

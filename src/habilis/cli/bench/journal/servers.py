@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.core.errors import HabilisError, StoreUnavailable
+from habilis.journal import postgres, redis
 from habilis.journal.opening import open_store
+from habilis.journal.servers import read_address
 
 SECONDS = 60.0
 """For a server to start."""
@@ -49,7 +51,7 @@ async def postgres_server(given: str) -> AsyncGenerator[Server]:
     """The PostgreSQL at this address, or a private one."""
     async with contextlib.AsyncExitStack() as stack:
         try:
-            url = given or await stack.enter_async_context(_private_postgres())
+            url = _checked(given, postgres.SCHEMES) or await stack.enter_async_context(_private_postgres())
             server = Server(url=url, part=f'habilis_bench_{secrets.token_hex(4)}')
             await _answers(server.store, None)
         except (NotThere, HabilisError, OSError) as error:
@@ -67,13 +69,20 @@ async def redis_server(given: str) -> AsyncGenerator[Server]:
     """The Redis at this address, or a private one."""
     async with contextlib.AsyncExitStack() as stack:
         try:
-            url = given or await stack.enter_async_context(_private_redis())
+            url = _checked(given, redis.SCHEMES) or await stack.enter_async_context(_private_redis())
             server = Server(url=url, part=f'habilis-bench-{secrets.token_hex(4)}:')
             await _answers(server.store, None)
         except (NotThere, HabilisError, OSError) as error:
             yield Server(absent=str(error))
             return
         yield server  # the runs of the bench are deleted one by one, and nothing else is there
+
+
+def _checked(given: str, schemes: tuple[str, ...]) -> str:
+    """The same. Raises `SettingsError` for an address of another kind."""
+    if given:
+        read_address(given, schemes=schemes)
+    return given
 
 
 # Private ones ---------------------------------------------------------------------------------------------------------

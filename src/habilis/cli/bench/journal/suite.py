@@ -164,12 +164,9 @@ class _Bench:
 
     def _alike(self) -> list[Row]:
         """The default of ours beside a peer that was set to it."""
-        beside = self._beside.get('step_sqlite_alike')
-        return (
-            [timed('step_sqlite_alike', 'a recorded step, SQLite, beside one as durable', beside.pair.ours)]
-            if beside
-            else []
-        )
+        key, what = 'step_sqlite_alike', 'a recorded step, SQLite, beside one as durable'
+        beside = self._beside.get(key)
+        return [timed(key, what, beside.pair.ours)] if beside is not None else []
 
     def _with_peer(self, row: Row) -> Row:
         return replace(row, beside=self._beside.get(row.key))
