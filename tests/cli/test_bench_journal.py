@@ -35,10 +35,11 @@ HERE = {
     'replay_sqlite',
     'snapshot',
     'snapshot_sandbox',
+    'snapshot_pieces',
     'resume',
     'disk',
 }
-TARGETS = {'step_sqlite': 0.1, 'replay_sqlite': 20.0, 'snapshot': 15.0}
+TARGETS = {'step_sqlite': 0.1, 'replay_sqlite': 20.0, 'snapshot': 15.0, 'snapshot_pieces': 15.0}
 TURNS = Turns(rounds=1, steps=2, replays=1, replayed=3)
 
 FAKE_DBOS = """

@@ -15,7 +15,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.core.codec import MAX_DEPTH, MAX_NODES, CodecError, Json, NotPlain, decode, encode, pack, unpack
+from habilis.core.codec import (
+    MAX_DEPTH,
+    MAX_NODES,
+    CodecError,
+    Json,
+    NotPlain,
+    decode,
+    dump,
+    dump_with,
+    encode,
+    pack,
+    parse_with,
+    unpack,
+)
 from tests.core.plain import any_text, plain, shape
 
 # What comes back ------------------------------------------------------------------------------------------------------
@@ -347,3 +360,15 @@ def test_deep_tags_are_refused_and_do_not_overflow_the_stack(tag: str) -> None:
         deep = tagged(tag, f'[{deep}]')
     with pytest.raises(CodecError):
         decode(deep)
+
+
+@given(st.dictionaries(st.text(), st.integers()), st.text())
+def test_a_long_text_that_follows_the_message_comes_back_with_it(message: dict[str, int], long: str) -> None:
+    whole: dict[str, Json] = {**message, 'state': long}
+    assert parse_with(dump_with(whole, 'state'), 'state') == whole
+
+
+def test_a_message_without_its_long_text_is_plain_json() -> None:
+    assert dump_with({'a': 1}, 'state') == dump({'a': 1})
+    assert parse_with('{"a":1}', 'state') == {'a': 1}
+    assert parse_with('[1]\x1fx', 'state') == [1]

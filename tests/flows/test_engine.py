@@ -1,6 +1,7 @@
 """Engines: a run is done at least once, somewhere, and each of its steps once."""
 
 import asyncio
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ async def test_an_agent_runs_in_an_engine_too(tmp_path: Path, monkeypatch: pytes
         "helper = Agent(model, output_type=int, name='helper')\n",
         encoding='utf-8',
     )
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, 'path', [str(tmp_path), *sys.path])
     engine = LocalEngine(MemoryStore())
     run = await engine.submit(Job(target='helping:helper', inputs={'task': 'What is 6 * 7?'}))
     outcome = await engine.wait(run)

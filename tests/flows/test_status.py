@@ -46,7 +46,9 @@ async def test_steps_that_are_done_failed_and_around_them_are_told_apart() -> No
         'outer#1/inner#1/bad#1': 'failed',
     }
     assert [step.error for step in found] == ['', 'ValueError: no', '', 'ValueError: no']
-    assert all(step.seconds is not None and step.seconds >= 0 for step in found)
+    seconds = {step.path: step.seconds for step in found}
+    assert (seconds['outer#1/inner#1'] or -1) > 0
+    assert seconds['outer#1/good#1'] is None  # too quick to be written down when it began
 
 
 async def test_a_step_under_way_is_running_and_one_that_was_cut_off_is_not_run() -> None:
@@ -64,7 +66,9 @@ async def test_a_step_under_way_is_running_and_one_that_was_cut_off_is_not_run()
     store = MemoryStore()
     run = await work.start(journal=store)
     await reached.wait()
-    assert states(await flow_status(store, run.id)) == {'work#1/slow#1': 'running'}
+    while not (found := states(await flow_status(store, run.id))):  # noqa: ASYNC110 - it is shown when it takes a while
+        await asyncio.sleep(0.01)
+    assert found == {'work#1/slow#1': 'running'}
     await run.cancel()
     assert states(await flow_status(store, run.id)) == {'work#1/slow#1': 'not run'}
 

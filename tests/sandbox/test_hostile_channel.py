@@ -242,7 +242,7 @@ async def test_a_forged_answer_makes_the_cell_broken_and_the_sandbox_new(sandbox
 
 @pytest.mark.parametrize('answer', FORGED[:16])
 async def test_a_forged_answer_at_the_very_end_of_a_cell_is_no_better(sandbox: Sandbox, answer: str) -> None:
-    code = f'import habilis.sandbox.guest.kernel as module\nmodule.dump = lambda answer: {answer!r}'
+    code = f'import habilis.sandbox.guest.kernel as module\nmodule.dump_with = lambda answer, field: {answer!r}'
     assert kind_of(await attack(sandbox, code)) == 'broken'
 
 
@@ -308,7 +308,7 @@ async def test_a_forged_answer_to_a_request_is_an_error_of_the_sandbox(
 
 
 async def test_a_forged_state_is_never_read_by_the_host_and_hurts_only_the_sandbox(sandbox: Sandbox) -> None:
-    forging = "module._HANDLERS['save'] = lambda k, r: {'state': '!é', 'python': 'cpython 3.14'}\nx = [1]"
+    forging = "module._HANDLERS['save'] = lambda k, r: {'state': '!Ω', 'python': 'cpython 3.14'}\nx = [1]"
     await sandbox.run('import habilis.sandbox.guest.kernel as module\n' + forging)
     with pytest.raises(SandboxError):
         await sandbox.snapshot()

@@ -43,6 +43,9 @@ def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False)
 _scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
 _write = _make_writer()
+_FOLLOWS = '\x1f'
+"""Never part of JSON, which escapes it."""
+
 _ATOMS = frozenset({int, str, bool, float, type(None)})
 _PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]+', re.DOTALL)  # a string, or what is between strings
 
@@ -75,6 +78,22 @@ def dump(message: Json) -> str:
     if _write is None:
         return _encoder.encode(message)
     return ''.join(_write(message, 0))
+
+
+def dump_with(message: dict[str, Json], field: str) -> str:
+    """The text of a message whose `field`, if it has it, is a long text that follows the JSON as it is."""
+    if field not in message:
+        return dump(message)
+    return f'{dump({name: value for name, value in message.items() if name != field})}{_FOLLOWS}{message[field]}'
+
+
+def parse_with(text: str, field: str) -> Json:
+    """What `dump_with` was given."""
+    head, follows, tail = text.partition(_FOLLOWS)
+    message = parse(head)
+    if follows and isinstance(message, dict):
+        message[field] = tail
+    return message
 
 
 def parse(text: str) -> Json:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from habilis.flows.definitions import Flow, Step
 
 R = TypeVar('R')
+SLOW = 0.05
+"""Seconds after which a step that is under way is shown as such."""
 
 
 async def take_step(step: 'Step[..., R]', args: tuple[object, ...], kwargs: Mapping[str, object]) -> R:
@@ -32,20 +34,27 @@ async def take_step(step: 'Step[..., R]', args: tuple[object, ...], kwargs: Mapp
             return await call(step.function, bound)
 
         with inside_step(here):
-            return await attempted(attempt, step.options, name=step.name, scope=here)
+            return await _shown_if_slow(here, key, attempted(attempt, options, name=step.name, scope=here))
 
-    options = step.options
-    return await _kept(
-        step.name,
-        lambda: scope.step(
-            step.name,
-            work,
-            key=step.inputs.key(bound),
-            codec=step.inputs.result,
-            opening=True,
-            once=not options.idempotent,
-        ),
+    options, key = step.options, step.inputs.key(bound)
+    once = not options.idempotent
+    return await _kept(step.name, lambda: scope.step(step.name, work, key=key, codec=step.inputs.result, once=once))
+
+
+async def _shown_if_slow(scope: Scope, key: str, work: Awaitable[R]) -> R:
+    """Others see that a step is under way, if it takes long enough to be looked at: to write it down costs time."""
+    journal, loop = scope.journal, asyncio.get_running_loop()
+    telling: list[asyncio.Task[object]] = []
+    tell = loop.call_later(
+        SLOW, lambda: telling.append(loop.create_task(journal.write('opened', scope.path, key=key, value=True)))
     )
+    try:
+        return await work
+    finally:
+        tell.cancel()
+        for task in telling:
+            await asyncio.wait({task})
+            task.exception()  # if it could not be written, neither can the end of the step
 
 
 async def take_flow(flow: 'Flow[..., R]', scope: Scope, bound: inspect.BoundArguments) -> R:

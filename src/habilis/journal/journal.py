@@ -24,7 +24,7 @@ from habilis.journal import leases
 from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, Store
 from habilis.journal.copying import copy_run
 from habilis.journal.index import Index, parent_of
-from habilis.journal.lines import digest_of
+from habilis.journal.lines import digest_of, new_record
 from habilis.journal.refusals import lost, no_run
 from habilis.journal.work import Work
 
@@ -220,8 +220,8 @@ class Journal(Work):
         error: str = '',
     ) -> Record:
         """Append a record; it is safe when this returns."""
-        blobs = {digest_of(data): data for data in (attached or {}).values()}
-        digests = {name: digest_of(data) for name, data in (attached or {}).items()}
+        digests = {name: digest_of(data) for name, data in attached.items()} if attached else {}
+        blobs = {digests[name]: data for name, data in attached.items()} if attached else {}
         blob = ''
         if kind != 'voided':  # which is needed to know what the other records are worth
             text = _text_of(value)
@@ -230,7 +230,7 @@ class Journal(Work):
                 blob = digest_of(data)
                 blobs[blob] = data
         value = None if blob else value
-        draft = partial(Record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
+        draft = partial(new_record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
         return (await self._write([draft], path, status, error, blobs))[-1]
 
     async def begin(self) -> None:

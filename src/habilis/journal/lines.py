@@ -3,7 +3,7 @@
 import hashlib
 import math
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields as fields_of
 from typing import cast, get_args
 
@@ -89,11 +89,20 @@ def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
     if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
         raise TypeError(path, key, blob)
     attached = _attached(fields['a']) if 'a' in fields else {}
-    return _new_record(seq, path, kind, key, fields.get('d'), blob, attached, _number(fields['t']))
+    return new_record(
+        seq=seq,
+        path=path,
+        kind=cast('Kind', kind),
+        key=key,
+        value=fields.get('d'),
+        blob=blob,
+        attached=attached,
+        at=_number(fields['t']),
+    )
 
 
-def _new_record(
-    seq: int, path: str, kind: Json, key: str, value: Json, blob: str, attached: dict[str, str], at: float
+def new_record(
+    *, seq: int, path: str, kind: Kind, key: str, value: Json, blob: str, attached: Mapping[str, str], at: float
 ) -> Record:
     """The same as `Record(…)` in half the time, which a frozen dataclass spends on getting around itself."""
     record = object.__new__(Record)

@@ -14,7 +14,7 @@ from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal import leases
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
-from habilis.journal.copying import copy_run
+from habilis.journal.copying import copy_run, import_run
 from habilis.journal.index import Entry, Index
 from habilis.journal.refusals import no_run
 
@@ -29,6 +29,9 @@ FINISHED: frozenset[State] = frozenset({'stopped', 'failed', 'done'})
 
 SCORE = 'score'
 """The field of a note that says how good a run was."""
+
+IMPORTED = 'imported'
+"""The field of a note that says that a run was made elsewhere, by whomever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,11 +167,18 @@ class Reading:
     @property
     def score(self) -> float | None:
         """What somebody has said it is worth, the last time."""
-        for record in reversed(self.records):
-            value = record.value.get(SCORE) if record.kind == 'noted' and isinstance(record.value, dict) else None
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                return float(value)
-        return None
+        value = self._noted(SCORE)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    @property
+    def imported(self) -> bool:
+        """Whether it came from another journal, so that nothing it wants of this machine was said by its user."""
+        return self._noted(IMPORTED) is not None
+
+    def _noted(self, name: str) -> Json:
+        """The last note of that name about the run as a whole."""
+        notes = (record.value for record in reversed(self.records) if record.kind == 'noted' and not record.path)
+        return next((value[name] for value in notes if isinstance(value, dict) and name in value), None)
 
 
 def _is_beside(record: Record) -> bool:
@@ -238,11 +248,15 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
     def kept(record: Record) -> bool:
         around = isinstance(before, str) and before.startswith(f'{record.path}/')
         over = record.kind == 'ended' or (around and record.kind in {'done', 'failed'})
-        return record.seq < cut and not over
+        return (record.seq < cut and not over) or _says_imported(record)
 
     copy = await copy_run(Undamaged(store), reading.info, keep=kept)
     await _note(store, copy, {'status': 'stopped', 'value': {'ended': 'forked'}}, kind='ended')
     return copy
+
+
+def _says_imported(record: Record) -> bool:
+    return record.kind == 'noted' and isinstance(record.value, dict) and IMPORTED in record.value
 
 
 def _first_of(reading: Reading, path: str) -> int:
@@ -258,6 +272,13 @@ async def score_run(store: Store, run: str, score: float, *, user: str | None = 
     """Write down how good a run was. Raises `RunBusy` while somebody works on it."""
     info = await info_of(store, run, user)
     await _note(store, info, {SCORE: score})
+
+
+async def take_in(store: Store, text: str, *, run: str | None = None, user: str | None = None) -> RunInfo:
+    """Have the run of an exported text here (`import_run`), with a note that it came from elsewhere."""
+    info = await import_run(store, text, run=run, user=user)
+    await _note(store, info, {IMPORTED: True})
+    return info
 
 
 async def _note(store: Store, info: RunInfo, value: Json, kind: Kind = 'noted') -> None:

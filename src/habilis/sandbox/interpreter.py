@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.codec import CodecError, Json, dump_with, parse_with
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.sandbox import answers
 from habilis.sandbox.cellhost import CellHost
@@ -146,7 +146,7 @@ class Interpreter(Interruptible):
         finally:
             self._entered = None
             self._timer.cancel()
-        answer = parse(text)
+        answer = parse_with(text, 'state')
         if not isinstance(answer, dict):
             msg = 'the sandbox did not answer with an object'
             raise CodecError(msg)
@@ -156,8 +156,8 @@ class Interpreter(Interruptible):
         """The request as text; the first one of a guest sets it up."""
         if self._fresh:
             self._fresh = False
-            return dump({**request, 'setup': self._options.setup()})
-        return dump(request)
+            return dump_with({**request, 'setup': self._options.setup()}, 'state')
+        return dump_with(request, 'state')
 
     def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
         if not host.clock.is_over():  # it stood still for a while

@@ -1,6 +1,5 @@
 """The bytes of a snapshot: a readable header, then what the guest saved. The host never looks inside that."""
 
-import base64
 import hashlib
 import json
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ class Checkpoint:
     """The variables of a sandbox at one moment."""
 
     state: str
-    """What the guest's kernel saved, base64."""
+    """What the guest's kernel saved: bytes, each as one letter."""
 
     python: str
     """The interpreter that saved it; only the same one can read it."""
@@ -34,7 +33,7 @@ class Snapshot(bytes):
 def to_bytes(checkpoint: Checkpoint) -> Snapshot:
     """Checksum, header and variables in one piece."""
     try:
-        state = base64.b64decode(checkpoint.state)
+        state = checkpoint.state.encode('latin-1')
     except ValueError as error:
         msg = 'the sandbox did not save its variables but something else; its own code has broken it'
         raise SnapshotError(msg) from error
@@ -61,7 +60,7 @@ def from_bytes(data: bytes) -> Checkpoint:
     try:
         header = cast('dict[str, object]', json.loads(text))
         return Checkpoint(
-            state=base64.b64encode(state).decode('ascii'),
+            state=state.decode('latin-1'),
             python=str(header['python']),
             cells=int(cast('int', header['cells'])),
             lost=tuple(map(str, cast('list[object]', header['lost']))),

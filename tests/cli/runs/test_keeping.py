@@ -33,6 +33,21 @@ def test_an_exported_run_is_gone_on_with_elsewhere(place: Place) -> None:
     assert [(each['run'], each['status']) for each in listed()] == [(run, 'stopped')]
 
 
+def test_an_imported_run_gets_nothing_of_this_machine_that_was_not_said_here(place: Place) -> None:
+    replies = (code('x = 1'), code("import os\nfinal_answer('diary.txt' in os.listdir('.'))"))
+    run = make(place, *replies, options=('--max-steps', '1', '--workspace', 'private'))
+    (place.folder / 'private' / 'diary.txt').touch()
+    runs('export', run, '-o', 'run.txt')
+    runs('import', 'run.txt', '--run-id', 'copy')
+    fork = runs('fork', 'copy', '--at', '1', '--no-resume').stdout.strip()
+    for stranger in ('copy', fork):
+        done = runs('resume', stranger)
+        assert (done.returncode, done.stdout) == (1, '')
+        assert '--workspace DIR' in done.stderr
+    assert runs('resume', 'copy', '-q', '--workspace', 'empty').stdout == 'False\n'
+    assert runs('resume', run, '-q').stdout == 'True\n'
+
+
 def test_a_run_that_is_there_is_not_overwritten(place: Place) -> None:
     run = make(place)
     text = runs('export', run).stdout

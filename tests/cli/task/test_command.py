@@ -199,14 +199,22 @@ def test_an_answer_that_never_fits_is_told(place: Place) -> None:
 )
 def test_a_limit_is_named_with_what_raises_it(place: Place, options: tuple[str, ...], complaint: str) -> None:
     model = script(place.folder, code('import time\ntime.sleep(0.3)'), code('time.sleep(5)'), 'never said')
-    done = run('Take long', '--quiet', '--model', model, *options)
+    done = run('Take long', '--quiet', '--model', model, *options, '--journal', 'off')
     assert (done.returncode, done.stdout) == (3, '')
     assert done.stderr == f'{LABEL}habilis: {complaint}\n'
 
 
+def test_a_limit_is_named_with_how_to_go_on(place: Place) -> None:
+    model = script(place.folder, code('x = 1'), 'never said')
+    done = run('Take long', '--quiet', '--model', model, '--max-steps', '1', '--run-id', 'run-1')
+    assert (done.returncode, done.stdout) == (3, '')
+    advice = 'stopped at its limit of 1 step, without an answer; go on with: habilis runs resume run-1'
+    assert done.stderr == f'{LABEL}habilis: {advice}\n'
+
+
 def test_a_limit_of_the_settings_is_named_by_its_setting(place: Place) -> None:
     place.environment(HABILIS_MAX_RUN_TOKENS='10')
-    done = run('Think', '-q', '-m', script(place.folder, code('x = 1'), 'never said'))
+    done = run('Think', '-q', '-m', script(place.folder, code('x = 1'), 'never said'), '--journal', 'off')
     assert done.returncode == 3
     assert 'its limit of 10 tokens, without an answer; HABILIS_MAX_RUN_TOKENS gives it more' in done.stderr
 
@@ -219,9 +227,12 @@ def test_json_tells_of_a_limit_too(place: Place) -> None:
 
 def test_a_question_that_nobody_can_answer_is_printed(place: Place) -> None:
     model = script(place.folder, code("colour = ask_user('Which colour?')"), 'never said')
-    done = run('Paint it', '--quiet', '--model', model)
+    done = run('Paint it', '--quiet', '--model', model, '--run-id', 'run-1')
     assert (done.returncode, done.stdout) == (4, '')
-    assert done.stderr == f'{LABEL}habilis: the agent asks: Which colour?\n'
+    asks = 'habilis: the agent asks: Which colour?\n'
+    assert done.stderr == f'{LABEL}{asks}habilis: answer with: habilis runs resume run-1 --answer TEXT\n'
+    alone = run('Paint it', '--quiet', '--model', model, '--journal', 'off')
+    assert (alone.returncode, alone.stderr) == (4, f'{LABEL}{asks}')
     asked = run('Paint it', '--json', '-q', '--model', model)
     assert (asked.returncode, json.loads(asked.stdout)['question']) == (4, 'Which colour?')
 
@@ -276,7 +287,7 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
 
 def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
     model = script(place.folder, code(SAVED), code("print('looping')\nwhile True: pass"))
-    returned, stdout, stderr = interrupted('-w', 'data', '-m', model, after='looping\n')
+    returned, stdout, stderr = interrupted('-w', 'data', '-m', model, '--journal', 'off', after='looping\n')
     assert (returned, stdout) == (130, '')
     last = stderr.splitlines()[-1]
     assert last.startswith('habilis: stopped after 1 step. To go on, run the same command again: the files in data are')
@@ -289,9 +300,11 @@ def test_ctrl_c_leaves_nothing_behind(place: Place, monkeypatch: pytest.MonkeyPa
     temporary.mkdir()
     monkeypatch.setenv('TMPDIR', str(temporary))
     model = script(place.folder, code("print('looping')\nwhile True: pass"))
-    returned, _, stderr = interrupted('--model', model, after='looping\n')
+    returned, _, stderr = interrupted('--model', model, '--journal', 'off', after='looping\n')
     assert returned == 130
     assert 'stopped after 0 steps. The same command begins it anew' in stderr
+    returned, _, stderr = interrupted('--model', model, '--run-id', 'run-1', after='looping\n')
+    assert stderr.splitlines()[-1] == 'habilis: stopped after 0 steps; go on with: habilis runs resume run-1'
     assert list(temporary.iterdir()) == []
 
 

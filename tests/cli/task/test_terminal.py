@@ -28,7 +28,7 @@ def test_the_words_of_the_model_appear_before_it_has_ended(server: ProtocolServe
         terminal.wait_for('think about ')
         assert terminal.process.poll() is None
         terminal.type('\x03')
-        terminal.wait_for('\nhabilis: stopped after 0 steps.', seconds=20)
+        terminal.wait_for('\nhabilis: stopped after 0 steps; go on with: habilis runs resume run-', seconds=20)
         assert terminal.process.wait(timeout=20) == 130
     assert server.wait_until_hung_up()
 
@@ -80,7 +80,7 @@ def test_ctrl_c_at_a_question_stops(place: Place) -> None:
     with on_terminal('run', 'Paint it', '--model', model) as terminal:
         terminal.wait_for('> ')
         terminal.type('\x03')
-        terminal.wait_for('habilis: stopped after 1 step.', seconds=20)
+        terminal.wait_for('habilis: stopped after 1 step; go on with: habilis runs resume run-', seconds=20)
         assert terminal.process.wait(timeout=20) == 130
 
 

@@ -29,6 +29,10 @@ def resume(
         int | None, typer.Option('--max-steps', metavar='N', help='Most further replies; as many as before.', min=1)
     ] = None,
     model: ModelName = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option('--workspace', '-w', metavar='DIR', help='Another folder for the code; the same as before.'),
+    ] = None,
     on_change: Annotated[
         Change, typer.Option('--on-change', help='Where the record no longer fits: fail, continue from there, or fork.')
     ] = Change.fail,
@@ -48,6 +52,7 @@ def resume(
         answer=answer,
         max_steps=max_steps,
         model=model,
+        workspace=workspace,
         on_change=on_change.value,
         app=program,
         as_json=as_json,

@@ -35,6 +35,7 @@ class Wish:
     answer: str | None = None
     max_steps: int | None = None
     model: str | None = None
+    workspace: str | None = None
     on_change: OnChange = 'fail'
     app: str | None = None
     as_json: bool = False
@@ -80,7 +81,14 @@ def resume_run(wish: Wish) -> int:
     if wish.app is not None:
         return _with_app(wish, wish.app, known, going)
     inputs = known.inputs
-    again = Again(model=wish.model, settings=wish.place, as_json=wish.as_json, quiet=wish.quiet)
+    again = Again(
+        model=wish.model,
+        workspace=wish.workspace,
+        trusted=not known.reading.imported,
+        settings=wish.place,
+        as_json=wish.as_json,
+        quiet=wish.quiet,
+    )
     order = None if inputs is None else Order.again(inputs.task, inputs.meta, going, **again)
     if order is None:
         raise JournalError(_made_by_a_program(known))
@@ -90,9 +98,9 @@ def resume_run(wish: Wish) -> int:
 def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
     made = load_app(app, where=wish.where, user=wish.user)
     if isinstance(made, Agent) and known.inputs is not None:
-        if wish.model is not None:
-            msg = 'the program names its model itself; leave out --model'
-            raise typer.BadParameter(msg, param_hint='--model')
+        if wish.model is not None or wish.workspace is not None:
+            msg = 'the program has its own model and workspace; leave out --model and --workspace'
+            raise typer.BadParameter(msg, param_hint='--app')
         order = Order(task=known.inputs.task, settings=wish.place, as_json=wish.as_json, quiet=wish.quiet, going=going)
         return run_order(order, agent=made)
     if isinstance(made, Agent) or known.inputs is not None:

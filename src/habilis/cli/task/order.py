@@ -11,7 +11,7 @@ from typing import Any, Self, TypedDict, Unpack, cast
 
 import typer
 
-from habilis.core.errors import SettingsError
+from habilis.core.errors import JournalError, SettingsError
 from habilis.core.logs import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
@@ -30,6 +30,10 @@ OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float,
 COMMAND = 'habilis run'
 """Under which the order is kept with the run."""
 
+FOREIGN = (
+    'this run was imported, and wants a folder or a server that whoever made it had; give it a folder of this machine '
+    'with --workspace DIR, and a model with --model M'
+)
 PLACE = frozenset({'journal', 'user'})
 """Settings that say where the run is."""
 
@@ -50,6 +54,10 @@ class Again(TypedDict, total=False):
     """What is said anew when a run is gone on with."""
 
     model: str | None
+    workspace: str | None
+    trusted: bool
+    """False: what was kept was written elsewhere. It gets nothing of this machine that was not said anew."""
+
     settings: Mapping[str, object]
     as_json: bool
     quiet: bool
@@ -103,13 +111,19 @@ class Order:
         if not isinstance(kept, dict):
             return None
         known = cast('dict[str, Any]', kept)
-        model, settings = more.get('model'), cast('dict[str, object]', known.get('settings') or {})
+        model, workspace = more.get('model'), more.get('workspace') or known.get('workspace')
+        settings = cast('dict[str, object]', known.get('settings') or {})
+        overrides = cast('Overrides', known.get('overrides') or {})
+        if not more.get('trusted', True):
+            if workspace != more.get('workspace') or (overrides.get('base_url') and not model):
+                raise JournalError(FOREIGN)
+            settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             task=task,
             model=model or known.get('model'),
-            overrides=Overrides() if model else cast('Overrides', known.get('overrides') or {}),
+            overrides=Overrides() if model else overrides,
             settings={**settings, **_given(more.get('settings', {}))},
-            workspace=known.get('workspace'),
+            workspace=workspace,
             output_type=known.get('output_type'),
             as_json=more.get('as_json', False),
             quiet=more.get('quiet', False),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from habilis.agent.agent import Agent
-from habilis.agent.contract import Result
+from habilis.agent.contract import Result, Step
 from habilis.agent.durable import OFF
 from habilis.agent.hooks.harmless import neutral
 from habilis.agent.options import AgentOptions
@@ -39,7 +39,7 @@ def run_order(order: Order, *, agent: Agent[Any] | None = None) -> int:
         return run_interruptible(work.do)
     except HabilisError:
         work.view.make_room()
-        if work.kept:
+        if work.kept and work.acted:
             say(f'what was done is kept; go on with: {work.command("resume")}')
         raise
     except KeyboardInterrupt:
@@ -60,6 +60,9 @@ class Work:
         self.view = View(quiet=order.quiet, header=False)
         self.steps = 0
         """Those that are done now."""
+
+        self.acted = False
+        """Whether code was run now."""
 
         self.kept = False
         """Whether the run can be gone on with."""
@@ -156,6 +159,7 @@ class Work:
             self.kept = self._settings.journal != OFF
         elif event.kind == 'step_finished':
             self.steps += 1
+            self.acted = self.acted or (isinstance(event.data, Step) and event.data.code is not None)
 
     def _show(self, result: Result[Any], model: str) -> None:
         if self._order.as_json:

@@ -1,7 +1,6 @@
 """The kernel: takes one request from the host, does it, answers. All state of a sandbox lives in its namespace."""
 
 import ast
-import base64
 import builtins
 import errno
 import inspect
@@ -16,7 +15,7 @@ from asyncio import events
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from habilis.core.codec import Json, NotPlain, dump, pack, parse, unpack
+from habilis.core.codec import Json, NotPlain, dump, dump_with, pack, parse_with, unpack
 from habilis.sandbox.guest import net, state
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
 from habilis.sandbox.guest.display import displays_of
@@ -102,15 +101,16 @@ class Kernel:
         A message that starts with `r` is a cell and nothing else: the commonest request, and the shortest way.
         """
         if message[:1] == 'r':
-            return self._written(self.run_cell(message[1:], None))
-        request: Any = parse(message)
+            return self._written(self.run_cell(message[1:], None), 'state')
+        request: Any = parse_with(message, 'state')
         if 'setup' in request:
             self.set_up(request['setup'])
-        return self._written(_HANDLERS[request['op']](self, request))
+        operation = request['op']
+        return self._written(_HANDLERS[operation](self, request), 'state' if operation in _SAVING else None)
 
-    def _written(self, answer: Json) -> str:
+    def _written(self, answer: Json, long: str | None) -> str:
         try:
-            return dump(answer)
+            return dump(answer) if long is None else dump_with(cast('Request', answer), long)
         except MemoryError as error:  # there was room for the value, not for telling of it
             self.reserve = None
             return dump({'error': describe(error, 'memory')})
@@ -177,14 +177,14 @@ class Kernel:
         """All variables, as text the host stores and does not read."""
         data, lost = state.save(self._user_values(), self.namespace, self._things())
         self.quick = None
-        return {'state': base64.b64encode(data).decode('ascii'), 'python': _PYTHON, 'lost': cast('Json', lost)}
+        return {'state': data.decode('latin-1'), 'python': _PYTHON, 'lost': cast('Json', lost)}
 
     def load(self, request: Request) -> Json:
         """Variables that `save` gave, in this sandbox or another."""
         if request['python'] != _PYTHON:
             return {'problem': f'the snapshot was made by {request["python"]}, this sandbox runs {_PYTHON}'}
         try:
-            state.load(base64.b64decode(cast('str', request['state'])), self.namespace, self._things())
+            state.load(cast('str', request['state']).encode('latin-1'), self.namespace, self._things())
         except Exception as error:
             return {'problem': f'the snapshot cannot be restored here: {type(error).__name__}: {error}'}
         self.cells = cast('int', request.get('cells', 0))
@@ -338,7 +338,7 @@ class Kernel:
             answer['unsaved'] = True
         else:
             self.quick = values
-            answer['state'] = base64.b64encode(data).decode('ascii')
+            answer['state'] = data.decode('latin-1')
             answer['python'] = _PYTHON
 
     def _user_values(self) -> state.Values:
@@ -401,3 +401,5 @@ _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'tools': Kernel.use_tools,
     'names': Kernel.names,
 }
+_SAVING = frozenset({'run', 'save'})
+"""Answers that may have the variables with them."""

@@ -22,7 +22,7 @@ from habilis.sandbox.guest.trace import CELL_PREFIX, remember_source
 
 QUICK_BYTES = 2000
 _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
-_NAMESPACE, _THING, _MODULE = 'namespace', 'thing', 'module'
+_REMEMBER_NAMESPACE = b'\x80\x05N' + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP
 _dumps = pickle.dumps
 _NO_SOURCES = pickle.dumps({}, 5)
 Values = dict[str, object]
@@ -37,19 +37,18 @@ class Saver(_Pickler):
         self._namespace = namespace
         self._things = {id(thing): name for name, thing in things.items()}
         self.filenames: set[str] = set()  # where the functions come from
-
-    def persistent_id(self, obj: object) -> tuple[str, str] | None:
-        """What is not copied but found again by name."""
-        if obj is self._namespace:
-            return (_NAMESPACE, '')
-        if name := self._things.get(id(obj)):
-            return (_THING, name)
-        if isinstance(obj, types.ModuleType) and sys.modules.get(obj.__name__) is obj:
-            return (_MODULE, obj.__name__)
-        return None
+        # `persistent_id` would be called for every number and every text, and take ten times as long as all the rest.
+        # So the namespace is the first thing that the loader remembers, and everything else is found by its reducer.
+        file.write(_REMEMBER_NAMESPACE)
+        self.memo = {id(namespace): (0, namespace)}
 
     def reducer_override(self, obj: object) -> Any:
-        """Functions of the cells keep the shared namespace; the rest is cloudpickle's."""
+        """Things and modules are found again by name, functions of the cells keep the shared namespace; the rest is
+        cloudpickle's."""
+        if name := self._things.get(id(obj)):
+            return (_thing, (name,))
+        if isinstance(obj, types.ModuleType) and sys.modules.get(obj.__name__) is obj:
+            return (_module, (obj.__name__,))
         if type(obj) is types.FunctionType and obj.__globals__ is self._namespace:
             self.filenames.add(obj.__code__.co_filename)
             made = (marshal.dumps(obj.__code__), self._namespace, obj.__name__, obj.__closure__)
@@ -67,18 +66,22 @@ class Saver(_Pickler):
 class Loader(pickle.Unpickler):
     """Reads what `Saver` wrote, into a namespace."""
 
-    def __init__(self, data: bytes, namespace: Values, things: Values) -> None:
-        super().__init__(io.BytesIO(data))
+    def __init__(self, file: io.BytesIO, namespace: Values, things: Values) -> None:
+        super().__init__(file)
         self._namespace = namespace
         self._things = things
 
-    def persistent_load(self, pid: tuple[str, str]) -> object:
-        """Find a thing by name again."""
-        kind, name = pid
-        if kind == _NAMESPACE:
-            return self._namespace
-        if kind == _MODULE:
-            return importlib.import_module(name)
+    def persistent_load(self, pid: object) -> object:
+        """The namespace; nothing else is saved so."""
+        return self._namespace
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        """Things are those of this sandbox."""
+        if module_name == __name__ and global_name == _thing.__name__:
+            return self._thing
+        return super().find_class(module_name, global_name)
+
+    def _thing(self, name: str) -> object:
         if name not in self._things:
             msg = f'it uses the tool {name!r}, which this sandbox does not have'
             raise LookupError(msg)
@@ -119,9 +122,9 @@ def same(values: Values, others: Values) -> bool:
 
 def load(data: bytes, namespace: Values, things: Values) -> None:
     """Put saved values into the namespace."""
-    loader = Loader(data, namespace, things)
-    values: Values = loader.load()
-    sources: dict[str, str] = loader.load()
+    file = io.BytesIO(data)
+    values: Values = Loader(file, namespace, things).load()
+    sources: dict[str, str] = pickle.load(file)  # by another one: a loader remembers what it has loaded before
     namespace.update(values)
     for filename, source in sources.items():
         remember_source(filename, source)
@@ -134,6 +137,15 @@ def _save_together(values: Values, namespace: Values, things: Values) -> bytes:
     saver.dump(values)
     sources = {name: ''.join(linecache.getlines(name)) for name in saver.filenames if name.startswith(CELL_PREFIX)}
     return file.getvalue() + _dumps(sources, 5)
+
+
+def _module(name: str) -> types.ModuleType:
+    return importlib.import_module(name)
+
+
+def _thing(name: str) -> object:
+    """What every sandbox has; `Loader` finds it."""
+    raise LookupError(name)
 
 
 def _can_save(name: str, value: object, namespace: Values, things: Values) -> bool:
