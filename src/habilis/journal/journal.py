@@ -356,9 +356,13 @@ class Journal(Work):
         self.index.rewind(scope)
 
 
+def _is_short(value: Json) -> bool:
+    return value is None or type(value) in {bool, int} or (type(value) is str and len(value) < BLOB_BYTES // 12)
+
+
 def _text_of(value: Json) -> str:
     """As JSON. What is certainly short is not written for its length."""
-    if value is None or isinstance(value, (bool, int)):
+    if _is_short(value) or (type(value) is dict and len(value) == 1 and _is_short(next(iter(value.values())))):
         return ''
     try:
         return codec.dump(value)

@@ -1,11 +1,12 @@
 """Going on with runs: after a limit, a question, Ctrl-C, `kill -9`; with what was said when they began."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import pytest
 
@@ -18,16 +19,21 @@ from tests.place import Place
 LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
 
 
-def begun(*arguments: str) -> 'subprocess.Popen[str]':
-    """`habilis run` in a process of its own."""
-    return subprocess.Popen(
+@contextlib.contextmanager
+def begun(*arguments: str) -> 'Generator[subprocess.Popen[str]]':
+    """`habilis run` in a process of its own, killed at the end."""
+    with subprocess.Popen(
         [*COMMAND, 'run', 'Do it', *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(),
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -43,11 +49,9 @@ def wait_until(true: Callable[[], bool]) -> None:
 def test_a_run_killed_in_the_middle_of_its_code_is_finished_by_resume(place: Place) -> None:
     waiting = "open('mark', 'a').write('x')\nimport os\nwhile not os.path.exists('go'): pass\ny = x + 1\nprint(y)"
     model = script(place.folder, code('x = 41'), code(waiting), code('final_answer((x, y))'))
-    process = begun('-m', model, '-w', 'data', '--run-id', 'run-1')
     mark = place.folder / 'data' / 'mark'
-    wait_until(lambda: mark.exists() and mark.read_text() == 'x')
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    with begun('-m', model, '-w', 'data', '--run-id', 'run-1'):
+        wait_until(lambda: mark.exists() and mark.read_text() == 'x')
     assert [(run['run'], run['status'], run['steps']) for run in listed()] == [('run-1', 'interrupted', 2)]
     assert 'interrupted; go on with: habilis runs resume run-1' in runs('show', 'run-1').stdout
     (place.folder / 'data' / 'go').touch()
@@ -62,10 +66,9 @@ def test_a_run_killed_in_the_middle_of_its_code_is_finished_by_resume(place: Pla
 
 def test_no_reply_of_the_model_is_asked_for_again(place: Place, server: ProtocolServer) -> None:
     server.will_answer(streamed(code('x = 41\nprint(x)')), streamed('Let me ', 'think', silent_after=1))
-    process = begun('-m', 'tiny', '--base-url', server.base_url('openai'), '--temperature', '0.5', '--run-id', 'run-1')
-    list(wait_for_requests(server, 2))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    options = ('-m', 'tiny', '--base-url', server.base_url('openai'), '--temperature', '0.5')
+    with begun(*options, '--run-id', 'run-1'):
+        list(wait_for_requests(server, 2, PATIENCE))
     server.will_answer(streamed(code('final_answer(x + 1)')))
     done = runs('resume', 'run-1', '--quiet')
     assert (done.returncode, done.stdout, done.stderr) == (0, '42\n', '')
@@ -81,13 +84,14 @@ def test_no_reply_of_the_model_is_asked_for_again(place: Place, server: Protocol
 def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
     waiting = "import os\nprint('wait' + 'ing')\nwhile not os.path.exists('go'): pass"
     model = script(place.folder, code('x = 41'), code(waiting), code('final_answer(x + 1)'))
-    process = begun('-m', model, '-w', 'data', '--run-id', 'run-1')
-    assert process.stderr
-    while 'waiting' not in (line := process.stderr.readline()):
-        assert line
-    process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
-    assert process.returncode == 130
+    with begun('-m', model, '-w', 'data', '--run-id', 'run-1') as process:
+        assert process.stderr
+        while line := process.stderr.readline():
+            if line == 'waiting\n':
+                break
+        process.send_signal(signal.SIGINT)
+        _, rest = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, bool(line)) == (130, True), rest
     assert rest.splitlines()[-1] == 'habilis: stopped after 1 step; go on with: habilis runs resume run-1'
     assert listed()[0]['status'] == 'stopped'
     (place.folder / 'data' / 'go').touch()

@@ -115,7 +115,7 @@ class _Bench:
         times = [
             seconds for _ in range(self._effort.rounds) for seconds in await stepper.flow_steps(self._effort.steps)
         ]
-        return [timed('flow_step', '@step in a @flow, SQLite (recorded when it begins, too)', sample(times))]
+        return [timed('flow_step', '@step in a @flow, SQLite', sample(times))]
 
     async def _replays(self) -> list[Row]:
         self._tell(f'{REPLAYED:,} steps replayed')
