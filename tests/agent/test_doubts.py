@@ -58,3 +58,18 @@ def test_a_number_in_words_without_any_code_is_doubted_once() -> None:
     assert doubts.about_words('It is 42.', worked=True) is None
     assert doubts.about_words('It is 42.', worked=False) is not None
     assert doubts.about_words('It is 42.', worked=False) is None
+
+
+def test_an_answer_inside_a_loop_is_only_the_first_thing_it_found() -> None:
+    code = 'for n in [1, 2]:\n    if n:\n        final_answer(n)'
+    assert 'after the loop' in (about('How many?', 1, code=code) or '')
+    assert about('How many?', 1, code=code, small=False) is None
+    assert about('How many?', 3, code='t = 0\nfor n in [1, 2]:\n    t += n\nfinal_answer(t)') is None
+
+
+def test_data_of_the_task_whose_words_were_run_together_is_doubted() -> None:
+    task = 'Make the initials of "Ada Maria King Lovelace".'
+    assert "'AdaMariaKingLovelace'" in (about(task, 'A', code="x = 'AdaMariaKingLovelace'\nfinal_answer(x[0])") or '')
+    assert about(task, 'A', code="x = 'Ada Maria King Lovelace'\nfinal_answer(x[0])") is None
+    listed = 'Count the words listen, silent, enlist.'
+    assert about(listed, 3, code="x = 'listen silent enlist'.split()\nfinal_answer(len(x))") is None

@@ -230,7 +230,7 @@ async def test_memory_is_a_store_like_the_others() -> None:
 
 
 async def test_a_megabyte_of_variables_is_saved(tmp_path: Path) -> None:
-    saved = await saving.save(f'sqlite:{tmp_path}/runs.db', 1)
+    saved = await saving.save(f'sqlite:{tmp_path}/runs.db', 1, saving.TEXT)
     assert saved.size >= saving.MEGABYTE
     assert saved.all.median > saved.sandbox.median > 0
 

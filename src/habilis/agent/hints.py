@@ -11,6 +11,7 @@ from habilis.sandbox.contract import Cell
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
+_WORDS = re.compile(r'[^\W_]+')
 MISQUOTED = 12
 """Letters that a text must have in common with the task to be taken for a copy of it."""
 
@@ -108,22 +109,18 @@ def _is_loop(node: ast.AST) -> bool:
 
 
 def misquoted(code: str, task: str) -> str | None:
-    """A text in the code that the task has too, but with other spaces or signs in it: copied wrongly."""
-    letters = _letters(task)
+    """A text in the code that the task has too, but with its words run together: copied wrongly."""
+    letters, words = _letters(task), set(_WORDS.findall(task))
     for statement in statements(code) or ():
         for node in ast.walk(statement):
-            if (
-                isinstance(node, ast.Constant)
-                and isinstance(node.value, str)
-                and _is_miscopied(node.value, task, letters)
-            ):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and any(_is_run_together(word, words, letters) for word in _WORDS.findall(text)):
                 return ast.unparse(node)
     return None
 
 
-def _is_miscopied(text: str, task: str, letters: str) -> bool:
-    own = _letters(text)
-    return len(own) >= MISQUOTED and text not in task and '\n' not in text and own in letters
+def _is_run_together(word: str, words: Collection[str], letters: str) -> bool:
+    return len(word) >= MISQUOTED and word not in words and word in letters
 
 
 def _letters(text: str) -> str:

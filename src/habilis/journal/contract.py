@@ -134,6 +134,8 @@ class Store(Protocol):
 
         Raises `LeaseLost` unless `epoch` is the newest one. Records that are there already, unchanged, are no error:
         an append whose answer got lost may be made again. A different record of the same number is `LeaseLost` too.
+
+        An append that is cancelled is finished or undone before the next operation on the same store.
         """
         ...
 
