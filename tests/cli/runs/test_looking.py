@@ -98,8 +98,9 @@ def test_a_run_is_shown_step_by_step(place: Place) -> None:
     text = done.stdout
     assert text.startswith(f'{run} · done · agent agent · ')
     parts = ['What is it?', 'step 1', 'I compute.', 'x = 6 * 7', '43', 'step 2', 'y = x * 2', '84', 'answer', '126']
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
+    after = text.index('What is it?')  # not in the first line, whose time has numbers too
+    for part in parts:
+        after = text.index(part, after)
 
 
 def test_show_has_all_of_it_as_json(place: Place) -> None:
