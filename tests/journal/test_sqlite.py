@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -180,6 +181,27 @@ def test_many_processes_may_make_it_at_once(path: Path) -> None:
     assert [process.wait() for process in processes] == [0] * 4
     with database(path) as other:
         assert other.execute('SELECT count(*) FROM runs').fetchall() == [(4,)]
+
+
+def test_many_may_make_it_in_the_same_instant(tmp_path: Path) -> None:
+    many = 8
+    for turn in range(20):
+        path = tmp_path / f'{turn}.db'
+        together = threading.Barrier(many)
+
+        def make(number: int, path: Path = path, together: threading.Barrier = together) -> bool:
+            async def create() -> bool:
+                store = SqliteStore(path)
+                together.wait()
+                try:
+                    return await store.create(RunInfo(run=f'run-{number}'))
+                finally:
+                    await store.close()
+
+            return asyncio.run(create())
+
+        with ThreadPoolExecutor(many) as threads:
+            assert list(threads.map(make, range(many))) == [True] * many
 
 
 # Damage ---------------------------------------------------------------------------------------------------------------

@@ -182,7 +182,10 @@ def _make(path: Path) -> None:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """The tables, in a file that is new; a refusal for one that is not ours."""
-    if _is_new(connection, path):
+    connection.execute('BEGIN')  # what is read must be of one moment: another process may be making the tables
+    new = _is_new(connection, path)
+    connection.execute('COMMIT')
+    if new:
         connection.execute('PRAGMA journal_mode = WAL')
         connection.execute('BEGIN IMMEDIATE')
         if _is_new(connection, path):  # another process may have been here in the meantime

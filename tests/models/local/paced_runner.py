@@ -11,6 +11,9 @@ asks: list[Ask] = []
 go = threading.Event()
 """Cleared, a runner waits at each word that is `wait`."""
 
+began = threading.Event()
+"""Set when a runner has a request."""
+
 stopped = threading.Event()
 """Set when a runner has been stopped."""
 
@@ -29,6 +32,7 @@ class PacedRunner:
 
     def _answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
         asks.append(ask)
+        began.set()
         if ask.turns[-1]['content'] == 'fail':
             msg = 'llama_decode returned -3'
             raise RuntimeError(msg)

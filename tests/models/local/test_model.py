@@ -22,6 +22,7 @@ def _paced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # pyright: ignor
     monkeypatch.setattr(runner, 'RUNNERS', {'json': 'tests.models.local.paced_runner'})
     for seen in (paced_runner.loaded, paced_runner.closed, paced_runner.asks):
         seen.clear()
+    paced_runner.began.clear()
     paced_runner.stopped.clear()
     paced_runner.go.set()
     yield
@@ -134,6 +135,11 @@ def test_calls_and_their_answers_become_text() -> None:
 # Many at once, and cancellation ---------------------------------------------------------------------------------------
 
 
+async def _begun() -> None:
+    """The runner has the first request: which of two is the first would be a matter of luck."""
+    await asyncio.to_thread(paced_runner.began.wait)
+
+
 async def test_requests_wait_for_each_other(model: LocalModel) -> None:
     replies = await asyncio.gather(*(model.request(said(f'number {number}')) for number in range(20)))
     assert [reply.text for reply in replies] == [f'number {number} ' for number in range(20)]
@@ -163,8 +169,11 @@ async def test_a_cancelled_request_stops_and_the_next_is_answered(model: LocalMo
 async def test_a_request_cancelled_while_it_waits_is_never_run(model: LocalModel) -> None:
     paced_runner.go.clear()
     first = asyncio.create_task(model.request(said('wait')))
+    await _begun()
     second = asyncio.create_task(model.request(said('second')))
-    await asyncio.sleep(0.05)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not second.done()
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
@@ -186,7 +195,7 @@ async def test_waiting_for_another_request_is_no_timeout(model: LocalModel, weig
     impatient = LocalModel(ModelConfig(model=f'local:{weights}', timeout=0.05))
     paced_runner.go.clear()
     first = asyncio.create_task(model.request(said('wait')))
-    await asyncio.sleep(0.02)
+    await _begun()
     second = asyncio.create_task(impatient.request(said('second')))
     await asyncio.sleep(0.3)
     assert not second.done()
