@@ -8,7 +8,9 @@ from habilis.agent.doubts import Doubts
 def about(
     task: str, value: object, *, code: str = 'final_answer(x)', small: bool = True, called: tuple[str, ...] = ()
 ) -> str | None:
-    return Doubts(task, small=small).about_answer(code, value, seen=task, tools=['price', 'stock'], called=called)
+    tools = {'price': '(item: str) -> float', 'stock': '(item: str) -> int'}
+    doubt = Doubts(task, small=small).about_answer(code, value, seen=task, tools=tools, called=called)
+    return None if doubt is None else doubt.text
 
 
 @pytest.mark.parametrize('value', [0, '', [], {}, 0.0])
@@ -23,7 +25,7 @@ def test_other_answers_are_taken(value: object) -> None:
 
 
 def test_too_many_decimals_are_told() -> None:
-    assert 'round(value, 2)' in (about('How much, rounded to 2 decimals?', 1.23456) or '')
+    assert 'round(..., 2)' in (about('How much, rounded to 2 decimals?', 1.23456) or '')
     assert about('How much, rounded to 2 decimals?', 1.23) is None
     assert about('Round the result to three decimals.', 1.23456) is None  # only digits are understood
 
@@ -35,7 +37,7 @@ def test_an_order_that_was_asked_for_is_looked_at() -> None:
 
 
 def test_a_tool_that_the_task_names_has_to_be_called() -> None:
-    assert 'price(' in (about('Use the tool price.', 3) or '')
+    assert 'price(item: str) -> float' in (about('Use the tool price.', 3) or '')
     assert about('Use the tool price.', 3, called=('price',)) is None
     assert about('Use the tool prices.', 3) is None
 
@@ -48,8 +50,18 @@ def test_a_number_that_nobody_has_seen_is_doubted_whoever_writes_it() -> None:
 
 def test_who_insists_is_believed() -> None:
     doubts = Doubts('How many?', small=True)
-    assert doubts.about_answer('final_answer(x)', 0, seen='', tools=(), called=()) is not None
-    assert doubts.about_answer('final_answer(x)', 0, seen='', tools=(), called=()) is None
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, called=()) is not None
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, called=()) is None
+
+
+@pytest.mark.parametrize(
+    ('task', 'value', 'detail'),
+    [('Rounded to 2 decimals?', 1.234, True), ('In alphabetical order?', ['b', 'a'], True), ('How many?', 0, False)],
+)
+def test_a_detail_is_told_from_a_wrong_way(task: str, value: object, *, detail: bool) -> None:
+    doubt = Doubts(task, small=True).about_answer('final_answer(x)', value, seen='', tools={}, called=())
+    assert doubt is not None
+    assert doubt.detail is detail
 
 
 def test_a_number_in_words_without_any_code_is_doubted_once() -> None:

@@ -117,14 +117,16 @@ async def test_frameworks_take_turns_and_get_the_same_bounds(stand_in: Path) -> 
         return outcome(task.id)
 
     frameworks = {'habilis': first, 'smolagents': smolagents(str(stand_in), 'http://127.0.0.1:9/v1', 'tiny')}
-    outcomes = await solve_all(selected('gcd,train'), frameworks, said.append)
+    outcomes = await solve_all(selected('gcd,train,vowels'), frameworks, said.append)
     assert [line.split()[1:3] for line in said] == [
         ['habilis', 'gcd'],
-        ['smolagents', 'gcd'],
         ['habilis', 'train'],
+        ['smolagents', 'gcd'],
         ['smolagents', 'train'],
+        ['habilis', 'vowels'],
+        ['smolagents', 'vowels'],
     ]
-    assert [one.task for one in outcomes['smolagents']] == ['gcd', 'train']
+    assert [one.task for one in outcomes['smolagents']] == ['gcd', 'train', 'vowels']
     assert json.loads(outcomes['smolagents'][0].answer) == {
         'task': 'gcd',
         'url': 'http://127.0.0.1:9/v1',

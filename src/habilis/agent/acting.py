@@ -197,7 +197,7 @@ class Actor:
             bounds=self.bounds,
             new=[variable for name, variable in known.items() if self._known.get(name) != variable],
             calls=calls,
-            hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop, lost=self._lost),
+            hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop, lost=self._lost, calls=calls),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)

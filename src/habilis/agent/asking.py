@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from habilis.agent.compact import too_long
 from habilis.agent.conversation import Conversation
 from habilis.agent.parsing.parse import code_is_complete
+from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.recording import Recorder
 from habilis.agent.watch import Watchers
 from habilis.core.errors import ContextOverflow, ModelUnavailable
@@ -95,8 +96,11 @@ class Asker:
                     return item
                 text, thinking = text + item.text, thinking + item.thinking
                 self._tell(item)
-                if stop_early and '\n' in item.text and code_is_complete(text):
-                    return Reply(text=text, thinking=thinking, model=self._model.name)
+                if stop_early and '\n' in item.text:
+                    if code_is_complete(text):
+                        return Reply(text=text, thinking=thinking, model=self._model.name)
+                    if goes_in_circles(text):
+                        return Reply(text=text, thinking=thinking, finish='length', model=self._model.name)
         msg = f'{self._model.name} ended its reply without finishing it'
         raise ModelUnavailable(msg)
 

@@ -1,14 +1,28 @@
-"""Answers that were made up, and what to say about them. Each doubt is raised once: whoever insists is believed."""
+"""Answers that were made up, and what to say about them. A doubt is raised once: whoever insists is believed. Only a
+tool that the user wants to be used is asked for again."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import cast
 
 from habilis.agent.hints import answers_in_loop, guessed, misquoted
 from habilis.agent.prompt import prompt_file
 
 _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
+_REMINDERS = 3
+"""Of a tool that has to be used."""
+
 _ALPHABETICAL = re.compile(r'\balphabetical\b', re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is wrong with an answer."""
+
+    text: str
+    detail: bool = False
+    """The way to it was right: only its last step is to be done again."""
 
 
 class Doubts:
@@ -18,46 +32,56 @@ class Doubts:
         self._task = task
         self._small = small
         self._answer_doubted = False
+        self._reminded = 0
         self._told_to_compute = False
 
     def about_answer(
-        self, code: str, value: object, *, seen: str, tools: Iterable[str], called: Collection[str]
-    ) -> str | None:
-        """What is wrong with an answer that code has given; None if nothing is, or if it was doubted before."""
+        self, code: str, value: object, *, seen: str, tools: Mapping[str, str], called: Collection[str]
+    ) -> Doubt | None:
+        """What is wrong with an answer that code has given; None if nothing is, or if it was doubted before.
+
+        `tools` are the signatures of the tools, by name.
+        """
+        if self._small and (doubt := self._unused(tools, called)):
+            return doubt
         if self._answer_doubted:
             return None
         if (number := guessed(code, seen)) is not None:
-            doubt = prompt_file('nudge_guessed').replace('{number}', number)
+            doubt = Doubt(prompt_file('nudge_guessed').replace('{number}', number))
         elif self._small:
-            doubt = self._unused(tools, called) or self._careless(code) or self._unlikely(value)
+            doubt = self._careless(code) or self._unlikely(value)
         else:
             doubt = None
         self._answer_doubted = doubt is not None
         return doubt
 
-    def _unused(self, tools: Iterable[str], called: Collection[str]) -> str | None:
+    def _unused(self, tools: Mapping[str, str], called: Collection[str]) -> Doubt | None:
         """A tool that the user names and that nothing has called: its result was invented."""
         words = set(re.findall(r'\w+', self._task))
         name = next((name for name in tools if name in words and name not in called), None)
-        return None if name is None else prompt_file('nudge_unused').replace('{tool}', name)
+        if name is None or self._reminded == _REMINDERS:
+            return None
+        self._reminded += 1
+        return Doubt(prompt_file('nudge_unused').replace('{tool}', name).replace('{signature}', tools[name]))
 
-    def _careless(self, code: str) -> str | None:
+    def _careless(self, code: str) -> Doubt | None:
         """The first thing that a loop finds, or data that was not copied as it stands."""
         if answers_in_loop(code):
-            return prompt_file('nudge_loop')
+            return Doubt(prompt_file('nudge_loop'))
         wrong = misquoted(code, self._task)
-        return None if wrong is None else prompt_file('nudge_misquoted').replace('{text}', wrong)
+        return None if wrong is None else Doubt(prompt_file('nudge_misquoted').replace('{text}', wrong))
 
-    def _unlikely(self, value: object) -> str | None:
+    def _unlikely(self, value: object) -> Doubt | None:
         """Nothing where something was asked for, more decimals than were, or another order."""
         if not isinstance(value, bool) and not value:
-            return prompt_file('nudge_nothing').replace('{value}', repr(value))
+            return Doubt(prompt_file('nudge_nothing').replace('{value}', repr(value)))
         asked = _ROUNDED.search(self._task)
         if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
-            return prompt_file('nudge_rounding').replace('{digits}', asked[1])
+            return Doubt(prompt_file('nudge_rounding').replace('{digits}', asked[1]), detail=True)
         if _ALPHABETICAL.search(self._task) and isinstance(value, list):
             words = [item for item in cast('list[object]', value) if isinstance(item, str)]
-            return prompt_file('nudge_order') if words != sorted(words, key=str.casefold) else None
+            in_order = words == sorted(words, key=str.casefold)
+            return None if in_order else Doubt(prompt_file('nudge_order'), detail=True)
         return None
 
     def about_words(self, text: str, *, worked: bool) -> str | None:

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from habilis.agent.parsing.syntax import statements
 from habilis.sandbox.contract import Cell
+from habilis.tools import CallRecord
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -24,14 +25,15 @@ def hints_for(
     can_stop: bool,
     texts: Sequence[str] = (),
     lost: Collection[str] = (),
+    calls: Sequence[CallRecord] = (),
 ) -> list[str]:
     """What would help with this cell.
 
     `names` are the tools and variables there are, `texts` those that hold text, `lost` those that a run which was
-    resumed could not bring back.
+    resumed could not bring back, `calls` those that the cell has made.
     """
     if cell.error is not None:
-        return _after_error(code, cell, names, texts, lost)
+        return _refused_call(cell, calls) or _after_error(code, cell, names, texts, lost)
     shown = cell.stdout.strip() or cell.text
     hints: list[str] = []
     if not shown and (defined := uncalled(code)):
@@ -43,6 +45,15 @@ def hints_for(
     elif can_stop:
         hints.append('If this answers the task, call final_answer(...) with the value. If not, go on.')
     return hints
+
+
+def _refused_call(cell: Cell, calls: Sequence[CallRecord]) -> list[str]:
+    """Nothing is wrong with the code itself: a tool did not want its arguments."""
+    last = calls[-1] if calls else None
+    if last is None or last.ok or cell.error is None or not (last.error or '').startswith(f'{cell.error.type}:'):
+        return []
+    given = ', '.join(repr(value) for value in last.arguments.values())
+    return [f'The tool {last.name} cannot be called with {given}: call it with what it knows.']
 
 
 def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[str], lost: Collection[str]) -> list[str]:

@@ -9,9 +9,10 @@ from dataclasses import replace
 from habilis.agent.acting import Acted
 from habilis.agent.bounds import LimitReached
 from habilis.agent.contract import Ended, Result, RunLimits, Step
-from habilis.agent.doubts import Doubts
+from habilis.agent.doubts import Doubt, Doubts
 from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply
+from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.parts import Parts, above
 from habilis.agent.prompt import artifacts_message, prompt_file
@@ -56,7 +57,7 @@ class Run:
         small = parts.actor is not None and not parts.caller.functions
         self._small = small
         self._doubts = Doubts(parts.task, small=small)
-        self._doubted: str | None = None
+        self._doubted: Doubt | None = None
         """What the last answer was doubted for."""
 
     @property
@@ -167,8 +168,7 @@ class Run:
             extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
             if parts.actor:
                 await parts.actor.set_artifacts(artifacts)
-        stuck = not parts.caller.functions and (self._failed >= STUCK or self._doubted is not None)
-        options = Options(functions=parts.caller.functions, temperature=RESTLESS if stuck else None)
+        options = Options(functions=parts.caller.functions, temperature=RESTLESS if self._stuck else None)
         system = None if can_stop else parts.system_without_stop
         reply = await parts.asker.ask(options, system=system, extra=extra)
         parsed = parse_reply(reply.text)
@@ -183,14 +183,24 @@ class Run:
             step = self._words(reply, parsed, number, can_stop)
         self.steps.append(replace(step, seconds=max(time.perf_counter() - started, _worked(step))))
 
+    @property
+    def _stuck(self) -> bool:
+        """Whether a small model, asked once more as before, would say the same once more."""
+        astray = self._doubted is not None and not self._doubted.detail
+        return not self._parts.caller.functions and (self._failed >= STUCK or self._empty > 0 or astray)
+
     async def _code(
         self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
     ) -> Step:
         actor, code = self._parts.actor, parsed.code or ''
         if actor is None:
             return self._say(reply, number, prompt_file('nudge_no_python'))
-        if (parsed.truncated or reply.finish == 'length') and not compiles(code):
-            return self._say(reply, number, prompt_file('nudge_truncated'))
+        if parsed.truncated or reply.finish == 'length':
+            if goes_in_circles(reply.text):
+                self._failed += 1
+                return self._say(reply, number, prompt_file('nudge_circles'), forget=True)
+            if not compiles(code):
+                return self._say(reply, number, prompt_file('nudge_truncated'))
         acted = await actor.act(code, number=number, can_stop=can_stop, extra=tools)
         observation = self._after_code(acted, can_stop)
         if self._parts.stop.given:
@@ -213,23 +223,25 @@ class Run:
         self._question = self._question or acted.question
         self._doubted = self._doubt(acted)
         if self._doubted is not None:
-            return f'{acted.observation}\n{self._doubted}'
+            return f'{acted.observation}\n{self._doubted.text}'
         if acted.cell.error is not None:
             self._failed += 1
             return acted.observation
-        self._failed = 0
+        failed, self._failed = self._failed, 0
         shown = acted.cell.stdout.strip() or acted.cell.text
         if shown and not self._parts.stop.given:
             self._printed = acted
             if can_stop and before is not None and before.code == acted.code and before.shown == acted.shown:
-                self._parts.stop.take_shown(acted.cell)
+                if not self._parts.stop.take_shown(acted.cell):
+                    self._failed = failed + STUCK  # it goes in circles, without an error
                 return prompt_file('nudge_repeated')
         return acted.observation
 
     def _start_over_if_stuck(self, acted: Acted) -> None:
         """A small model copies the code that it sees. After some failures, or a doubt, it no longer sees it."""
         if self._doubted is not None and self._small:
-            self._start_over(self._doubted)
+            if not self._doubted.detail:
+                self._start_over(self._doubted.text)
             return
         error = acted.cell.error
         if error is None or self._parts.caller.functions or not self._failed or self._failed % STUCK:
@@ -243,7 +255,7 @@ class Run:
         self._parts.conversation.start_over(note)
         self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
-    def _doubt(self, acted: Acted) -> str | None:
+    def _doubt(self, acted: Acted) -> Doubt | None:
         parts = self._parts
         if not parts.stop.given:
             return None
@@ -253,7 +265,7 @@ class Run:
             acted.code,
             parts.stop.value,
             seen=f'{said}\n{acted.cell.stdout}',
-            tools=self.toolbox.names(),
+            tools={function.name: function.signature for function in self.toolbox.functions()},
             called=called,
         )
         if doubt is not None:
@@ -302,7 +314,7 @@ class Run:
                     f'{reply.model or "the model"} gave an empty reply {self._empty} times in a row; try another model'
                 )
                 raise EmptyReply(msg)
-            return self._say(reply, number, prompt_file('nudge_empty'))
+            return self._say(reply, number, prompt_file('nudge_empty'), forget=True)
         self._empty = 0
         if not can_stop:
             return self._say(reply, number, prompt_file('nudge_go_on'))
@@ -319,14 +331,14 @@ class Run:
         self._parts.stop.given, self._parts.stop.value = True, value
         return Step(number=number, reply=reply)
 
-    def _say(self, reply: Reply, number: int, text: str) -> Step:
-        """Answer the model with a sentence instead of an observation."""
-        self._hear(reply, text)
+    def _say(self, reply: Reply, number: int, text: str, *, forget: bool = False) -> Step:
+        """Answer the model with a sentence instead of an observation. What it shall `forget` it cannot copy."""
+        self._hear(reply, text, forget=forget)
         return Step(number=number, reply=reply, observation=text)
 
-    def _hear(self, reply: Reply, text: str) -> None:
+    def _hear(self, reply: Reply, text: str, *, forget: bool = False) -> None:
         conversation = self._parts.conversation
-        if reply.text.strip():
+        if reply.text.strip() and not forget:
             conversation.add(reply.message)
         conversation.add(Message(role='user', text=text))
         self._parts.watchers.emit(Event(kind='observation', text=text))

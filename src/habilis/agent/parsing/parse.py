@@ -11,7 +11,7 @@ from typing import Literal
 
 from habilis.agent.parsing.bare import find_bare_code
 from habilis.agent.parsing.blocks import NO_LABEL, Block, find_blocks
-from habilis.agent.parsing.syntax import clean, reads_as_code
+from habilis.agent.parsing.syntax import acts, clean, is_placeholder, reads_as_code
 from habilis.agent.parsing.written import Wanted, wanted_in_call, wanted_in_text
 from habilis.models.contract import FunctionCall
 
@@ -52,7 +52,12 @@ def parse_reply(text: str) -> Parsed:
     """Find the code of a reply. Any text is a valid reply."""
     text = text.replace('\r\n', '\n')
     blocks = list(find_blocks(text))
-    found = _from_marked(text, blocks) or _from_calls(text, blocks) or _from_unlabelled(text, blocks)
+    found = (
+        _from_marked(text, blocks)
+        or _from_calls(text, blocks)
+        or _from_unlabelled(text, blocks)
+        or _from_end_alone(text, blocks)
+    )
     if found is not None:
         return found
     prose = _without(text, [block for block in blocks if block.kind == 'thought' or _is_empty_code(block)])
@@ -66,7 +71,7 @@ def code_is_complete(text: str) -> bool:
     for block in find_blocks(text.replace('\r\n', '\n')):
         if not block.certain:
             return False
-        if block.kind == 'fence' and block.python and block.closed and clean(block.body):
+        if block.kind == 'fence' and block.python and block.closed and not _is_empty_code(block):
             return True
     return False
 
@@ -78,7 +83,7 @@ def _from_marked(text: str, blocks: Sequence[Block]) -> Parsed | None:
     """Blocks that say they are Python, up to the first output that the model made up."""
     chosen: list[Block] = []
     for block in blocks:
-        if not block.python or not clean(block.body):
+        if not block.python or _is_empty_code(block):
             continue
         if chosen and _INVENTED.search(text, chosen[-1].end, block.start):
             break
@@ -116,8 +121,18 @@ def _joined(text: str, chosen: Sequence[Block], blocks: Sequence[Block]) -> Pars
     )
 
 
+def _from_end_alone(text: str, blocks: Sequence[Block]) -> Parsed | None:
+    """Code that begins the reply without a fence, and ends with one."""
+    fences = [block for block in blocks if block.kind == 'fence']
+    if len(fences) != 1 or fences[0].label != NO_LABEL or fences[0].closed:
+        return None
+    code = clean(text[: fences[0].start])
+    return Parsed(code=code, prose=fences[0].body.strip(), form='bare') if acts(code) else None
+
+
 def _is_empty_code(block: Block) -> bool:
-    return block.kind == 'fence' and not block.body.strip() and (block.python or block.label == NO_LABEL)
+    """Nothing, or the `...` that stands for it in the instructions."""
+    return (block.python or (block.kind == 'fence' and block.label == NO_LABEL)) and is_placeholder(clean(block.body))
 
 
 def _without(text: str, blocks: Sequence[Block]) -> str:

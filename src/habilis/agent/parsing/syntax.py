@@ -63,6 +63,17 @@ def acts(code: str) -> bool:
     return any(_acts(statement) for statement in statements(code) or ())
 
 
+def is_placeholder(code: str) -> bool:
+    """Nothing, or nothing but `...`."""
+    found = statements(code)
+    return all(_is_ellipsis(statement) for statement in found) if found else not code
+
+
+def _is_ellipsis(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and value.value is ...
+
+
 def _does_something(statement: ast.stmt) -> bool:
     match statement:
         case ast.Expr(value=value):

@@ -1,0 +1,94 @@
+"""What the loop does for small models: they copy, invent, and go in circles."""
+
+import pytest
+
+from habilis.agent import Agent, RunLimits
+from habilis.agent.parsing.repeating import LINES
+from habilis.core.events import Event
+from habilis.models import ScriptedModel
+from habilis.tools import tool
+from tests.agent.test_run import block, sent
+
+PRICES = {'tea': 2.5, 'cake': 4.0}
+
+
+@tool
+def price(item: str) -> float:
+    """The price of an item."""
+    return PRICES[item]
+
+
+async def test_a_placeholder_is_no_code_and_the_next_reply_is_less_predictable() -> None:
+    model = ScriptedModel([block('...'), block('final_answer(sum([1, 2]))')])
+    async with Agent(model) as agent:
+        result = await agent.run('Add 1 and 2.')
+    assert result.output == 3
+    assert result.steps[0].cell is None
+    assert block('...') not in sent(model, 1)
+    assert [request.options.temperature is None for request in model.requests] == [True, False]
+
+
+@pytest.mark.parametrize('line', ['from price import price', 'import price', 'price = lambda item: 1.0'])
+async def test_a_tool_that_is_imported_or_written_over_is_called_all_the_same(line: str) -> None:
+    model = ScriptedModel([block(f"{line}\nfinal_answer(price('tea'))")])
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('What does tea cost?')).output == 2.5
+
+
+async def test_a_tool_that_has_to_be_used_is_asked_for_three_times() -> None:
+    made_up = block('total = 3 * 0.5\nfinal_answer(total)')
+    model = ScriptedModel([made_up] * 4)
+    async with Agent(model, tools=[price]) as agent:
+        result = await agent.run('What do 3 teas cost? Use the tool price.')
+    assert (result.output, len(result.steps)) == (1.5, 4)
+    assert 'price(item: str) -> float' in sent(model, 3)
+
+
+async def test_a_detail_is_mended_with_the_code_in_sight() -> None:
+    model = ScriptedModel([block("names = ['b', 'a']\nfinal_answer(names)"), block('final_answer(sorted(names))')])
+    async with Agent(model) as agent:
+        result = await agent.run('Give the names in alphabetical order.')
+    assert result.output == ['a', 'b']
+    assert "names = ['b', 'a']" in str(model.requests[1].messages)
+    assert model.requests[1].options.temperature is None
+
+
+async def test_a_wrong_way_is_left_and_its_code_is_out_of_sight() -> None:
+    model = ScriptedModel([block('count = 0\nfinal_answer(count)'), block('final_answer(sum([1, 2]))')])
+    async with Agent(model) as agent:
+        assert (await agent.run('How many are there?')).output == 3
+    assert 'count = 0' not in str(model.requests[1].messages)
+    assert model.requests[1].options.temperature is not None
+
+
+async def test_who_repeats_what_is_no_answer_is_asked_to_be_less_predictable() -> None:
+    same = block('print("thinking")')
+    model = ScriptedModel([same, same, block('final_answer(len("thinking"))')])
+    async with Agent(model, output_type=int) as agent:
+        assert (await agent.run('How long?')).output == 8
+    assert [request.options.temperature is None for request in model.requests] == [True, True, False]
+
+
+async def test_what_a_tool_refuses_is_said_with_its_name_and_arguments() -> None:
+    model = ScriptedModel([block("print(price('tee'))"), block("final_answer(price('tea'))")])
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('What does tea cost?')).output == 2.5
+    assert "The tool price cannot be called with 'tee'" in sent(model, 1)
+
+
+async def test_a_reply_in_circles_is_cut_off_and_not_run() -> None:
+    words = 0
+
+    def count(event: Event) -> None:
+        nonlocal words
+        words += event.kind == 'text'
+
+    circle = '```python\n' + "price('tea')\nprice('cake')\n" * 10 * LINES + '```'
+    model = ScriptedModel([circle, block('final_answer(len("ab"))')])
+    async with Agent(model, tools=[price], hooks=[count], limits=RunLimits(steps=2)) as agent:
+        result = await agent.run('How long is ab?')
+    assert result.output == 2
+    assert (result.steps[0].cell, result.steps[0].calls) == (None, ())
+    assert 'again and again' in sent(model, 1)
+    assert "price('tea')" not in sent(model, 1)
+    assert words < 4 * LINES
