@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not on the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# The tests start the command some hundred times. Where nothing compiled is kept, each time it would be compiled anew.
+os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
+
 
 @pytest.fixture(scope='session', autouse=True)
 def _no_run_is_kept_in_the_data_folder_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:  # pyright: ignore[reportUnusedFunction]

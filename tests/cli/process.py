@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
 
+from tests.cli.nursery import NURSERY
+
 COMMAND = (sys.executable, '-m', 'habilis')
 PATIENCE = 180.0
 """Seconds; the first sandbox of a new version is built first."""
@@ -20,18 +22,16 @@ _WITH_TERMINAL = (
 
 
 def habilis(
-    *arguments: str, stdin: str | bytes = '', env: Mapping[str, str] | None = None
+    *arguments: str, stdin: str | bytes = '', env: Mapping[str, str] | None = None, fresh: bool = False
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end."""
+    """Run it to its end. `fresh`: by starting Python, as its users do."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
-    done = subprocess.run(
-        [*COMMAND, *arguments],
-        input=data,
-        capture_output=True,
-        env=environment(env),
-        check=False,
-        timeout=PATIENCE,
-    )
+    wanted = environment(env)
+    done = None if fresh else NURSERY.run(arguments, data, wanted, seconds=PATIENCE)
+    if done is None:
+        done = subprocess.run(
+            [*COMMAND, *arguments], input=data, capture_output=True, env=wanted, check=False, timeout=PATIENCE
+        )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

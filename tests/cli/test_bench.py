@@ -40,7 +40,7 @@ LINUX_ONLY = pytest.mark.skipif(sys.platform != 'linux', reason='Linux counts me
 
 @pytest.fixture(scope='module')
 def quick() -> subprocess.CompletedProcess[str]:
-    return habilis('bench', 'sandbox', '--quick', '--json')
+    return habilis('bench', 'sandbox', '--quick', '--json', fresh=True)
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ DIFFERENCES = {'first_token_model', 'first_token'}
 
 @pytest.fixture(scope='module')
 def quick() -> subprocess.CompletedProcess[str]:
-    return habilis('bench', 'agent', '--quick', '--json')
+    return habilis('bench', 'agent', '--quick', '--json', fresh=True)
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def SetWorkflowID(workflow):
 
 @pytest.fixture(scope='module')
 def quick() -> subprocess.CompletedProcess[str]:
-    return habilis('bench', 'journal', '--quick', '--json', *NOWHERE)
+    return habilis('bench', 'journal', '--quick', '--json', *NOWHERE, fresh=True)
 
 
 @pytest.fixture(scope='module')

@@ -161,3 +161,20 @@ def test_a_reader_who_goes_away_is_no_error(arguments: tuple[str, ...]) -> None:
         complaints = process.stderr.read()
     assert complaints == b''
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'stdin'),
+    [
+        (('--version',), ''),
+        (('sandbox', 'run'), ''),
+        (
+            ('sandbox', 'run', '-'),
+            'import sys\nprint("out", 42)\nprint("err", file=sys.stderr)\nraise SystemExit(3)',
+        ),
+        (('sandbox', 'run', '-'), 'print("x" * 300_000)'),
+    ],
+)
+def test_forked_for_the_tests_it_is_as_started_by_its_users(arguments: tuple[str, ...], stdin: str) -> None:
+    forked, fresh = habilis(*arguments, stdin=stdin), habilis(*arguments, stdin=stdin, fresh=True)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (fresh.returncode, fresh.stdout, fresh.stderr)

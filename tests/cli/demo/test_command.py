@@ -87,7 +87,8 @@ def test_a_wrong_result_is_found_out(
 ) -> None:
     place.project(f'model = "vllm:tiny"\nbase_url = "{server.base_url("vllm")}"\n')
     server.will_answer(*map(streamed, replies))
-    done = alone('demo', number, '--quiet')
+    planner = ('--planner', 'vllm:tiny') if number == '3' else ()  # not the embedded one, where that is installed
+    done = alone('demo', number, '--quiet', *planner)
     assert done.returncode == 1
     assert complaint in done.stdout
     assert 'right:' not in done.stdout
