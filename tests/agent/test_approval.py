@@ -1,6 +1,7 @@
 """A call that needs a person: the run pauses in the middle of its code, for as long as it takes."""
 
 import asyncio
+import re
 import subprocess
 import sys
 import textwrap
@@ -12,13 +13,14 @@ import pytest
 
 from habilis.agent import Agent, Result
 from habilis.core.codec import Json
-from habilis.core.errors import JournalError, RunBusy, RunNotFound
+from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Store
 from habilis.journal.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
-from habilis.tools import ApprovalRequest, Ask, GateCall, tool
+from habilis.sandbox.workers import WORKERS
+from habilis.tools import ApprovalRequest, Ask, Deny, GateCall, tool
 from tests.agent.watching import Seen, code
 
 
@@ -91,17 +93,42 @@ async def test_without_a_person_the_run_waits_and_goes_on_in_the_middle_of_the_c
     assert [call.decision for call in result.steps[0].calls] == ['allowed', 'approved', 'allowed']
 
 
-async def test_a_no_is_an_error_in_the_code() -> None:
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        (False, 'the user said no'),
+        ({'approved': False, 'reason': 'keep b'}, 'the user said no: keep b'),
+        ({'approved': False}, 'the user said no'),
+    ],
+)
+async def test_a_no_is_an_error_in_the_code(answer: Json, said: str) -> None:
     store = MemoryStore()
     script = code("try:\n    remove('b')\nexcept Exception as e:\n    final_answer(str(e))")
     await waits(store, script)
     other = House(store, script, given=1)
     async with other.agent as agent:
-        await agent.answer('run-1', False)
+        await agent.answer('run-1', answer)
         result = await agent.resume('run-1')
-    assert 'the user said no' in result.output
+    assert result.output.endswith(said)
     assert other.done == []
     assert result.steps[0].calls[0].decision == 'refused'
+
+
+async def test_the_reason_of_somebody_who_is_there_is_recorded() -> None:
+    store = MemoryStore()
+    script = code("try:\n    remove('b')\nexcept Exception as e:\n    print(e)")
+
+    def approve(request: ApprovalRequest) -> Deny:
+        return Deny(f'keep {request.arguments["name"]}')
+
+    house = House(store, script, approve=approve)
+    async with house.agent as agent:
+        with pytest.raises(ModelError):
+            await agent.run('go', run_id='run-1')
+    other = House(store, code('final_answer(1)'))
+    async with other.agent as agent:
+        result = await agent.resume('run-1')
+    assert 'the user said no: keep b' in (result.steps[0].observation or '')
 
 
 async def test_a_run_that_is_resumed_without_an_answer_waits_on() -> None:
@@ -200,7 +227,10 @@ async def test_a_paused_run_leaves_nothing_running(call: str) -> None:
 
 
 def _busy_threads() -> int:
-    return len([thread for thread in threading.enumerate() if 'sandbox' in thread.name])
+    """Threads of sandboxes that have something to do."""
+    started = [thread for thread in threading.enumerate() if re.fullmatch(r'habilis-\d+', thread.name)]
+    assert started
+    return len(started) - len(WORKERS._idle)  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_sandbox_of_the_user_is_as_before_the_code_and_stays_usable() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from habilis.core.errors import JournalError
 from habilis.journal import MemoryStore, RunInfo, Scope
+from habilis.journal.failures import failed_paths, marked
 from habilis.journal.journal import Journal
-from habilis.journal.scope import failed_paths, marked
 from tests.journal.faults import RUN, Work, again, here, lines_of, new
 
 # Failures -------------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -248,7 +249,11 @@ async def test_long_errors_and_answers_come_back_too() -> None:
             with pytest.raises(ValueError, match=r'^x+$') as failed:
                 await scope.step('a', Work().gives(ValueError(text), 'a'))
             assert str(failed.value) == text
-            await scope.answered('q', text, text)
+
+            async def person() -> Json:
+                return text
+
+            assert await scope.decide('q', text, question='?', key='1', person=person) == text
             assert await scope.journal.value_of((await store.load(RUN))[2]) == text
 
 
@@ -328,3 +333,30 @@ async def test_a_scope_that_is_begun_again_in_one_process_answers_from_the_recor
             await steps(inside, 'b')
             await inside.left()
     assert len(work.done) == 6
+
+
+# A process that died before it wrote anything -------------------------------------------------------------------------
+
+
+async def test_the_name_of_a_run_that_never_began_is_free_again() -> None:
+    store = MemoryStore()
+    await store.create(RunInfo(run=RUN, title='first', created=1.0))
+    async with new(store) as scope:
+        await scope.step('a', Work().gives('a'))
+    assert (await store.info(RUN)).name == 'test'
+    assert await lines_of(store) == [('done', 'a#1')]
+
+
+async def test_the_name_of_a_run_that_began_or_is_just_being_made_is_taken() -> None:
+    store = MemoryStore()
+    await store.create(RunInfo(run=RUN, created=time.time()))
+    with pytest.raises(RunBusy, match='already'):
+        await Journal.create(store, RunInfo(run=RUN))
+    await store.claim(RUN, owner='another machine', seconds=60)
+    with pytest.raises(RunBusy, match='already'):
+        await Journal.create(store, RunInfo(run=RUN))
+    await store.release(RUN, epoch=1)
+    async with new(store) as scope:
+        await scope.step('a', Work().gives('a'))
+    with pytest.raises(RunBusy, match='already'):
+        await Journal.create(store, RunInfo(run=RUN))

@@ -87,20 +87,25 @@ async def test_a_pause_inside_steps_and_groups_of_tasks_is_no_failure() -> None:
     assert [kind for kind, _ in await lines_of(store) if kind == 'failed'] == []
 
 
+async def agrees() -> Json:
+    return {'ok': True}
+
+
+async def disagrees() -> Json:
+    return {'ok': False}
+
+
 async def test_an_answer_at_once_is_recorded_like_one_that_came_later() -> None:
     store = MemoryStore()
     async with new(store) as scope:
-        await scope.answered('q', {'what': 1}, {'ok': True})
+        assert await scope.decide('q', {'what': 1}, question='?', key='1', person=agrees) == {'ok': True}
         await scope.step('b', Work().gives('b'))
-    async with again(store) as scope:
-        assert await scope.ask('q', {'what': 1}, question='?') == {'ok': True}
-        await scope.step('b', Work().gives('b'))
-        await scope.left()
-    async with again(store) as scope:
-        await scope.answered('q', {'what': 1}, {'ok': False})
-        await scope.step('b', Work().gives('b'))
-        await scope.left()
-    assert await lines_of(store) == [('asked', 'q#1'), ('answered', 'q#1'), ('done', 'b#1')]
+    for person in (None, disagrees):  # nobody is there now, or somebody who thinks otherwise
+        async with again(store) as scope:
+            assert await scope.decide('q', {'what': 1}, question='?', key='1', person=person) == {'ok': True}
+            await scope.step('b', Work().gives('b'))
+            await scope.left()
+    assert await lines_of(store) == [('asked', 'q(1)#1'), ('answered', 'q(1)#1'), ('done', 'b#1')]
 
 
 # What must not be done twice ------------------------------------------------------------------------------------------

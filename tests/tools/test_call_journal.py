@@ -27,7 +27,7 @@ class Kept:
     def __init__(self) -> None:
         self.results: dict[str, object] = {}
         self.once: list[tuple[str, bool]] = []
-        self.answers: dict[str, bool] = {}
+        self.answers: dict[str, bool | Deny] = {}
         self.people: list[bool] = []
 
     async def around_call(self, call: GateCall, once: bool, work: Callable[[], Awaitable[object]]) -> object:
@@ -44,7 +44,9 @@ class Kept:
             raise kept
         return kept
 
-    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
+    async def approve(
+        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
+    ) -> bool | Deny:
         """As answered before, or now."""
         self.people.append(person is not None)
         if request.tool not in self.answers:
@@ -174,7 +176,9 @@ async def test_without_a_person_several_may_be_asked_at_the_same_time() -> None:
     both = asyncio.Event()
 
     class Patient(Kept):
-        async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
+        async def approve(
+            self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
+        ) -> bool | Deny:
             waiting.append(request.tool)
             if len(waiting) == 2:
                 both.set()

@@ -236,6 +236,13 @@ async def test_a_call_that_needs_approval_happens_after_a_yes(spy: Spy) -> None:
     assert (events[1].data, events[2].text) == (asked[0], 'yes')
 
 
+async def test_a_no_may_have_a_reason(spy: Spy) -> None:
+    box = Toolbox([spy.risk], approve=lambda request: Deny('not on a Sunday'))
+    with pytest.raises(ToolDenied, match='risk was not called: the user said no: not on a Sunday'):
+        await box.call('risk', 'ann')
+    assert box.take_records()[0].decision == 'refused'
+
+
 @pytest.mark.parametrize('answer', [False, None, 'no', 'yes', 1])
 async def test_only_true_is_a_yes(spy: Spy, answer: Any) -> None:
     box = Toolbox([spy.risk], approve=lambda request: answer)

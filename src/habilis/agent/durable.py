@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 from habilis.agent.contract import RunLimits
 from habilis.agent.recording import ASK, NO_STOP, Recorder, Resumed
 from habilis.agent.records import DataCodec, messages_of
-from habilis.core import codec
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
+from habilis.journal.access import value_of
 from habilis.journal.index import name_of, parent_of
+from habilis.journal.opening import OFF
 from habilis.models.contract import Message
 from habilis.sandbox.sync import wait_for
 
 T = TypeVar('T')
 
-OFF = 'off'
 JournalChoice = str | Path | Store | None
 """`off`, a file (`runs.db`), a folder (`runs/`), an address (`postgresql://…`, `redis://…`), a store; None: as set."""
 
@@ -109,7 +109,7 @@ class Durable:
             raise
 
     async def _found(self, journal: Journal) -> Found:
-        records = await journal.store.load(journal.run)
+        records = journal.loaded
         opened = next((record for record in records if record.kind == 'opened'), None)
         if journal.info.kind != 'agent' or opened is None or '/' in opened.path:
             msg = f'{journal.run} is not the run of an agent, or was ended before it began'
@@ -135,10 +135,7 @@ class Durable:
                 records = await self.store.load(info.run)
                 done = next((record for record in reversed(records) if record.kind == 'done'), None)
                 if done is not None:
-                    written = done.value
-                    if done.blob:
-                        written = codec.parse((await self.store.blob(info.run, done.blob)).decode())
-                    return messages_of(written)
+                    return messages_of(await value_of(self.store, info.run, done))
         return ()
 
     async def _leave_other_loops(self) -> None:

@@ -13,11 +13,11 @@ from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
+from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.scope import failed_paths
-from habilis.journal.values import StepFailed
+from habilis.journal.raised import StepFailed
 from habilis.models.contract import Reply
-from habilis.tools import ApprovalRequest, GateCall
+from habilis.tools import ApprovalRequest, Deny, GateCall
 
 REPLY = DataCodec(Reply, what='a reply')
 ASK = 'ask'
@@ -161,7 +161,9 @@ class Recorder:
         except StepFailed as failed:
             raise _as_it_was(failed) from None
 
-    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
+    async def approve(
+        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
+    ) -> bool | Deny:
         """Whether a person allows a call. Without one who is there, the run pauses until somebody answers."""
         scope = current_scope() or self.scope
         asked: dict[str, Json] = {
@@ -173,9 +175,11 @@ class Recorder:
         }
         name, key = f'approve {request.tool}', fingerprint(request.tool, request.arguments)
         answer = await self._pausing.call(
-            lambda: scope.decide(name, asked, question=request.question, key=key, person=person)
+            lambda: scope.decide(name, asked, question=request.question, key=key, person=person and _written(person))
         )
-        return answer is True or _field(answer, 'approved') is True
+        reason = _field(answer, 'reason')
+        approved = answer is True or _field(answer, 'approved') is True
+        return Deny(reason) if isinstance(reason, str) and not approved else approved
 
     # The run ----------------------------------------------------------------------------------------------------------
 
@@ -245,6 +249,16 @@ def _as_it_was(failed: StepFailed) -> Exception:
     name, _, text = str(failed).partition(': ')
     name = name.rpartition('.')[2]
     return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed
+
+
+def _written(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
+    """What a person says, as it is recorded."""
+
+    async def ask() -> Json:
+        said = await person()
+        return {'approved': False, 'reason': said.reason} if isinstance(said, Deny) else said
+
+    return ask
 
 
 def _field(request: Json, name: str) -> Json:

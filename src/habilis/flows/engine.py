@@ -14,7 +14,7 @@ from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.flows.contract import FlowError, FlowPaused, Job, Outcome
 from habilis.flows.definitions import Flow
 from habilis.flows.ending import end_tasks
-from habilis.flows.running import Check, description, info_of, opening, result_of, resume
+from habilis.flows.running import Check, description, flow_info, opening, result_of, resume
 from habilis.flows.targets import load_target
 from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
 from habilis.journal.copying import new_run_id
@@ -71,7 +71,7 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
 
 
 async def _queue_again(store: Store, run: str, user: str | None) -> str:
-    info = await info_of(store, run, user)
+    info = await flow_info(store, run, user)
     if info.status in {'queued', 'done'}:
         return run
     journal = await Journal.open(store, run, user=user)
@@ -161,7 +161,7 @@ async def check_deaths(journal: Journal, *, deaths: int = DEATHS) -> None:
         raise RunBusy(msg)
     if status == 'queued':
         return
-    died = 1 + sum(_is_death(record) for record in _since_ended(await journal.store.load(journal.run)))
+    died = 1 + sum(_is_death(record) for record in _since_ended(journal.loaded))
     await journal.write('noted', '', value={'taken over': died})
     if died >= deaths:
         msg = f'{died} processes died while they worked on it; find out why, then resume it'

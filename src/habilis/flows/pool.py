@@ -114,10 +114,15 @@ class WorkerPool:
     async def _spawn(self) -> asyncio.subprocess.Process:
         named = [part for app in self._apps for part in ('--app', app)]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, '-m', 'habilis.flows.worker', '--store', self._address, *named, *self._options),
+            *(sys.executable, '-m', 'habilis.flows.worker', *named, *self._options),
             stdin=asyncio.subprocess.PIPE,  # it ends with this process, and the worker after it
             stdout=asyncio.subprocess.PIPE,
-            env={**os.environ, 'PYTHONPATH': os.pathsep.join(path for path in sys.path if path)},
+            env={
+                **os.environ,
+                'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+                # Not as an argument, which everybody on the machine can see: it may have a password.
+                'HABILIS_JOURNAL': self._address,
+            },
         )
         self._processes[process.pid] = process
         return process

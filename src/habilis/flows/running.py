@@ -5,19 +5,18 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, StoreUnavailable
 from habilis.flows import bodies
 from habilis.flows.contract import FlowPaused, Question
 from habilis.flows.ending import end_tasks, undisturbed
 from habilis.flows.stores import Opened, opened_store
-from habilis.journal import Journal, OnChange, Paused, Record, RunInfo, Scope, Status, Store
+from habilis.journal import Journal, OnChange, Paused, RunInfo, Scope, Status, Store
+from habilis.journal.access import info_of, value_of
 from habilis.journal.copying import new_run_id
 from habilis.journal.failures import failed_paths
 from habilis.journal.index import Index
 from habilis.journal.raised import text_of
-from habilis.journal.refusals import no_run
 
 if TYPE_CHECKING:
     from habilis.flows.definitions import Flow
@@ -160,7 +159,7 @@ async def resume(
     """See `Flow.resume`. What is done already is only read."""
     opened = await opened_store(journal)
     try:
-        info = await info_of(opened.store, run, user)
+        info = await flow_info(opened.store, run, user)
         if info.status == 'done':
             value = await result_of(flow, opened.store, run)
             await opened.close()
@@ -172,11 +171,9 @@ async def resume(
     return await drive(flow, None, Working(made, opened, interrupted=interrupted, check=check))
 
 
-async def info_of(store: Store, run: str, user: str | None) -> RunInfo:
-    """A run of this user. Raises `RunNotFound`, and `JournalError` if it is not that of a flow."""
-    info = await store.info(run)
-    if user is not None and info.user != user:
-        raise no_run(run)
+async def flow_info(store: Store, run: str, user: str | None) -> RunInfo:
+    """The run of a flow of this user. Raises `RunNotFound`, and `JournalError` if it is not that of a flow."""
+    info = await info_of(store, run, user)
     if info.kind != 'flow':
         msg = f'{run} is the run of an agent ({info.name}): resume it with that agent'
         raise JournalError(msg)
@@ -201,18 +198,14 @@ async def result_of(flow: 'Flow[..., R]', store: Store, run: str) -> R:
     if entry is None or entry.end is None:
         msg = f'{run} is not a run of the flow {flow.name}: resume it with the flow that made it'
         raise RunChanged(msg)
-    return flow.inputs.result.read(await _value(store, run, entry.end))
-
-
-async def _value(store: Store, run: str, record: Record) -> Json:
-    return record.value if not record.blob else codec.parse((await store.blob(run, record.blob)).decode())
+    return flow.inputs.result.read(await value_of(store, run, entry.end))
 
 
 async def reset(run: str, *, journal: Store | str | None = None, user: str | None = None) -> None:
     """See `Flow.reset`."""
     opened = await opened_store(journal)
     try:
-        await info_of(opened.store, run, user)
+        await flow_info(opened.store, run, user)
         made = await Journal.open(opened.store, run, user=user)
         try:
             steps = dict.fromkeys(path.partition('/')[0] for path, _ in made.index.inside('') if path)

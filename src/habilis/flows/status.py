@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import cast
 
-from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.flows.contract import State, StepStatus
-from habilis.flows.running import info_of
+from habilis.flows.running import flow_info
 from habilis.journal import Record, RunInfo, Store
+from habilis.journal.access import value_of
 from habilis.journal.index import Entry, Index, name_of
 
 
 async def flow_status(store: Store, run: str, *, user: str | None = None) -> list[StepStatus]:
     """The steps of a run that have begun, in that order; those inside others after them. Raises `RunNotFound`."""
-    info = await info_of(store, run, user)
+    info = await flow_info(store, run, user)
     records = await store.load(run)
     index = Index(records)
     entries = sorted(
@@ -66,6 +66,6 @@ def _seconds(entry: Entry, breaks: Sequence[int]) -> float | None:
 async def _error(store: Store, run: str, end: Record | None) -> str:
     if end is None or end.kind != 'failed':
         return ''
-    value = end.value if not end.blob else codec.parse((await store.blob(run, end.blob)).decode())
+    value = await value_of(store, run, end)
     fields = cast('dict[str, Json]', value)
     return f'{fields["type"]}: {fields["text"]}'

@@ -78,7 +78,7 @@ class Worker:
             logger.exception('%s', info.run)
 
 
-async def serve(store: str, apps: Sequence[str], *, limit: int, pause: float, deaths: int) -> None:
+async def serve(store: str | None, apps: Sequence[str], *, limit: int, pause: float, deaths: int) -> None:
     """Work until a signal, or until whoever started this process is gone: then its input ends."""
     for app in apps:
         importlib.import_module(app)
@@ -104,7 +104,7 @@ def _when_read(stop: asyncio.Event) -> None:
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(prog='python -m habilis.flows.worker', description=__doc__)
-    parser.add_argument('--store', required=True, help='address of the store that all workers share')
+    parser.add_argument('--store', help='address of the store that all workers share; otherwise HABILIS_JOURNAL')
     parser.add_argument('--app', action='append', default=[], help='module with flows; may be given several times')
     parser.add_argument('--limit', type=int, default=4, help='how many runs at a time')
     parser.add_argument('--pause', type=float, default=0.2, help='seconds between two looks into the store')

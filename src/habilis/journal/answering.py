@@ -4,19 +4,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError
-from habilis.journal import leases
-from habilis.journal.contract import Record, RunInfo, Store
+from habilis.journal.access import held, info_of, value_of
+from habilis.journal.contract import Record, Store
 from habilis.journal.index import Index
-from habilis.journal.refusals import no_run
 
 
 async def open_questions(store: Store, run: str, *, user: str | None = None) -> list[tuple[str, Json]]:
     """What a run waits for: the path of each question, and all that was said with it. Raises `RunNotFound`."""
-    await _info(store, run, user)
-    return [(record.path, await _value(store, run, record)) for record in _open(await store.load(run))]
+    await info_of(store, run, user)
+    return [(record.path, await value_of(store, run, record)) for record in _open(await store.load(run))]
 
 
 async def answer_run(
@@ -35,14 +33,11 @@ async def answer_run(
     Returns the paths of the questions that are still open. Raises `RunNotFound`, `RunBusy` while somebody works on the
     run, and `JournalError` if there is no such question, or the answer does not fit it.
     """
-    info = await _info(store, run, user)
-    held = await store.lease(run)
-    over = held.epoch if leases.is_dead(held.owner) else None
-    lease = await store.claim(run, owner=leases.new_owner(), seconds=leases.SECONDS, over=over)
-    try:
+    await info_of(store, run, user)
+    async with held(store, run) as lease:
         records = await store.load(run)
         asked = _chosen(run, records, path)
-        _check(asked.path, await _value(store, run, asked), answer)
+        _check(asked.path, await value_of(store, run, asked), answer)
         now = time.time()
         record = Record(
             seq=len(records) + 1, path=asked.path, kind='answered', key=asked.key, value=answer, at=round(now, 6)
@@ -51,16 +46,7 @@ async def answer_run(
         info = await store.info(run)
         status = 'stopped' if info.status == 'waiting' and not left else info.status
         await store.append(run, [record], epoch=lease.epoch, info=replace(info, status=status, updated=now))
-    finally:
-        await store.release(run, epoch=lease.epoch)
     return left
-
-
-async def _info(store: Store, run: str, user: str | None) -> RunInfo:
-    info = await store.info(run)
-    if user is not None and info.user != user:
-        raise no_run(run)
-    return info
 
 
 def _open(records: Sequence[Record]) -> list[Record]:
@@ -100,9 +86,3 @@ def _check(path: str, request: Json, answer: Json) -> None:
     if kind == 'uncertain' and fields.get('again') is not True and 'value' not in fields:
         msg = f'{path} wants to know what became of it: answer {{"again": true}} to do it now, or {{"value": …}}'
         raise JournalError(msg)
-
-
-async def _value(store: Store, run: str, record: Record) -> Json:
-    if not record.blob:
-        return record.value
-    return codec.parse((await store.blob(run, record.blob)).decode())

@@ -21,11 +21,12 @@ from habilis.core.errors import (
     StoreUnavailable,
 )
 from habilis.journal import leases
+from habilis.journal.access import claim, info_of, never_began, value_of
 from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, Store
 from habilis.journal.copying import copy_run
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lines import digest_of, new_record
-from habilis.journal.refusals import lost, no_run
+from habilis.journal.refusals import lost
 from habilis.journal.work import Work
 
 logger = logging.getLogger('habilis.journal')
@@ -61,6 +62,9 @@ class Journal(Work):
         self.info = info
         self.on_change: OnChange = on_change
         self.index = Index()
+        self.loaded: Sequence[Record] = ()
+        """The records that there were when the run was opened."""
+
         self.waiting: dict[str, Json] = {}
         """What a person is asked, by path, since this process works on the run."""
 
@@ -89,13 +93,17 @@ class Journal(Work):
 
     @classmethod
     async def create(cls, store: Store, info: RunInfo) -> Self:
-        """A new run. Raises `RunBusy` if there is one of that name."""
+        """A new run. Raises `RunBusy` if there is one of that name that has begun."""
         now = time.time()
         info = replace(info, status='running', created=info.created or now, updated=now)
         if not await store.create(info):
-            msg = f'there is a run {info.run} already; resume it, or choose another name'
-            raise RunBusy(msg)
-        return await cls._claimed(store, info, 'fail', None)
+            began = not await never_began(store, info.run)
+            if not began:
+                await store.delete(info.run)
+            if began or not await store.create(info):
+                msg = f'there is a run {info.run} already; resume it, or choose another name'
+                raise RunBusy(msg)
+        return await cls._claimed(store, info, 'fail')
 
     @classmethod
     async def open(
@@ -108,12 +116,8 @@ class Journal(Work):
         seconds: float = leases.SECONDS,
     ) -> Self:
         """A run to go on with. Raises `RunNotFound`, also for another user's run, `RunBusy` and `CorruptRecord`."""
-        info = await store.info(run)
-        if user is not None and info.user != user:
-            raise no_run(run)
-        held = await store.lease(run)
-        over = held.epoch if leases.is_dead(held.owner) else None
-        journal = await cls._claimed(store, info, on_change, over, seconds)
+        info = await info_of(store, run, user)
+        journal = await cls._claimed(store, info, on_change, seconds)
         try:
             await journal._load()
         except BaseException:
@@ -122,11 +126,9 @@ class Journal(Work):
         return journal
 
     @classmethod
-    async def _claimed(
-        cls, store: Store, info: RunInfo, on_change: OnChange, over: int | None, seconds: float = leases.SECONDS
-    ) -> Self:
+    async def _claimed(cls, store: Store, info: RunInfo, on_change: OnChange, seconds: float = leases.SECONDS) -> Self:
         owner = leases.new_owner()
-        lease = await store.claim(info.run, owner=owner, seconds=seconds, over=over)
+        lease = await claim(store, info.run, owner=owner, seconds=seconds)
         journal = cls(store, info, owner=owner, epoch=lease.epoch, on_change=on_change, seconds=seconds)
         journal._keeper = asyncio.create_task(journal._keep())
         return journal
@@ -134,7 +136,7 @@ class Journal(Work):
     async def _load(self) -> None:
         self.info = await self.store.info(self.run)  # as it is now that nobody else can change it
         records = await self.store.load(self.run)
-        self.index = Index(records)
+        self.index, self.loaded = Index(records), records
         self._seq = len(records)
         again = await self._failures(records) if self.info.status == 'failed' else []
         if again:
@@ -307,9 +309,7 @@ class Journal(Work):
 
     async def value_of(self, record: Record) -> Json:
         """What a record holds, from its blob if it is there."""
-        if not record.blob:
-            return record.value
-        return codec.parse((await self.store.blob(self.run, record.blob)).decode())
+        return await value_of(self.store, self.run, record)
 
     # Where the code has changed ---------------------------------------------------------------------------------------
 

@@ -5,9 +5,12 @@ from pathlib import Path
 
 from habilis.core.errors import SettingsError
 from habilis.core.places import data_folder
-from habilis.journal.contract import Store
+from habilis.journal.contract import Durability, Store
 from habilis.journal.memory import MemoryStore
-from habilis.journal.servers import Durability, durability_of
+from habilis.journal.servers import durability_of
+
+OFF = 'off'
+"""In the settings: nothing is kept."""
 
 _SQLITE_ENDINGS = ('.db', '.sqlite', '.sqlite3')
 _POSSIBLE = (
@@ -28,7 +31,7 @@ def open_store(where: str | Path | Store | None = None) -> Store:
     if isinstance(where, Store):
         return where
     text = os.fspath(where)
-    if text in {'off', 'memory:'}:
+    if text in {OFF, 'memory:'}:
         return MemoryStore()
     scheme, separator, _ = text.partition('://')
     if separator and isinstance(where, str):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import postgres_sql as sql
-from habilis.journal.contract import Lease, Record, RunInfo, Status
+from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
-from habilis.journal.servers import Durability, PackageMissing, durability_of, read_address
+from habilis.journal.servers import PackageMissing, durability_of, read_address
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error

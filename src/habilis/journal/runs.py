@@ -5,21 +5,15 @@ Nothing here replays a run or needs the code that made it, so it works on runs t
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
-from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
-from habilis.journal import leases
+from habilis.journal.access import held, info_of, is_worked_on, value_of
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.journal.copying import copy_run, import_run
 from habilis.journal.index import Entry, Index
-from habilis.journal.refusals import no_run
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 State = Literal['queued', 'running', 'interrupted', 'waiting', 'stopped', 'failed', 'done']
 """As a `Status`, and `interrupted`: it says that it is running, and nobody is there who would."""
@@ -138,10 +132,8 @@ class Reading:
 
     async def value(self, record: Record) -> Json:
         """What a record holds. Raises `CorruptRecord`."""
-        if not record.blob:
-            return record.value
         try:
-            return codec.parse((await self.store.blob(self.run, record.blob)).decode())
+            return await value_of(self.store, self.run, record)
         except (CodecError, ValueError) as error:
             msg = f'{self.run}: the blob of record {record.seq} is no JSON: {error}'
             raise CorruptRecord(msg) from None
@@ -195,25 +187,11 @@ async def read_run(store: Store, run: str, *, user: str | None = None) -> Readin
     return Reading(store, listed, records, whole.damage.get(run))
 
 
-async def info_of(store: Store, run: str, user: str | None) -> RunInfo:
-    """The info of a run. Raises `RunNotFound`, also for another user's."""
-    info = await store.info(run)
-    if user is not None and info.user != user:
-        raise no_run(run)
-    return info
-
-
 async def state_of(store: Store, info: RunInfo) -> State:
     """Whether a run that says it is running is."""
     if info.status != 'running' or await is_worked_on(store, info.run):
         return info.status
     return 'interrupted'
-
-
-async def is_worked_on(store: Store, run: str) -> bool:
-    """Whether a process that may be alive holds the run."""
-    held = await store.lease(run)
-    return held.until > time.time() and not leases.is_dead(held.owner)
 
 
 async def list_runs(
@@ -282,21 +260,10 @@ async def take_in(store: Store, text: str, *, run: str | None = None, user: str 
 
 
 async def _note(store: Store, info: RunInfo, value: Json, kind: Kind = 'noted') -> None:
-    async with _claimed(store, info.run) as lease:
+    async with held(store, info.run) as lease:
         records = await store.load(info.run)
         record = Record(seq=len(records) + 1, path='', kind=kind, value=value, at=round(time.time(), 6))
         await store.append(info.run, [record], epoch=lease.epoch)
-
-
-@asynccontextmanager
-async def _claimed(store: Store, run: str) -> 'AsyncGenerator[Lease]':
-    held = await store.lease(run)
-    over = held.epoch if leases.is_dead(held.owner) else None
-    lease = await store.claim(run, owner=leases.new_owner(), seconds=leases.SECONDS, over=over)
-    try:
-        yield lease
-    finally:
-        await store.release(run, epoch=lease.epoch)
 
 
 async def delete_run(store: Store, run: str, *, user: str | None = None) -> None:

@@ -12,12 +12,11 @@ from weakref import WeakKeyDictionary
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, NotDurable
 from habilis.journal.contract import Record
-from habilis.journal.failures import failed_paths, marked
+from habilis.journal.failures import marked
 from habilis.journal.index import BRANCH, Entry, is_in_order, name_of, parent_of
 from habilis.journal.journal import Journal
-from habilis.journal.values import PLAIN, Codec, fingerprint, read_error, write_error
-
-__all__ = ['Paused', 'Scope', 'current_scope', 'failed_paths', 'marked']
+from habilis.journal.raised import read_error, write_error
+from habilis.journal.values import PLAIN, Codec, fingerprint
 
 T = TypeVar('T')
 Attach = Callable[[], Awaitable[Mapping[str, bytes]]]
@@ -336,15 +335,6 @@ class Scope:
         await journal.write('asked', path, key=key, value=request)
         await journal.write('answered', path, key=key, value=answer)
         return answer
-
-    async def answered(self, name: str, request: Json, answer: Json, *, key: str = '') -> None:
-        """A person was asked and has answered at once. What was answered before stays."""
-        path = self._next(_safe(name), key)
-        entry = await self._fitting(path, key)
-        if entry is None or entry.asked is None:
-            await self.journal.write('asked', path, key=key, value=request)
-        if entry is None or entry.answered is None:
-            await self.journal.write('answered', path, key=key, value=answer)
 
     async def _begin_once(
         self, path: str, key: str, entry: Entry | None, codec: Codec[T], opening: Json

@@ -3,14 +3,11 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
 from urllib.parse import unquote, urlsplit
 
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.logs import hide, redact
-
-Durability = Literal['normal', 'full']
-"""`normal`: what was appended survives the death of our process. `full`: that of the server and its machine too."""
+from habilis.journal.contract import Durability
 
 _SECRETS = frozenset({'password', 'sslpassword', 'ssl_password'})
 _PLACES = frozenset({'host', 'port', 'dbname', 'db'})

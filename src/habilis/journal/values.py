@@ -15,9 +15,6 @@ from pydantic_core import PydanticSerializationError
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
-from habilis.journal.raised import StepFailed, read_error, text_of, write_error
-
-__all__ = ['PLAIN', 'Codec', 'StepFailed', 'fingerprint', 'read_error', 'text_of', 'write_error']
 
 T = TypeVar('T')
 

@@ -117,8 +117,8 @@ class ApprovalRequest:
     """What would change, as a unified diff; empty if the tool has no preview."""
 
 
-Approve = Callable[[ApprovalRequest], 'bool | Awaitable[bool]']
-"""Asks a person. Only `True` is a yes. A plain function may block: it runs on a thread of its own."""
+Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
+"""Asks a person. Only `True` is a yes; `Deny` says why not. A plain function may block: it runs on a thread."""
 
 Outcome = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'invalid']
 """What became of a call: `denied` by a gate, `refused` by a person (or because there is none, or the tool is switched
@@ -157,7 +157,9 @@ class CallJournal(Protocol):
         """What the call gave: from the record, or by doing the work. `once`: it must never be begun again."""
         ...
 
-    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[bool]] | None) -> bool:
+    async def approve(
+        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
+    ) -> bool | Deny:
         """What a person has said: from the record, or now; without a person who is there, the run waits for one."""
         ...
 

@@ -141,26 +141,27 @@ class Approvals:
                 LOGGER.error('%s', text, exc_info=error)
                 self._tell('hook_failed', text, error)
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error
-            self._tell('approval_answered', 'yes' if answer else 'no', request)
-        if not answer:
-            raise ToolDenied(_denied(request, 'the user said no'))
+            self._tell('approval_answered', 'yes' if answer is True else 'no', request)
+        if answer is not True:
+            why = f': {answer.reason}' if isinstance(answer, Deny) else ''
+            raise ToolDenied(_denied(request, f'the user said no{why}'))
 
-    async def _answer(self, request: ApprovalRequest) -> bool:
+    async def _answer(self, request: ApprovalRequest) -> bool | Deny:
         approve = self._approve
         person = None if approve is None else functools.partial(self._ask, approve, request)
         if self._journal is not None:
             return await self._journal.approve(request, person)
         return person is not None and await person()
 
-    async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool:
+    async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool | Deny:
         """A plain function may wait for the keyboard, so it gets a thread."""
         if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, '__call__', None)):  # noqa: B004
-            answer: object = await cast('Awaitable[bool]', approve(request))
+            answer: object = await cast('Awaitable[object]', approve(request))
         else:
             answer = await on_thread(lambda: approve(request))
             if inspect.isawaitable(answer):
                 answer = await answer
-        return answer is True
+        return answer if isinstance(answer, Deny) else answer is True
 
 
 def _takes(gate: object, count: int) -> bool:

@@ -12,7 +12,8 @@ from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.printing import age, print_table
 from habilis.cli.task.showing import say
 from habilis.core.errors import JournalError
-from habilis.journal.runs import Listed, State, delete_run, info_of, prunable
+from habilis.journal.access import info_of
+from habilis.journal.runs import Listed, State, delete_run, prunable
 
 
 @dataclass(frozen=True, kw_only=True)

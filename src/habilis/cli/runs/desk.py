@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from habilis.agent.durable import OFF
 from habilis.cli.task.interrupt import run_interruptible
 from habilis.cli.task.showing import prepare_terminal
 from habilis.core.errors import SettingsError
@@ -13,7 +12,7 @@ from habilis.core.logs import redact
 from habilis.core.settings import Settings, load_settings
 from habilis.journal import MemoryStore, Store
 from habilis.journal.files import FileStore
-from habilis.journal.opening import open_store
+from habilis.journal.opening import OFF, open_store
 from habilis.journal.runs import Reading, read_run
 from habilis.journal.sqlite import SqliteStore
 

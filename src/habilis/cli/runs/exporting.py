@@ -9,8 +9,9 @@ from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.task.showing import say
 from habilis.core.errors import HabilisError
+from habilis.journal.access import info_of
 from habilis.journal.copying import export_run
-from habilis.journal.runs import info_of, take_in
+from habilis.journal.runs import take_in
 
 
 class FileTrouble(HabilisError):

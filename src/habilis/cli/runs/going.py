@@ -83,7 +83,7 @@ def approve(
 def deny(
     run: Run,
     path: PathOf = None,
-    reason: Annotated[str | None, typer.Option('--reason', metavar='TEXT', help='Why, for the record.')] = None,
+    reason: Annotated[str | None, typer.Option('--reason', metavar='TEXT', help='Why; the code is told, too.')] = None,
     no_resume: NoResume = False,
     program: App = None,
     as_json: AsJson = False,

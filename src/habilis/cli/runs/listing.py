@@ -16,7 +16,8 @@ from habilis.core.codec import Json, dump
 from habilis.core.errors import CorruptRecord
 from habilis.core.logs import redact
 from habilis.journal import Record
-from habilis.journal.runs import Listed, Reading, State, Undamaged, info_of, list_runs, read_run, state_of
+from habilis.journal.access import info_of
+from habilis.journal.runs import Listed, Reading, State, Undamaged, list_runs, read_run, state_of
 
 OFTEN = 0.3
 """Seconds between two looks at a run that goes on."""

@@ -8,7 +8,6 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result, Step
-from habilis.agent.durable import OFF
 from habilis.agent.hooks.harmless import neutral
 from habilis.agent.options import AgentOptions
 from habilis.cli.task import report
@@ -21,6 +20,7 @@ from habilis.core.errors import HabilisError
 from habilis.core.events import Event
 from habilis.core.settings import Settings
 from habilis.journal.copying import new_run_id
+from habilis.journal.opening import OFF
 from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
