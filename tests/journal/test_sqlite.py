@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import CorruptRecord, RunBusy, StoreUnavailable
+from habilis.core.errors import CorruptRecord, RunBusy, RunNotFound, StoreUnavailable
 from habilis.journal import sqlite, sqlite_file
 from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import RunInfo
@@ -246,15 +246,20 @@ async def test_a_damaged_blob_is_named(store: SqliteStore, path: Path, data: obj
         await store.blob('run-1', digest_of(b'x'))
 
 
-async def test_a_damaged_info_is_named(store: SqliteStore, path: Path) -> None:
+async def test_a_damaged_info_is_named_and_the_others_are_listed(
+    store: SqliteStore, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     await begin(store)
+    await store.create(RunInfo(run='run-2'))
     with database(path) as other:
-        other.execute('UPDATE runs SET info = substr(info, 1, 20)')
-    for asked in (store.info('run-1'), store.runs()):
-        with pytest.raises(CorruptRecord, match='description of a run is damaged'):
-            await asked
+        other.execute("UPDATE runs SET info = substr(info, 1, 20) WHERE run = 'run-1'")
+    with pytest.raises(CorruptRecord, match='description of a run is damaged'):
+        await store.info('run-1')
+    assert [info.run for info in await store.runs()] == ['run-2']
+    assert 'run-1 is left out of the list: the description of a run is damaged' in caplog.text
     await store.delete('run-1')
-    assert await store.runs() == []
+    with pytest.raises(RunNotFound):
+        await store.info('run-1')
 
 
 @pytest.mark.parametrize('place', [0, 5, 17, 100, 4096])

@@ -158,7 +158,10 @@ class Store(Protocol):
     async def runs(
         self, *, user: str | None = None, session: str | None = None, status: Status | None = None
     ) -> list[RunInfo]:
-        """Runs, the newest first; those of one user, of one session, or in one state."""
+        """Runs, the newest first; those of one user, of one session, or in one state.
+
+        One whose description is damaged is left out, and a warning in the log tells of it.
+        """
         ...
 
     async def delete(self, run: str) -> None:

@@ -14,10 +14,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
-from habilis.core.errors import RunNotFound, StoreUnavailable
+from habilis.core.errors import CorruptRecord, RunNotFound, StoreUnavailable
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.leases import granted
-from habilis.journal.lines import checked_blob, newest_first, to_line
+from habilis.journal.lines import checked_blob, leave_out, newest_first, to_line
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
 
@@ -141,8 +141,12 @@ class FileStore:
         """See `Store`."""
         infos: list[RunInfo] = []
         for name in self._names():
-            with contextlib.suppress(RunNotFound):  # removed in the meantime, or no run at all
+            try:
                 infos.append(await self._at(RunFolder(self.folder / name, name, full=self._full), RunFolder.info))
+            except RunNotFound:  # removed in the meantime, or no run at all
+                continue
+            except CorruptRecord as error:
+                leave_out(name, error)
         return newest_first(infos, user=user, session=session, status=status)
 
     def _names(self) -> list[str]:

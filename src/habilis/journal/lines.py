@@ -1,9 +1,10 @@
 """A record as one line of text: its checksum, then JSON. Every store keeps records in this form."""
 
 import hashlib
+import logging
 import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields as fields_of
 from typing import cast, get_args
 
@@ -12,6 +13,8 @@ from pydantic_core import from_json
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunInfo, Status
+
+logger = logging.getLogger('habilis.journal')
 
 _KINDS = frozenset(get_args(Kind))
 _STATES = frozenset(get_args(Status))
@@ -148,6 +151,20 @@ def info_from_text(text: str) -> RunInfo:
     except _NONSENSE:
         msg = f'the description of a run is damaged: {text[:100]}'
         raise CorruptRecord(msg) from None
+
+
+def infos_from(found: Iterable[tuple[object, str]]) -> Iterator[RunInfo]:
+    """The infos of runs and their texts. The others can be seen also if one of them is damaged."""
+    for run, text in found:
+        try:
+            yield info_from_text(text)
+        except CorruptRecord as error:
+            leave_out(run, error)
+
+
+def leave_out(run: object, error: CorruptRecord) -> None:
+    """Tell of a run that is missing in a list."""
+    logger.warning('%s is left out of the list: %s', run, error)
 
 
 def newest_first(

@@ -14,7 +14,15 @@ from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import postgres_sql as sql
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
-from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import (
+    checked_blob,
+    from_lines,
+    info_from_text,
+    info_to_text,
+    infos_from,
+    newest_first,
+    to_line,
+)
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.servers import PackageMissing, durability_of, read_address
 
@@ -180,7 +188,7 @@ class PostgresStore:
         async with self._connected() as connection:
             cursor = await connection.execute(self._text(statement), asked)
             rows = await cursor.fetchall()
-        return newest_first((info_from_text(row[0]) for row in rows), user=user, session=session, status=status)
+        return newest_first(infos_from((row[0], row[1]) for row in rows), user=user, session=session, status=status)
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

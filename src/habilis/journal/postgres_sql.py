@@ -98,7 +98,7 @@ LINES = 'SELECT line FROM {s}.lines WHERE run = %s AND seq > %s ORDER BY seq'
 BLOB = 'SELECT data FROM {s}.blobs WHERE run = %s AND digest = %s'
 INFO = 'SELECT info FROM {s}.runs WHERE run = %s'
 LEASE = 'SELECT epoch, owner, until FROM {s}.runs WHERE run = %s'
-RUNS = 'SELECT info FROM {s}.runs'
+RUNS = 'SELECT run, info FROM {s}.runs'
 
 # Each in a statement of its own, after the row is gone: it sees what an append has written meanwhile.
 DELETE = 'DELETE FROM {s}.runs WHERE run = %s RETURNING 1'

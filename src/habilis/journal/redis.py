@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Protocol, cast
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import redis_scripts as scripts
 from habilis.journal.contract import Lease, Record, RunInfo, Status
-from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import (
+    checked_blob,
+    from_lines,
+    info_from_text,
+    info_to_text,
+    infos_from,
+    newest_first,
+    to_line,
+)
 from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
 from habilis.journal.servers import PackageMissing, read_address
 
@@ -158,7 +166,8 @@ class RedisStore:
         for start in range(0, len(names), _AT_ONCE):
             keys = [self._prefix + b'run:' + name for name in names[start : start + _AT_ONCE]]
             texts = cast('list[bytes | None]', await self._do('EVAL', scripts.INFOS, len(keys), *keys))
-            infos += [info_from_text(text.decode()) for text in texts if text]  # else it was deleted meanwhile
+            there = zip(names[start:], texts, strict=False)
+            infos += infos_from((name.decode(), text.decode()) for name, text in there if text)  # else it was deleted
         return newest_first(infos, user=user, session=session, status=status)
 
     async def delete(self, run: str) -> None:

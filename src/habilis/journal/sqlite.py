@@ -13,7 +13,15 @@ from typing import cast
 
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.leases import granted
-from habilis.journal.lines import checked_blob, from_lines, info_from_text, info_to_text, newest_first, to_line
+from habilis.journal.lines import (
+    checked_blob,
+    from_lines,
+    info_from_text,
+    info_to_text,
+    infos_from,
+    newest_first,
+    to_line,
+)
 from habilis.journal.refusals import busy, lost, no_name, no_run
 from habilis.journal.sqlite_file import SqliteFile
 
@@ -64,11 +72,12 @@ class SqliteStore:
         wanted = {'user': user, 'session': session, 'status': status}
         asked = {name: _key(value) for name, value in wanted.items() if value is not None}
         where = f'WHERE {" AND ".join(f"{name} = :{name}" for name in asked)}' if asked else ''
-        sql = f'SELECT info FROM runs {where}'
+        sql = f'SELECT run, info FROM runs {where}'
         rows = cast(
-            'list[tuple[object]]', await self._file.do(lambda connection: connection.execute(sql, asked).fetchall())
+            'list[tuple[object, object]]',
+            await self._file.do(lambda connection: connection.execute(sql, asked).fetchall()),
         )
-        return newest_first(info_from_text(str(text)) for (text,) in rows)
+        return newest_first(infos_from((run, str(text)) for run, text in rows))
 
     async def delete(self, run: str) -> None:
         """See `Store`."""

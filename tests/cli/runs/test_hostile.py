@@ -82,15 +82,19 @@ def test_a_file_that_is_no_journal_is_left_alone(place: Place, text: bytes) -> N
     assert file.read_bytes() == text
 
 
-def test_a_damaged_description_is_named(place: Place) -> None:
-    run = make(place)
+def test_a_damaged_description_is_named_and_the_other_runs_are_listed(place: Place) -> None:
+    run, other = make(place), make(place)
     with sqlite3.connect(journal(place)) as connection:
-        connection.execute("UPDATE runs SET info = '{'")
+        connection.execute("UPDATE runs SET info = '{' WHERE run = ?", (run,))
     connection.close()
-    for command in (('list',), ('show', run)):
-        done = runs(*command)
-        assert (done.returncode, done.stdout) == (1, '')
-        assert done.stderr == 'habilis: the description of a run is damaged: {\n'
+    shown = runs('show', run)
+    assert (shown.returncode, shown.stdout) == (1, '')
+    assert shown.stderr == 'habilis: the description of a run is damaged: {\n'
+    listed = runs('list')
+    assert listed.returncode == 0
+    assert other in listed.stdout
+    assert run not in listed.stdout
+    assert f'{run} is left out of the list' in listed.stderr
 
 
 def test_records_that_are_not_those_of_an_agent_are_shown_all_the_same(place: Place) -> None:

@@ -121,10 +121,16 @@ def test_an_answer_that_is_half_json_is_wrong_usage(sending: Place, answer: str)
 
 def test_a_flow_goes_on_after_its_approval(publishing: Place) -> None:
     done = runs('approve', 'run-flow', '--app', 'paper:publish')
-    assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', '')
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', 'habilis: fetch#2 is done\n')
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\n'
-    assert runs('resume', 'run-flow', '--app', 'paper:publish').stdout == 'NEWS!\n'
+    again = runs('resume', 'run-flow', '--app', 'paper:publish')
+    assert (again.stdout, again.stderr) == ('NEWS!\n', '')
     assert [(run['status'], run['kind']) for run in listed()] == [('done', 'flow')]
+
+
+def test_a_flow_that_goes_on_quietly_says_nothing_of_its_steps(publishing: Place) -> None:
+    done = runs('approve', 'run-flow', '--app', 'paper:publish', '--quiet')
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', '')
 
 
 def test_a_flow_that_fails_is_told_in_a_line(publishing: Place) -> None:

@@ -1,5 +1,6 @@
 """Programs of users: their agents and flows by name, and flows gone on with."""
 
+import contextlib
 import importlib
 import os
 import sys
@@ -9,6 +10,7 @@ import typer
 
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.cli.runs.progress import steps_told
 from habilis.cli.task import report
 from habilis.cli.task.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.task.showing import prepare_terminal, say
@@ -51,14 +53,22 @@ def _refused(msg: str) -> typer.BadParameter:
 
 
 def resume_flow(
-    flow: AnyFlow, run: str, *, where: str | None, user: str | None, on_change: OnChange, command: str
+    flow: AnyFlow,
+    run: str,
+    *,
+    where: str | None,
+    user: str | None,
+    on_change: OnChange,
+    command: str,
+    quiet: bool = False,
 ) -> int:
-    """Go on with a flow, and print what it returns; the exit code."""
+    """Go on with a flow, tell its steps unless `quiet`, and print what it returns; the exit code."""
     settings = load_settings(None, journal=where, user=user)
     prepare_terminal(settings)
 
     async def work() -> object:
-        return await flow.resume(run, journal=settings.journal, user=settings.user, on_change=on_change)
+        async with contextlib.nullcontext() if quiet else steps_told(settings.journal, run):
+            return await flow.resume(run, journal=settings.journal, user=settings.user, on_change=on_change)
 
     try:
         value = run_interruptible(work)

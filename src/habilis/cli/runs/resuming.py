@@ -107,7 +107,15 @@ def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
         kind = known.reading.info.kind
         msg = f'{wish.run} is the run of {"an agent" if kind == "agent" else "a flow"}, and {app} is not one'
         raise typer.BadParameter(msg, param_hint='--app')
-    return resume_flow(made, wish.run, where=wish.where, user=wish.user, on_change=wish.on_change, command=known.resume)
+    return resume_flow(
+        made,
+        wish.run,
+        where=wish.where,
+        user=wish.user,
+        on_change=wish.on_change,
+        command=known.resume,
+        quiet=wish.quiet,
+    )
 
 
 def _look(wish: Wish) -> Known:
