@@ -22,6 +22,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.workers import WORKERS
 from habilis.tools import ApprovalRequest, Ask, Deny, GateCall, tool
 from tests.agent.watching import Seen, code
+from tests.waiting import until
 
 
 class House:
@@ -220,9 +221,7 @@ async def test_a_paused_run_leaves_nothing_running(call: str) -> None:
     tasks, threads = len(asyncio.all_tasks()), _busy_threads()
     result = await house.agent.run('go')
     assert result.ended == 'approval'
-    await asyncio.sleep(0.05)
-    assert len(asyncio.all_tasks()) == tasks
-    assert _busy_threads() <= threads
+    await until(lambda: len(asyncio.all_tasks()) == tasks and _busy_threads() <= threads)
     await house.agent.close()
 
 

@@ -5,16 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from tests.house.repository import ROOT
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another process does."""
-    while not condition():  # noqa: ASYNC110 - it sets no event here
-        await asyncio.sleep(0.01)
 
 
 class Place:

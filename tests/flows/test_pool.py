@@ -13,7 +13,8 @@ from habilis.flows import FlowError, Job, WorkerPool
 from habilis.journal.answering import answer_run
 from habilis.journal.opening import open_store
 from tests.flows import app
-from tests.flows.processes import Place, until
+from tests.flows.processes import Place
+from tests.waiting import until
 
 EVERYTHING = 'tests.flows.app:everything'
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.core.errors import StoreUnavailable
@@ -152,15 +152,6 @@ def here() -> Scope:
     scope = current_scope()
     assert scope is not None
     return scope
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let other tasks run until this holds."""
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError('it never came to that')
 
 
 class Work:

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habilis.journal import MemoryStore, Scope, current_scope, fingerprint
-from tests.journal.faults import Work, again, lines_of, new, stopped_after, until
+from tests.journal.faults import Work, again, lines_of, new, stopped_after
 from tests.journal.programs import Node, Player, programs
+from tests.waiting import until
 
 
 @settings(max_examples=40)

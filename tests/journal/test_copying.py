@@ -13,7 +13,8 @@ from habilis.journal import MemoryStore, RunInfo, copying
 from habilis.journal.contract import BLOB_BYTES, Record
 from habilis.journal.copying import copy_run, digests_of, export_run, import_run, new_run_id
 from habilis.journal.lines import digest_of
-from tests.journal.faults import RUN, Faulty, Work, again, away, new, until
+from tests.journal.faults import RUN, Faulty, Work, again, away, new
+from tests.waiting import until
 
 
 @pytest.fixture

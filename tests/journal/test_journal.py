@@ -17,7 +17,8 @@ from habilis.core.errors import (
 )
 from habilis.journal import Journal, MemoryStore, RunInfo, Scope, Status
 from habilis.journal.contract import BLOB_BYTES
-from tests.journal.faults import RUN, Faulty, Work, again, away, lines_of, new, until
+from tests.journal.faults import RUN, Faulty, Work, again, away, lines_of, new
+from tests.waiting import until
 
 
 @pytest.fixture

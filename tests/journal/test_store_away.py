@@ -9,7 +9,8 @@ from habilis.core.errors import (
 )
 from habilis.journal import MemoryStore
 from habilis.journal import journal as journal_module
-from tests.journal.faults import RUN, Faulty, Work, again, away, lines_of, new, until
+from tests.journal.faults import RUN, Faulty, Work, again, away, lines_of, new
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from habilis import Limits, Sandbox
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.functions import HostFunction, host_function, host_functions
+from tests.waiting import until
 
 
 def add(first: int, second: int = 2, *more: int, scale: float = 1.0) -> float:
@@ -226,7 +227,7 @@ async def test_a_tool_that_nobody_waits_for_any_more_is_cancelled() -> None:
     code = 'import asyncio\ntry:\n    await asyncio.wait_for(forever(), 0.05)\nexcept TimeoutError:\n    print("late")'
     assert (await run(code, forever)).stdout == 'late\n'
     assert (await run('import asyncio\nt = asyncio.ensure_future(forever())\nawait asyncio.sleep(0)', forever)).ok
-    await asyncio.sleep(0.05)
+    await until(lambda: len(ended) == 2)
     assert ended == ['cancelled', 'cancelled']
 
 

@@ -11,6 +11,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, KERNEL, assert_right, attack, breaking_attack, kind_of, prepare
+from tests.waiting import until
 
 started: list[object] = []
 ended: list[object] = []
@@ -165,7 +166,7 @@ async def test_cancelling_what_does_not_run_does_nothing(tooled: Sandbox, number
 async def test_a_number_in_use_cannot_be_used_again_and_no_call_outlives_its_cell(tooled: Sandbox) -> None:
     cell = await attack(tooled, HOST + """[host('s[7,"linger",[[60,%d],{}]]' % n) for n in range(3)]""")
     assert cell.value == ['', *['{"error":["RuntimeError","a call with this number is running"]}'] * 2]
-    await asyncio.sleep(0.05)
+    await until(lambda: len(ended) == len(started))
     assert sorted(map(str, started)) == sorted(map(str, ended))
 
 

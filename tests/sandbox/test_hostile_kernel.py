@@ -12,6 +12,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import KERNEL, assert_right, attack, breaking_attack, kind_of, prepare
+from tests.waiting import until
 
 # Modules that the kernel uses
 
@@ -326,7 +327,7 @@ async def test_a_cancelled_cell_says_so_and_the_next_one_runs(sandbox: Sandbox, 
     assert sandbox.cancel() is False
     running = asyncio.create_task(sandbox.run(f'try:\n    {code}\nexcept BaseException: pass'))
     await asyncio.sleep(0.05)
-    assert sandbox.cancel() is True
+    await until(sandbox.cancel)
     cell: Cell = await running
     assert kind_of(cell) in {'cancelled', 'output'}
     await assert_right(sandbox)

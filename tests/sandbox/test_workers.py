@@ -7,6 +7,7 @@ import weakref
 import pytest
 
 from habilis.sandbox.workers import KEEP_IDLE, WORKERS, Workers, require_deep_stack
+from tests.waiting import until
 
 
 async def test_a_call_runs_on_another_thread_and_its_outcome_comes_back() -> None:
@@ -32,6 +33,7 @@ async def test_threads_are_reused_and_only_some_stay_when_they_are_idle() -> Non
     go.set()
     threads = await asyncio.gather(*jobs)
     assert len(set(threads)) == KEEP_IDLE + 10
+    await until(lambda: len([thread for thread in threads if thread.is_alive()]) <= KEEP_IDLE)
     await asyncio.sleep(0.2)
     assert len([thread for thread in threads if thread.is_alive()]) == KEEP_IDLE
 
@@ -44,8 +46,7 @@ async def test_an_idle_thread_keeps_nothing_of_its_last_call() -> None:
     left = weakref.ref(large)
     await WORKERS.submit(large.work)
     del large
-    await asyncio.sleep(0.1)
-    assert left() is None
+    await until(lambda: left() is None)
 
 
 async def test_only_workers_have_the_deep_stack() -> None:
