@@ -48,6 +48,27 @@ def test_a_number_that_nobody_has_seen_is_doubted_whoever_writes_it() -> None:
     assert about('Add 3 and 4 to get 7.', 7, code=code) is None
 
 
+TABLE = 'day,place\n2024-02-02,north\n2024-02-14,south\n2024-03-01,north\n'
+
+
+@pytest.mark.parametrize(
+    ('condition', 'doubted'),
+    [
+        ("row['day'] == '2024-02-02'", True),
+        ("row['day'].startswith('2024-02')", False),
+        ("row['place'] == 'south'", False),  # the task names it
+        ("row['place'] == 'west'", False),  # not in the data
+        ("row['place'] != '2024-02-02'", False),
+    ],
+)
+def test_one_row_that_stands_for_all_is_doubted(condition: str, *, doubted: bool) -> None:
+    code = f'n = sum(1 for row in rows if {condition})\nfinal_answer(n)'
+    task = f'Here is a table:\n{TABLE}\nHow many days of February in the South are there?'
+    assert ('is in some rows' in (about(task, 1, code=code) or '')) is doubted
+    doubts = Doubts('How many days of February in the south?', small=True, texts=[TABLE])
+    assert (doubts.about_answer(code, 1, seen='', tools={}, called=()) is not None) is doubted
+
+
 def test_who_insists_is_believed() -> None:
     doubts = Doubts('How many?', small=True)
     assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, called=()) is not None

@@ -2,11 +2,12 @@
 tool that the user wants to be used is asked for again."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from habilis.agent.hints import answers_in_loop, guessed, misquoted
+from habilis.agent.hints import answers_in_loop, guessed, misquoted, picked_out
+from habilis.agent.lifting import lift_table
 from habilis.agent.prompt import prompt_file
 
 _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
@@ -28,8 +29,13 @@ class Doubt:
 class Doubts:
     """Those of one run. A `small` model is doubted more: it works in its head, and invents what tools say."""
 
-    def __init__(self, task: str, *, small: bool) -> None:
+    def __init__(self, task: str, *, small: bool, texts: Iterable[str] = ()) -> None:
+        tables = lift_table(task).values()
         self._task = task
+        self._data = '\n'.join([*tables, *texts])
+        self._question = task
+        for table in tables:
+            self._question = self._question.replace(table.strip(), '')
         self._small = small
         self._answer_doubted = False
         self._reminded = 0
@@ -65,11 +71,14 @@ class Doubts:
         return Doubt(prompt_file('nudge_unused').replace('{tool}', name).replace('{signature}', tools[name]))
 
     def _careless(self, code: str) -> Doubt | None:
-        """The first thing that a loop finds, or data that was not copied as it stands."""
+        """The first thing that a loop finds, data that was not copied as it stands, or one row of it for all."""
         if answers_in_loop(code):
             return Doubt(prompt_file('nudge_loop'))
-        wrong = misquoted(code, self._task)
-        return None if wrong is None else Doubt(prompt_file('nudge_misquoted').replace('{text}', wrong))
+        if wrong := misquoted(code, self._task):
+            return Doubt(prompt_file('nudge_misquoted').replace('{text}', wrong))
+        if picked := picked_out(code, self._question, self._data):
+            return Doubt(prompt_file('nudge_picked').replace('{text}', picked))
+        return None
 
     def _unlikely(self, value: object) -> Doubt | None:
         """Nothing where something was asked for, more decimals than were, or another order."""

@@ -16,6 +16,9 @@ _WORDS = re.compile(r'[^\W_]+')
 MISQUOTED = 12
 """Letters that a text must have in common with the task to be taken for a copy of it."""
 
+PICKED_OUT = 4
+"""Letters of a text that is taken for a value of the data."""
+
 
 def hints_for(
     code: str,
@@ -69,7 +72,7 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
     if cell.error.type == 'FileNotFoundError':
         return _no_such_file(code, message, texts)
     if cell.error.kind == 'time':
-        return ['It took too long: use a faster way, such as a loop instead of recursion.']
+        return ['It took too long: use a loop, or put @functools.cache above a function that calls itself.']
     if cell.error.kind == 'syntax':
         return ['The code did not run. Write the whole corrected code again.']
     return []
@@ -127,6 +130,20 @@ def misquoted(code: str, task: str) -> str | None:
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and any(_is_run_together(word, words, letters) for word in _WORDS.findall(text)):
                 return ast.unparse(node)
+    return None
+
+
+def picked_out(code: str, question: str, data: str) -> str | None:
+    """A text that the code compares with, which stands in the data and not in the question: one row that was looked at
+    instead of all that are meant."""
+    for statement in statements(code) or ():
+        for node in ast.walk(statement):
+            match node:
+                case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value=str() as text)]):
+                    if len(text) >= PICKED_OUT and text in data and text.casefold() not in question.casefold():
+                        return ast.unparse(node.comparators[0])
+                case _:
+                    pass
     return None
 
 

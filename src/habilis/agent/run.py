@@ -56,7 +56,8 @@ class Run:
 
         small = parts.actor is not None and not parts.caller.functions
         self._small = small
-        self._doubts = Doubts(parts.task, small=small)
+        texts = [value for value in parts.variables.values() if isinstance(value, str)]
+        self._doubts = Doubts(parts.task, small=small, texts=texts)
         self._doubted: Doubt | None = None
         """What the last answer was doubted for."""
 
