@@ -73,7 +73,24 @@ async def test_what_a_tool_refuses_is_said_with_its_name_and_arguments() -> None
     model = ScriptedModel([block("print(price('tee'))"), block("final_answer(price('tea'))")])
     async with Agent(model, tools=[price]) as agent:
         assert (await agent.run('What does tea cost?')).output == 2.5
-    assert "The tool price cannot be called with 'tee'" in sent(model, 1)
+    assert "The tool price cannot be called with 'tee': call it" in sent(model, 1)
+
+
+async def test_what_is_said_of_a_refused_call_is_short_and_only_about_arguments() -> None:
+    @tool
+    def fail(kind: str, text: str) -> None:
+        """Fail."""
+        raise {'value': ValueError, 'connection': ConnectionError}[kind](kind)
+
+    model = ScriptedModel(
+        [block(f"fail('{kind}', 'x' * 100_000)") for kind in ('value', 'connection')]
+        + [block('final_answer(len("ab"))')]
+    )
+    async with Agent(model, tools=[fail]) as agent:
+        await agent.run('How long is ab?')
+    assert 'The tool fail cannot' in sent(model, 1)
+    assert len(sent(model, 1)) < 2000
+    assert 'The tool fail cannot' not in sent(model, 2)
 
 
 async def test_a_reply_in_circles_is_cut_off_and_not_run() -> None:

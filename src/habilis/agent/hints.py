@@ -2,6 +2,7 @@
 
 import ast
 import re
+import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
@@ -15,6 +16,9 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _WORDS = re.compile(r'[^\W_]+')
 MISQUOTED = 12
 """Letters that a text must have in common with the task to be taken for a copy of it."""
+
+UNKNOWN = frozenset({'IndexError', 'KeyError', 'LookupError', 'ValueError'})
+"""Errors of tools that tell of their arguments."""
 
 PICKED_OUT = 4
 """Letters of a text that is taken for a value of the data."""
@@ -51,11 +55,13 @@ def hints_for(
 
 
 def _refused_call(cell: Cell, calls: Sequence[CallRecord]) -> list[str]:
-    """Nothing is wrong with the code itself: a tool did not want its arguments."""
+    """Nothing is wrong with the code itself: a tool does not know what it was asked about."""
     last = calls[-1] if calls else None
-    if last is None or last.ok or cell.error is None or not (last.error or '').startswith(f'{cell.error.type}:'):
+    if last is None or last.ok or cell.error is None or cell.error.type not in UNKNOWN:
         return []
-    given = ', '.join(repr(value) for value in last.arguments.values())
+    if not (last.error or '').startswith(f'{cell.error.type}:'):
+        return []
+    given = ', '.join(reprlib.repr(value) for value in last.arguments.values())
     return [f'The tool {last.name} cannot be called with {given}: call it with what it knows.']
 
 
