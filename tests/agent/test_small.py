@@ -6,7 +6,7 @@ from habilis.agent import Agent, RunLimits
 from habilis.agent.parsing.repeating import LINES
 from habilis.core.events import Event
 from habilis.models import ScriptedModel
-from habilis.tools import tool
+from habilis.tools import Toolset, tool
 from tests.agent.test_run import block, sent
 
 PRICES = {'tea': 2.5, 'cake': 4.0}
@@ -42,6 +42,12 @@ async def test_a_tool_that_has_to_be_used_is_asked_for_three_times() -> None:
         result = await agent.run('What do 3 teas cost? Use the tool price.')
     assert (result.output, len(result.steps)) == (1.5, 4)
     assert 'price(item: str) -> float' in sent(model, 3)
+
+
+async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
+    model = ScriptedModel([block('total = 3 * 0.5\nfinal_answer(total)')])
+    async with Agent(model, tools=[Toolset('shop', [price], enabled=False)]) as agent:
+        assert (await agent.run('What do 3 teas cost? Use the tool price.')).output == 1.5
 
 
 async def test_a_detail_is_mended_with_the_code_in_sight() -> None:

@@ -266,7 +266,7 @@ class Run:
             acted.code,
             parts.stop.value,
             seen=f'{said}\n{acted.cell.stdout}',
-            tools={function.name: function.signature for function in self.toolbox.functions()},
+            tools=self.toolbox.signatures(),
             called=called,
         )
         if doubt is not None:

@@ -95,6 +95,10 @@ class Toolbox:
         """The names of the tools that this side may call now."""
         return [tool.name for tool in self._offered(side)]
 
+    def signatures(self) -> dict[str, str]:
+        """Those of the tools that code may call now, by name."""
+        return {tool.name: tool.signature for tool in self._offered('code')}
+
     def nearest(self, name: str, side: Side = 'code') -> list[str]:
         """Tools with a name like this one, the most similar first."""
         names = {known.lower(): known for known in self.names(side)}
