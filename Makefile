@@ -19,7 +19,7 @@ demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
 test: lint ## Check everything: lint, types, tests, documentation
-	$(BIN)/pytest -n 2 -m 'not model and not crash' $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal -m 'not model and not crash' $(PYTEST_ARGS)
 
 test-model: $(READY) ## Run the tests that ask the embedded model: some minutes, and 1.1 GB once
 	$(BIN)/pytest -m model $(PYTEST_ARGS)
