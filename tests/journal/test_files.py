@@ -186,6 +186,7 @@ async def test_a_damaged_file_of_a_run_is_named_and_the_run_can_be_deleted(
     asked = store.info('run-1') if name == 'info.json' else store.lease('run-1')
     with pytest.raises(CorruptRecord, match=f'run-1/{name} is damaged'):
         await asked
+    assert len(await store.runs()) == (name != 'info.json')
     await store.delete('run-1')
     assert await store.runs() == []
 

@@ -290,6 +290,16 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(caught.value, ImportError)
 
 
+async def test_a_damaged_description_does_not_hide_other_runs(
+    postgres_url: str, schema: str, store: PostgresStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    for run in (RUN, 'run-2'):
+        await store.create(RunInfo(run=run))
+    await execute(postgres_url, f"UPDATE {schema}.runs SET info = '{{' WHERE run = '{RUN}'")
+    assert [info.run for info in await store.runs()] == ['run-2']
+    assert f'{RUN} is left out of the list' in caplog.text
+
+
 async def test_a_damaged_blob_is_named(postgres_url: str, schema: str, store: PostgresStore) -> None:
     await store.create(RunInfo(run=RUN))
     lease = await store.claim(RUN, owner='me', seconds=60)

@@ -264,6 +264,16 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(caught.value, ImportError)
 
 
+async def test_a_damaged_description_does_not_hide_other_runs(
+    redis_url: str, prefix: str, store: RedisStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    for run in (RUN, 'run-2'):
+        await store.create(RunInfo(run=run))
+    await execute(redis_url, 'HSET', f'{prefix}run:{RUN}', 'info', '{')
+    assert [info.run for info in await store.runs()] == ['run-2']
+    assert f'{RUN} is left out of the list' in caplog.text
+
+
 async def test_a_damaged_blob_is_named(redis_url: str, prefix: str, store: RedisStore) -> None:
     await store.create(RunInfo(run=RUN))
     lease = await store.claim(RUN, owner='me', seconds=60)
