@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.core.errors import RunNotFound
+from habilis.core.errors import RunBusy, RunNotFound
 from habilis.journal import leases
 from habilis.journal.contract import Lease, Record, RunInfo, Store
 from habilis.journal.refusals import no_run
@@ -43,15 +43,20 @@ async def is_worked_on(store: Store, run: str) -> bool:
     return lease.until > time.time() and not leases.is_dead(lease.owner)
 
 
-async def never_began(store: Store, run: str) -> bool:
-    """Whether the process that made a run died before it wrote anything: there is nothing to go on with."""
+async def clear_unbegun(store: Store, run: str) -> bool:
+    """Forget a run whose process died before it wrote anything: there is nothing to go on with. False for others."""
     try:
-        if await is_worked_on(store, run) or await store.load(run):
-            return False
         made = (await store.info(run)).created
-        return (await store.lease(run)).epoch > 0 or time.time() - made > leases.SECONDS  # else it is just being made
-    except RunNotFound:
+        if not (await store.lease(run)).epoch and time.time() - made < leases.SECONDS:
+            return False  # it is just being made
+        lease = await claim(store, run, owner=leases.new_owner())
+        if await store.load(run):  # nobody else can write from here on
+            await store.release(run, epoch=lease.epoch)
+            return False
+        await store.delete(run)
+    except (RunBusy, RunNotFound):
         return False
+    return True
 
 
 @asynccontextmanager

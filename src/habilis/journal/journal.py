@@ -21,7 +21,7 @@ from habilis.core.errors import (
     StoreUnavailable,
 )
 from habilis.journal import leases
-from habilis.journal.access import claim, info_of, never_began, value_of
+from habilis.journal.access import claim, clear_unbegun, info_of, value_of
 from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, Store
 from habilis.journal.copying import copy_run
 from habilis.journal.index import Index, parent_of
@@ -96,13 +96,10 @@ class Journal(Work):
         """A new run. Raises `RunBusy` if there is one of that name that has begun."""
         now = time.time()
         info = replace(info, status='running', created=info.created or now, updated=now)
-        if not await store.create(info):
-            began = not await never_began(store, info.run)
-            if not began:
-                await store.delete(info.run)
-            if began or not await store.create(info):
-                msg = f'there is a run {info.run} already; resume it, or choose another name'
-                raise RunBusy(msg)
+        made = await store.create(info) or (await clear_unbegun(store, info.run) and await store.create(info))
+        if not made:
+            msg = f'there is a run {info.run} already; resume it, or choose another name'
+            raise RunBusy(msg)
         return await cls._claimed(store, info, 'fail')
 
     @classmethod

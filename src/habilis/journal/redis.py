@@ -166,10 +166,10 @@ class RedisStore:
         for start in range(0, len(names), _AT_ONCE):
             keys = [self._prefix + b'run:' + name for name in names[start : start + _AT_ONCE]]
             texts = cast('list[bytes | None]', await self._do('EVAL', scripts.INFOS, len(keys), *keys))
-            found = [
-                (name, text) for name, text in zip(names[start:], texts, strict=False) if text
-            ]  # not deleted since
-            infos += infos_from((name.decode(errors='replace'), text.decode()) for name, text in found)
+            there = [
+                each for each in zip(names[start:], texts, strict=False) if each[1]
+            ]  # else it was deleted meanwhile
+            infos += infos_from((name.decode(errors='replace'), text.decode()) for name, text in there if text)
         return newest_first(infos, user=user, session=session, status=status)
 
     async def delete(self, run: str) -> None:
