@@ -1,15 +1,27 @@
 """Answers that look made up are doubted once, and then taken."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from habilis.agent.doubts import Doubts
+from habilis.tools import CallRecord
+
+
+def asked(*things: str, tool: str = 'price') -> list[CallRecord]:
+    return [CallRecord(id=number, name=tool, arguments={'item': item}, ok=True) for number, item in enumerate(things)]
 
 
 def about(
-    task: str, value: object, *, code: str = 'final_answer(x)', small: bool = True, called: tuple[str, ...] = ()
+    task: str,
+    value: object,
+    *,
+    code: str = 'final_answer(x)',
+    small: bool = True,
+    calls: Sequence[CallRecord] = (),
 ) -> str | None:
     tools = {'price': '(item: str) -> float', 'stock': '(item: str) -> int'}
-    doubt = Doubts(task, small=small).about_answer(code, value, seen=task, tools=tools, called=called)
+    doubt = Doubts(task, small=small).about_answer(code, value, seen=task, tools=tools, calls=calls)
     return None if doubt is None else doubt.text
 
 
@@ -38,8 +50,60 @@ def test_an_order_that_was_asked_for_is_looked_at() -> None:
 
 def test_a_tool_that_the_task_names_has_to_be_called() -> None:
     assert 'price(item: str) -> float' in (about('Use the tool price.', 3) or '')
-    assert about('Use the tool price.', 3, called=('price',)) is None
+    assert about('Use the tool price.', 3, calls=asked('tea')) is None
     assert about('Use the tool prices.', 3) is None
+
+
+def test_all_that_the_task_lists_has_to_be_asked_about() -> None:
+    task = 'How long is the tour Thun, Bern, Basel, Chur (in this order)?'
+    told = about(task, 30, calls=asked('Thun', 'Bern')) or ''
+    assert 'lists Thun, Bern, Basel, Chur, and your code did not ask about Basel, Chur' in told
+    assert about(task, 30, calls=asked('Thun', 'Bern'), small=False) is None
+    assert about(task, 335, calls=asked('Thun', 'Bern', 'Basel', 'Chur')) is None
+    assert about('What do tea, milk and cake cost?', 3, calls=asked('tea', 'milk')) is not None
+
+
+@pytest.mark.parametrize(
+    ('task', 'things'),
+    [
+        ('In Rome, what does tea cost?', ('Rome',)),
+        ('In Rome, Bern, and how it is in Paris, compare the prices.', ('Rome', 'Bern', 'Paris')),
+        ('The columns are date, region, units and price. What does tea cost?', ('tea',)),
+        ('Tea or coffee, which one?', ('tea', 'coffee')),
+        (f'{"a" * 100_000}, {"b, " * 30_000}', ('x', 'y')),
+    ],
+)
+def test_a_comma_does_not_make_a_list(task: str, things: tuple[str, ...]) -> None:
+    assert about(task, 3, calls=asked(*things)) is None
+
+
+def test_things_that_were_left_out_are_asked_for_three_times() -> None:
+    doubts = Doubts('How long is the tour Thun, Bern, Basel?', small=True)
+    found = [
+        doubts.about_answer('final_answer(x)', 3, seen='', tools={}, calls=asked('Thun', 'Bern')) for _ in range(4)
+    ]
+    assert [doubt is not None for doubt in found] == [True, True, True, False]
+
+
+def test_the_highest_is_not_found_by_asking_once() -> None:
+    task = 'At which hour is it warmest?'
+    assert 'which is the warmest' in (about(task, 20, calls=asked('12')) or '')
+    assert 'called only once' in (about(task, 20, calls=asked('12', '12')) or '')
+    assert about(task, 14, calls=asked('12', '13')) is None
+    assert about(task, 14) is None
+    assert about('Take at most 3: what do they cost on request?', 14, calls=asked('tea')) is None
+
+
+def test_the_code_that_mends_a_detail_is_given() -> None:
+    code = 'names = [1]\nfinal_answer(names)'
+    assert 'final_answer(sorted(names))\n```' in (about('In alphabetical order?', ['b', 'a'], code=code) or '')
+    assert 'final_answer(round(x, 2))\n```' in (about('Rounded to 2 decimals?', 1.234) or '')
+    assert '```' not in (about('Rounded to 2 decimals?', 1.234, code='final_answer(1.234 * 1)') or '```')
+
+
+def test_a_small_model_that_writes_a_number_nobody_has_seen_did_not_compute_it() -> None:
+    assert '10' in (about('Add up.', 10, code='final_answer(10)') or '')
+    assert about('Add up.', 10, code='final_answer(10)', small=False) is None
 
 
 def test_a_number_that_nobody_has_seen_is_doubted_whoever_writes_it() -> None:
@@ -66,13 +130,13 @@ def test_one_row_that_stands_for_all_is_doubted(condition: str, *, doubted: bool
     task = f'Here is a table:\n{TABLE}\nHow many days of February in the South are there?'
     assert ('is in some rows' in (about(task, 1, code=code) or '')) is doubted
     doubts = Doubts('How many days of February in the south?', small=True, texts=[TABLE])
-    assert (doubts.about_answer(code, 1, seen='', tools={}, called=()) is not None) is doubted
+    assert (doubts.about_answer(code, 1, seen='', tools={}, calls=()) is not None) is doubted
 
 
 def test_who_insists_is_believed() -> None:
     doubts = Doubts('How many?', small=True)
-    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, called=()) is not None
-    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, called=()) is None
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, calls=()) is not None
+    assert doubts.about_answer('final_answer(x)', 0, seen='', tools={}, calls=()) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +144,7 @@ def test_who_insists_is_believed() -> None:
     [('Rounded to 2 decimals?', 1.234, True), ('In alphabetical order?', ['b', 'a'], True), ('How many?', 0, False)],
 )
 def test_a_detail_is_told_from_a_wrong_way(task: str, value: object, *, detail: bool) -> None:
-    doubt = Doubts(task, small=True).about_answer('final_answer(x)', value, seen='', tools={}, called=())
+    doubt = Doubts(task, small=True).about_answer('final_answer(x)', value, seen='', tools={}, calls=())
     assert doubt is not None
     assert doubt.detail is detail
 

@@ -32,6 +32,8 @@ def test_several_of_them() -> None:
         ('async def f(): pass', ['f']),
         ('X = 3\nclass A: pass\ndef f(): return X', ['f']),
         ('def f(): return g()\ndef g(): return 1', ['f']),
+        ('def f(n): return f(n - 1)', ['f']),
+        ('def f(n): return f(n - 1)\nx = f(1)', []),
         ('def f(): pass\nf()', []),
         ('def f(): pass\nx = f()', []),
         ('class A: pass', []),
@@ -108,6 +110,16 @@ def test_a_text_that_was_opened_as_if_it_were_a_file() -> None:
     assert hints_for('open("x")', missing, names=(), texts=['sales'], can_stop=True) == [
         'There is no such file. The text is in a variable (sales): read it with io.StringIO(sales).'
     ]
+
+
+def test_nested_data_that_was_taken_for_a_dict() -> None:
+    cell = failed('AttributeError', "'list' object has no attribute 'items'")
+    walk = 'def total(data):\n    return sum(total(value) for _, value in data.items())\ntotal(x)'
+    assert hints(walk, cell) == [
+        'Here it is a list. Write total for any value: what it does with a dict, a list, and others.'
+    ]
+    assert hints('x.items()', cell) == ['Here it is a list, not a dict: look at the data first.']
+    assert hints('x.foo()', failed('AttributeError', "'list' object has no attribute 'foo'")) == []
 
 
 @pytest.mark.parametrize(

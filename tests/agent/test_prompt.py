@@ -72,6 +72,7 @@ SNAPSHOTS = {
             described(Variable(name='year', type='int', size='')),
         ],
     ),
+    'task_small': task_message('Buy tea.', tools={'price': '(item: str) -> float'}, remind=True),
     'artifacts': artifacts_message(TEA, Bounds(tokens=2000, lines=10)),
 }
 

@@ -82,6 +82,16 @@ async def test_what_a_tool_refuses_is_said_with_its_name_and_arguments() -> None
     assert "The tool price cannot be called with 'tee': call it" in sent(model, 1)
 
 
+async def test_who_copies_even_the_line_that_failed_starts_from_nothing() -> None:
+    bad = block("price('tee')")
+    model = ScriptedModel([bad, bad, bad, bad, block("final_answer(price('tea'))")])
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('What does tea cost?')).output == 2.5
+    first, *_, third, _, fifth = (request.messages for request in model.requests)
+    assert "price('tee')" in str(third)
+    assert [message.text for message in fifth] == [message.text for message in first]
+
+
 async def test_what_is_said_of_a_refused_call_is_short_and_only_about_arguments() -> None:
     @tool
     def fail(kind: str, text: str) -> None:

@@ -35,9 +35,9 @@ class Conversation:
         return (Message(role='system', text=self.system if system is None else system, cache=True), *turns)
 
     def start_over(self, note: str) -> None:
-        """Forget all but what people wrote, and say why. The variables of the sandbox stay."""
+        """Forget all but what people wrote, and say why, if there is a `note`. The variables of the sandbox stay."""
         kept = tuple(turn for turn in self._turns if turn.by_user)
-        self._turns = (*kept, Turn(message=Message(role='user', text=note)))
+        self._turns = (*kept, Turn(message=Message(role='user', text=note))) if note else kept
 
     def compact(self, keep: int = KEPT_STEPS) -> bool:
         """Make it shorter. False if that was not possible."""

@@ -13,6 +13,8 @@ from habilis.tools import CallRecord
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
+_NO_DICT = re.compile(r"'(list|str|int|float)' object has no attribute '(?:items|keys|values|get)'")
+
 _WORDS = re.compile(r'[^\W_]+')
 MISQUOTED = 12
 """Letters that a text must have in common with the task to be taken for a copy of it."""
@@ -75,6 +77,8 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
         return [f'There is no {found[1]!r}. Did you mean {" or ".join(near)}?'] if near else []
     if cell.error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(message)):
         return [f'{found[1]} is not installed here: use the standard library.']
+    if cell.error.type == 'AttributeError' and (found := _NO_DICT.search(message)):
+        return [_no_dict(code, found[1])]
     if cell.error.type == 'FileNotFoundError':
         return _no_such_file(code, message, texts)
     if cell.error.kind == 'time':
@@ -82,6 +86,16 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
     if cell.error.kind == 'syntax':
         return ['The code did not run. Write the whole corrected code again.']
     return []
+
+
+def _no_dict(code: str, kind: str) -> str:
+    """Nested data has more than dicts in it, which a function that goes down into it has to expect."""
+    for node in statements(code) or ():
+        if isinstance(node, ast.FunctionDef) and any(_called(inner) == node.name for inner in ast.walk(node)):
+            return (
+                f'Here it is a {kind}. Write {node.name} for any value: what it does with a dict, a list, and others.'
+            )
+    return f'Here it is a {kind}, not a dict: look at the data first.'
 
 
 def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
@@ -95,11 +109,11 @@ def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
     return ['There is no such file. If the data stands in the task, put it into the code as a string.']
 
 
-def guessed(code: str, seen: str) -> str | None:
-    """A number that `final_answer` is given as a literal, though the code around it computes something, and that nobody
-    has seen: made up before the result was there."""
+def guessed(code: str, seen: str, *, always: bool = False) -> str | None:
+    """A number that `final_answer` is given as a literal and that nobody has seen, made up before the result was there.
+    Unless it is `always` a guess, only if the code around it computes something."""
     nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
-    if not any(_computes(node) for node in nodes):
+    if not always and not any(_computes(node) for node in nodes):
         return None
     for node in nodes:
         match node:
@@ -109,6 +123,17 @@ def guessed(code: str, seen: str) -> str | None:
                     rf'(?<![\w.]){re.escape(text)}(?!\w|\.\d)', seen
                 ):
                     return text
+            case _:
+                pass
+    return None
+
+
+def answered_name(code: str) -> str | None:
+    """The variable that `final_answer` is given."""
+    for node in (node for statement in statements(code) or () for node in ast.walk(statement)):
+        match node:
+            case ast.Call(func=ast.Name(id='final_answer'), args=[ast.Name(id=name)]):
+                return name
             case _:
                 pass
     return None
@@ -177,9 +202,14 @@ def uncalled(code: str) -> list[str]:
     idle = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign)
     if not all(isinstance(node, idle) or _is_text(node) for node in body):
         return []
-    called = {_called(node) for statement in body for node in ast.walk(statement)}
-    defined = [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return [name for name in defined if name not in called]
+    defined = [node for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [function.name for function in defined if not _is_called(function, body)]
+
+
+def _is_called(function: ast.FunctionDef | ast.AsyncFunctionDef, body: Sequence[ast.stmt]) -> bool:
+    """By others: what calls itself is not called yet."""
+    others = (node for statement in body if statement is not function for node in ast.walk(statement))
+    return any(_called(node) == function.name for node in others)
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from habilis.agent.cut import Bounds, cut
 from habilis.models.contract import Function
+from habilis.sandbox.contract import CellError
 from habilis.sandbox.options import Settings as SandboxSettings
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
@@ -107,15 +108,20 @@ def _written_calls(functions: Sequence[Function]) -> str:
     )
 
 
-def task_message(task: str, *, variables: Sequence[str] = (), remind: bool = False) -> str:
+def task_message(
+    task: str, *, variables: Sequence[str] = (), tools: Mapping[str, str] | None = None, remind: bool = False
+) -> str:
     """The user's words, with what else is there for the code.
 
-    `remind` repeats the protocol after them: a small model does what it read last.
+    `remind` repeats the protocol after them, and the signatures of the `tools`: a small model does what it read last.
     """
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
+    if remind and tools:
+        listed = '\n'.join(f'- {name}{signature}' for name, signature in tools.items())
+        text += f'\n\nThese functions are already defined; call them, do not define them:\n{listed}'
     if remind:
         text += f'\n\n{prompt_file("reminder")}'
     return text
@@ -138,6 +144,13 @@ def _reader(name: str, first: str, rest: Sequence[str]) -> str:
     if commas and all(line.count(',') >= commas for line in rest):
         return f'rows = list(csv.DictReader(io.StringIO({name})))'
     return f'lines = {name}.splitlines()'
+
+
+def start_over_note(code: str, error: CellError) -> str:
+    """What is left of code that failed again and again: the line, and the error."""
+    lines = code.split('\n')
+    line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
+    return prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
 
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:

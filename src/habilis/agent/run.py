@@ -15,7 +15,7 @@ from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.parts import Parts, above
-from habilis.agent.prompt import artifacts_message, prompt_file
+from habilis.agent.prompt import artifacts_message, prompt_file, start_over_note
 from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
 from habilis.journal import Paused
@@ -247,10 +247,10 @@ class Run:
         error = acted.cell.error
         if error is None or self._parts.caller.functions or not self._failed or self._failed % STUCK:
             return
-        lines = acted.code.split('\n')
-        line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
-        note = prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
-        self._start_over(note)
+        if self._failed % (2 * STUCK) == 0:  # it copies even the line that it is told to leave out
+            self._start_over('')
+            return
+        self._start_over(start_over_note(acted.code, error))
 
     def _start_over(self, note: str) -> None:
         self._parts.conversation.start_over(note)
@@ -261,13 +261,13 @@ class Run:
         if not parts.stop.given:
             return None
         said = '\n'.join(message.text for message in parts.conversation.messages)
-        called = {call.name for step in self.steps for call in step.calls} | {call.name for call in acted.calls}
+        before = [call for step in self.steps for call in step.calls]
         doubt = self._doubts.about_answer(
             acted.code,
             parts.stop.value,
             seen=f'{said}\n{acted.cell.stdout}',
             tools=self.toolbox.signatures(),
-            called=called,
+            calls=[*before, *acted.calls],
         )
         if doubt is not None:
             parts.stop.given = False

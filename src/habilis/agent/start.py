@@ -105,7 +105,7 @@ async def start_run(
         ]
         conversation = Conversation(system_prompt(prompt), history)
         remind = setup.python and not functions
-        text = task_message(task, variables=listed, remind=remind)
+        text = task_message(task, variables=listed, tools=toolbox.signatures(), remind=remind)
         conversation.add(Message(role='user', text=text), by_user=True)
     except BaseException:
         if rooms is not None:
