@@ -14,7 +14,7 @@ from pathlib import Path
 from evals import habilis_side, scores
 from evals.outcome import Outcome
 from evals.server import NoServer, model_server, served_model
-from evals.tasks import TASKS, Task
+from evals.tasks import HELD_OUT, TASKS, Task
 from habilis.cli.task.choosing import Wish, choose_model, find_choice, get_ready, is_embedded
 from habilis.cli.task.person import Person
 from habilis.core.errors import HabilisError
@@ -47,6 +47,7 @@ class Arguments:
     peer: str | None
     peer_python: str
     only: str | None
+    held_out: bool
     repeat: int
     json: Path | None
     markdown: Path | None
@@ -61,6 +62,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Arguments:
     parser.add_argument('--peer', choices=['smolagents'], help='another framework, in turns with ours on one server')
     parser.add_argument('--peer-python', default=sys.executable, metavar='PATH', help='the Python that has it')
     parser.add_argument('--only', metavar='NAMES', help='some tasks or categories, with commas between')
+    parser.add_argument('--held-out', action='store_true', help='the twenty that the agent was not improved with')
     parser.add_argument('--repeat', type=int, default=1, metavar='N', help='each task so many times')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write all outcomes there')
     parser.add_argument('--markdown', type=Path, metavar='FILE', help='write the table there')
@@ -68,21 +70,21 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Arguments:
     return Arguments(**vars(parser.parse_args(arguments)))
 
 
-def selected(only: str | None, repeat: int = 1) -> tuple[Task, ...]:
-    """The tasks of these ids and categories; all of them without names. Raises `WrongRequest`."""
+def selected(only: str | None, repeat: int = 1, *, tasks: Sequence[Task] = TASKS) -> tuple[Task, ...]:
+    """Those of these ids and categories; all of them without names. Raises `WrongRequest`."""
     if repeat < 1:
         msg = f'--repeat must be 1 or more, not {repeat}'
         raise WrongRequest(msg)
     names = {name.strip() for name in only.split(',')} - {''} if only is not None else set[str]()
-    known = {task.id for task in TASKS} | {task.category for task in TASKS}
+    known = {task.id for task in tasks} | {task.category for task in tasks}
     if unknown := names - known:
-        categories = ', '.join(dict.fromkeys(task.category for task in TASKS))
+        categories = ', '.join(dict.fromkeys(task.category for task in tasks))
         msg = f'no task or category is named {min(unknown)!r}; the categories are {categories}'
         raise WrongRequest(msg)
     if only is not None and not names:
         msg = '--only needs the name of a task or of a category'
         raise WrongRequest(msg)
-    return tuple(task for task in TASKS for _ in range(repeat) if not names or {task.id, task.category} & names)
+    return tuple(task for task in tasks for _ in range(repeat) if not names or {task.id, task.category} & names)
 
 
 async def solve_all(
@@ -215,7 +217,7 @@ async def _warm(model: Model) -> None:
 
 async def evaluate(arguments: Arguments, say: Callable[[str], None]) -> int:
     """Run, show and write what was asked for; the exit code."""
-    tasks = selected(arguments.only, arguments.repeat)
+    tasks = selected(arguments.only, arguments.repeat, tasks=HELD_OUT if arguments.held_out else TASKS)
     async with prepared(arguments, say) as (name, frameworks):
         outcomes = await solve_all(tasks, frameworks, say)
     say('')

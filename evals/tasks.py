@@ -1,4 +1,4 @@
-"""The tasks of `tasks.toml`, the data and tools that they speak of, and the check of an answer."""
+"""The tasks of `tasks.toml` and `held_out.toml`, the data and tools that they speak of, and the check of an answer."""
 
 import json
 import math
@@ -111,9 +111,9 @@ VARIABLES: dict[str, object] = {'sales': SALES, 'people': PEOPLE}
 TOOLS = {tool.__name__: tool for tool in (unit_price, in_stock, exchange_rate, distance_km, temperature)}
 
 
-def load_tasks() -> tuple[Task, ...]:
-    """All tasks, in the order of the file."""
-    with Path(__file__).with_name('tasks.toml').open('rb') as file:
+def load_tasks(name: str) -> tuple[Task, ...]:
+    """All tasks of a file, in its order."""
+    with Path(__file__).with_name(name).open('rb') as file:
         rows = tomllib.load(file)['task']
     return tuple(
         Task(
@@ -129,4 +129,6 @@ def load_tasks() -> tuple[Task, ...]:
     )
 
 
-TASKS = load_tasks()
+TASKS = load_tasks('tasks.toml')
+HELD_OUT = load_tasks('held_out.toml')
+"""Not looked at while the agent is improved."""

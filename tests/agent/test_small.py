@@ -44,6 +44,14 @@ async def test_a_tool_that_has_to_be_used_is_asked_for_three_times() -> None:
     assert 'price(item: str) -> float' in sent(model, 3)
 
 
+async def test_calls_from_before_it_started_over_do_not_count() -> None:
+    failing = block("price('tea')\nprice('tee')")
+    model = ScriptedModel([failing, failing, block('final_answer(cost)'), block("final_answer(price('tea'))")])
+    async with Agent(model, tools=[price]) as agent:
+        result = await agent.run('What does tea cost? Use the tool price.', variables={'cost': 9.5})
+    assert (result.output, len(result.steps)) == (2.5, 4)
+
+
 async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
     model = ScriptedModel([block('total = 3 * 0.5\nfinal_answer(total)')])
     async with Agent(model, tools=[Toolset('shop', [price], enabled=False)]) as agent:

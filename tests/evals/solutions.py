@@ -132,4 +132,59 @@ tour = ['Thun', 'Bern', 'Basel', 'Chur']
 answer = sum(distance_km(start, end) for start, end in zip(tour, tour[1:]))
 """,
     'tool-warmest': "answer = max(range(24), key=lambda hour: temperature('Rome', hour))",
+    # Held out
+    'discounts': 'answer = 180 * (1 - 0.15) * (1 - 0.2)',
+    'squares': 'answer = sum(range(31)) ** 2 - sum(number ** 2 for number in range(31))',
+    'seconds': 'answer = ((3 * 24 + 4) * 60 + 17) * 60',
+    'count-letter': "answer = 'Mississippi river steamships'.lower().count('s')",
+    'snake-case': """
+answer = ''.join(f'_{letter.lower()}' if letter.isupper() else letter for letter in 'maximumNumberOfRetries')
+""",
+    'common-letters': "answer = sorted(set('planet') & set('laptop'))",
+    'age': """
+from datetime import date
+born, day = date(1984, 11, 23), date(2024, 3, 1)
+answer = day.year - born.year - ((day.month, day.day) < (born.month, born.day))
+""",
+    'last-of-february': """
+from datetime import date, timedelta
+answer = (date(2028, 3, 1) - timedelta(days=1)).strftime('%A')
+""",
+    'csv-largest': f"""{_ROWS}
+answer = max(int(row['units']) * float(row['price']) for row in rows)
+""",
+    'csv-above-mean': """
+scores = {'Ida': 71, 'Jon': 58, 'Kim': 93, 'Lea': 58, 'Max': 77}
+mean = sum(scores.values()) / len(scores)
+answer = [name for name, score in scores.items() if score > mean]
+""",
+    'json-youngest': f"""{_PEOPLE}
+youngest = min(person['age'] for person in listed)
+answer = sorted(person['name'] for person in listed if person['age'] == youngest)
+""",
+    'json-languages': f"""{_PEOPLE}
+answer = len({{language for person in listed for language in person['langs']}})
+""",
+    'sort-cities': """
+people = {'Oslo': 709, 'Rome': 2873, 'Bern': 134, 'Lisbon': 545}
+answer = sorted(people, key=people.get, reverse=True)
+""",
+    'no-duplicates': 'answer = list(dict.fromkeys([5, 3, 5, 8, 3, 1, 8, 9]))',
+    'perfect': """
+answer = [number for number in range(2, 1000) if sum(d for d in range(1, number) if number % d == 0) == number]
+""",
+    'divisible': """
+import math
+answer = math.lcm(*range(1, 16))
+""",
+    'run-lengths': """
+from itertools import groupby
+answer = ''.join(f'{letter}{len(list(run))}' for letter, run in groupby('aaabccddddd'))
+""",
+    'tool-dearest': "answer = max(['tea', 'coffee', 'cake'], key=unit_price)",
+    'tool-yen': "answer = 40 * exchange_rate('USD', 'JPY')",
+    'tool-missing': """
+needed = {'bolts': 60, 'nuts': 90, 'gears': 20}
+answer = sum(max(0, number - in_stock(part)) for part, number in needed.items())
+""",
 }

@@ -67,9 +67,16 @@ def test_too_few_solved_tasks_are_exit_code_1(tmp_path: Path) -> None:
     assert line.endswith('tokens  5106, expected 6')
 
 
+def test_the_tasks_that_were_held_out_are_run_by_themselves(tmp_path: Path) -> None:
+    done = run('--held-out', '--only', 'seconds', replies=[solution('seconds')], folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith('ok   habilis    seconds')
+
+
 @pytest.mark.parametrize(
     ('arguments', 'complaint'),
     [
+        (['--held-out', '--only', 'gcd'], "no task or category is named 'gcd'"),
         (['--only', 'gcd,geography'], "no task or category is named 'geography'; the categories are arithmetic, "),
         (['--only', ' , '], '--only needs the name of a task'),
         (['--repeat', '0'], '--repeat must be 1 or more, not 0'),

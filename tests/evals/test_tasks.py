@@ -7,14 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evals.habilis_side import solve
-from evals.tasks import TASKS, Task, same
+from evals.tasks import HELD_OUT, TASKS, Task, same
 from habilis.models import ScriptedModel
 from tests.evals.solutions import SOLUTIONS
 
+ALL = (*TASKS, *HELD_OUT)
 
-def test_there_are_forty_tasks_of_eight_categories() -> None:
-    assert len(TASKS) == len({task.id for task in TASKS}) == 40
-    assert Counter(task.category for task in TASKS).keys() == {
+
+def test_there_are_forty_tasks_and_twenty_held_out() -> None:
+    assert (len(TASKS), len(HELD_OUT)) == (40, 20)
+    assert len({task.id for task in ALL}) == len({task.text for task in ALL}) == 60
+
+
+@pytest.mark.parametrize('tasks', [TASKS, HELD_OUT], ids=['tasks', 'held out'])
+def test_they_are_of_eight_categories(tasks: tuple[Task, ...]) -> None:
+    assert Counter(task.category for task in tasks).keys() == {
         'arithmetic',
         'strings',
         'dates',
@@ -27,7 +34,7 @@ def test_there_are_forty_tasks_of_eight_categories() -> None:
 
 
 def test_every_task_that_speaks_of_a_tool_or_a_variable_has_it() -> None:
-    for task in TASKS:
+    for task in ALL:
         assert ('Use the tool' in task.text) is bool(task.tools)
         assert ('The variable' in task.text) is bool(task.variables)
         assert all(tool.__name__ in task.text for tool in task.tools)
@@ -35,13 +42,13 @@ def test_every_task_that_speaks_of_a_tool_or_a_variable_has_it() -> None:
 
 
 def test_every_expected_answer_is_of_the_kind_that_the_task_asks_for() -> None:
-    assert all(type(task.expected) is task.kind for task in TASKS)
+    assert all(type(task.expected) is task.kind for task in ALL)
 
 
 # The harness, end to end ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('task', TASKS, ids=lambda task: task.id)
+@pytest.mark.parametrize('task', ALL, ids=lambda task: task.id)
 async def test_straightforward_code_computes_the_expected_answer(task: Task) -> None:
     model = ScriptedModel([f'```python\n{SOLUTIONS[task.id]}\nfinal_answer(answer)\n```'])
     outcome = await solve(model, task)
@@ -52,7 +59,7 @@ async def test_straightforward_code_computes_the_expected_answer(task: Task) -> 
 
 
 def test_every_solution_is_of_a_task() -> None:
-    assert SOLUTIONS.keys() == {task.id for task in TASKS}
+    assert SOLUTIONS.keys() == {task.id for task in ALL}
 
 
 def task_named(name: str) -> Task:
@@ -153,6 +160,6 @@ def test_every_value_is_the_same_as_itself(value: object) -> None:
     assert same(value, value)
 
 
-@given(answer=plain_data, task=st.sampled_from(TASKS))
+@given(answer=plain_data, task=st.sampled_from(ALL))
 def test_whatever_the_answer_is_it_is_right_or_wrong(answer: object, task: Task) -> None:
     assert isinstance(task.solved_by(answer), bool)

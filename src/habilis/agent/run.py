@@ -61,6 +61,9 @@ class Run:
         self._doubted: Doubt | None = None
         """What the last answer was doubted for."""
 
+        self._fresh = 0
+        """The first step after it started over."""
+
     @property
     def recorded(self) -> bool:
         """Whether it can be found again in a journal."""
@@ -247,13 +250,12 @@ class Run:
         error = acted.cell.error
         if error is None or self._parts.caller.functions or not self._failed or self._failed % STUCK:
             return
-        if self._failed % (2 * STUCK) == 0:  # it copies even the line that it is told to leave out
-            self._start_over('')
-            return
-        self._start_over(start_over_note(acted.code, error))
+        # Later it starts from nothing: it copies even the line that it is told to leave out.
+        self._start_over(start_over_note(acted.code, error) if self._failed % (2 * STUCK) else '')
 
     def _start_over(self, note: str) -> None:
         self._parts.conversation.start_over(note)
+        self._fresh = len(self.steps) + 1
         self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
     def _doubt(self, acted: Acted) -> Doubt | None:
@@ -261,7 +263,7 @@ class Run:
         if not parts.stop.given:
             return None
         said = '\n'.join(message.text for message in parts.conversation.messages)
-        before = [call for step in self.steps for call in step.calls]
+        before = [call for step in self.steps[self._fresh :] for call in step.calls]
         doubt = self._doubts.about_answer(
             acted.code,
             parts.stop.value,
