@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
-from habilis.agent.output import MAX_PROBLEMS, OutputType, WrongOutput, literal
+from habilis.agent.output import MAX_PROBLEMS, OutputType, WrongOutput, converted, literal
 from habilis.core.errors import AgentError
 
 
@@ -241,3 +241,25 @@ def test_any_words_are_an_answer_or_are_sent_back(text: str) -> None:
 )
 def test_a_printed_text_stands_for_the_value_it_writes_out(text: str, value: object) -> None:
     assert literal(text) == value
+
+
+@pytest.mark.parametrize(
+    ('kind', 'first', 'then', 'number'),
+    [
+        (str, 5.75, '5.75', '5.75'),
+        (str, 5.75, 'cake', None),
+        (str, 12, '12', '12'),
+        (int, 20.5, 20, '20.5'),
+        (int, -20.5, -20, '-20.5'),
+        (int, 20.5, 14, None),
+        (int, 'many', 3, None),
+        (bool, 2.5, True, None),
+    ],
+)
+def test_a_number_that_was_refused_and_comes_back_as_another_type(
+    kind: type, first: object, then: object, number: str | None
+) -> None:
+    with pytest.raises(WrongOutput) as refused:
+        OutputType(kind).check(first)
+    assert converted(f'ToolError: WrongOutput: {refused.value}', OutputType(kind).check(then)) == number
+    assert converted('', then) is None

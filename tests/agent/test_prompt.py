@@ -13,7 +13,15 @@ import pytest
 from habilis.agent.cut import Bounds
 from habilis.agent.observe import described
 from habilis.agent.output import OutputType
-from habilis.agent.prompt import PYTHON, PromptParts, artifacts_message, prompt_file, system_prompt, task_message
+from habilis.agent.prompt import (
+    PYTHON,
+    PromptParts,
+    artifacts_message,
+    preview,
+    prompt_file,
+    system_prompt,
+    task_message,
+)
 from habilis.models.contract import Function
 from habilis.sandbox.contract import Variable
 from habilis.tools import Toolbox, tool
@@ -166,3 +174,17 @@ def test_artifacts_are_given_by_name_and_the_long_ones_in_part() -> None:
     assert 'line 0\n' in text
     assert 'line 99\n' in text
     assert 'line 50' not in text
+
+
+@pytest.mark.parametrize(
+    ('text', 'reading'),
+    [
+        ('a,b\n1,2\n', 'rows = list(csv.DictReader(io.StringIO(x)))'),
+        ('a;b\n1;2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter=';'))"),
+        ('a\tb\n1\t2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter='\\t'))"),
+        ('[1,\n2]', 'data = json.loads(x)'),
+        ('one, two\nthree', 'lines = x.splitlines()'),
+    ],
+)
+def test_how_a_text_is_read_is_told(text: str, reading: str) -> None:
+    assert preview('x', text).endswith(f'Read it so: {reading}')

@@ -90,6 +90,23 @@ async def test_what_a_tool_refuses_is_said_with_its_name_and_arguments() -> None
     assert "The tool price cannot be called with 'tee': call it" in sent(model, 1)
 
 
+@pytest.mark.parametrize(
+    ('task', 'answer'),
+    [('Which of the two is the dearer one?', 'cake'), ('Give the higher price as a string.', '4.0')],
+)
+async def test_a_number_in_place_of_a_name_is_doubted(task: str, answer: str) -> None:
+    code = 'final_answer(max(price(item) for item in ["tea", "cake"]))'
+    model = ScriptedModel(
+        [
+            block(code),
+            block(code.replace('(max', '(str(max') + ')'),
+            block("final_answer(max(['tea', 'cake'], key=price))"),
+        ]
+    )
+    async with Agent(model, tools=[price], output_type=str) as agent:
+        assert (await agent.run(task)).output == answer
+
+
 async def test_who_copies_even_the_line_that_failed_starts_from_nothing() -> None:
     bad = block("price('tee')")
     model = ScriptedModel([bad, bad, bad, bad, block("final_answer(price('tea'))")])

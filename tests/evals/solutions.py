@@ -153,10 +153,9 @@ answer = (date(2028, 3, 1) - timedelta(days=1)).strftime('%A')
     'csv-largest': f"""{_ROWS}
 answer = max(int(row['units']) * float(row['price']) for row in rows)
 """,
-    'csv-above-mean': """
-scores = {'Ida': 71, 'Jon': 58, 'Kim': 93, 'Lea': 58, 'Max': 77}
-mean = sum(scores.values()) / len(scores)
-answer = [name for name, score in scores.items() if score > mean]
+    'csv-rain': """
+rain = [61, 48, 70, 93, 120]
+answer = sum(later > earlier for earlier, later in zip(rain, rain[1:]))
 """,
     'json-youngest': f"""{_PEOPLE}
 youngest = min(person['age'] for person in listed)
@@ -181,7 +180,7 @@ answer = math.lcm(*range(1, 16))
 from itertools import groupby
 answer = ''.join(f'{letter}{len(list(run))}' for letter, run in groupby('aaabccddddd'))
 """,
-    'tool-dearest': "answer = max(['tea', 'coffee', 'cake'], key=unit_price)",
+    'tool-colder': "answer = min(['Bern', 'Rome'], key=lambda city: temperature(city, 6))",
     'tool-yen': "answer = 40 * exchange_rate('USD', 'JPY')",
     'tool-missing': """
 needed = {'bolts': 60, 'nuts': 90, 'gears': 20}

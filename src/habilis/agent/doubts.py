@@ -8,6 +8,7 @@ from typing import cast
 
 from habilis.agent.hints import answered_name, answers_in_loop, guessed, misquoted, picked_out
 from habilis.agent.lifting import lift_table
+from habilis.agent.output import converted
 from habilis.agent.prompt import prompt_file
 from habilis.agent.tool_use import asked_once, left_out, unused
 from habilis.tools import CallRecord
@@ -16,6 +17,7 @@ _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+
 _REMINDERS = 3
 """Of what was not asked."""
 
+_WHOLE = re.compile(r'\b(?:round|whole|full years|nearest|truncate|text|string|digits)', re.IGNORECASE)
 _ALPHABETICAL = re.compile(r'\balphabetical\b', re.IGNORECASE)
 
 
@@ -44,11 +46,19 @@ class Doubts:
         self._told_to_compute = False
 
     def about_answer(
-        self, code: str, value: object, *, seen: str, tools: Mapping[str, str], calls: Sequence[CallRecord]
+        self,
+        code: str,
+        value: object,
+        *,
+        seen: str,
+        tools: Mapping[str, str],
+        calls: Sequence[CallRecord],
+        refusal: str = '',
     ) -> Doubt | None:
         """What is wrong with an answer that code has given; None if nothing is, or if it was doubted before.
 
-        `tools` are the signatures of the tools, by name; `calls` those that were made.
+        `tools` are the signatures of the tools, by name; `calls` those that were made; `refusal` is why the answer
+        before was not taken.
         """
         if self._small and self._reminded < _REMINDERS and (doubt := self._not_asked(tools, calls)):
             self._reminded += 1
@@ -58,7 +68,7 @@ class Doubts:
         if (number := guessed(code, seen, always=self._small)) is not None:
             doubt = Doubt(prompt_file('nudge_guessed').replace('{number}', number))
         elif self._small:
-            doubt = self._careless(code) or self._asked_once(calls) or self._unlikely(code, value)
+            doubt = self._careless(code) or self._asked_once(calls) or self._unlikely(code, value, refusal)
         else:
             doubt = None
         self._answer_doubted = doubt is not None
@@ -88,10 +98,12 @@ class Doubts:
             return Doubt(prompt_file('nudge_picked').replace('{text}', picked))
         return None
 
-    def _unlikely(self, code: str, value: object) -> Doubt | None:
-        """Nothing where something was asked for, more decimals than were, or another order."""
+    def _unlikely(self, code: str, value: object, refusal: str) -> Doubt | None:
+        """Nothing where something was asked for, a number in place of it, more decimals than were, or another order."""
         if not isinstance(value, bool) and not value:
             return Doubt(prompt_file('nudge_nothing').replace('{value}', repr(value)))
+        if (number := converted(refusal, value)) and not _WHOLE.search(self._task):
+            return Doubt(prompt_file('nudge_converted').replace('{number}', number))
         asked = _ROUNDED.search(self._task)
         if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
             nudge = prompt_file('nudge_rounding').replace('{digits}', asked[1])

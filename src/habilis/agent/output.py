@@ -1,6 +1,7 @@
 """The answer, checked against the type that was asked for."""
 
 import json
+import re
 from functools import cached_property
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from habilis.core.errors import AgentError
 from habilis.tools.typed_dicts import modern
 
 MAX_PROBLEMS = 5
+_NUMBER_REFUSED = re.compile(r'final_answer needs \w+, not (?:int|float) (-?\d+(?:\.\d+)?)\. ')
 
 
 class WrongOutput(ValueError):
@@ -67,6 +69,16 @@ class OutputType:
                 continue
         msg = f'The answer must be {self.name}. Call final_answer(...) with that value in a Python block.'
         raise WrongOutput(msg)
+
+
+def converted(refusal: str, value: object) -> str | None:
+    """The number that `refusal`, a message of `WrongOutput`, was about, if `value` is nothing but that number as a text
+    or without its fraction: of the right type, and the wrong thing."""
+    found = _NUMBER_REFUSED.search(refusal)
+    if found is None or isinstance(value, bool):
+        return None
+    same = value == found[1] if isinstance(value, str) else isinstance(value, int) and value == int(float(found[1]))
+    return found[1] if same else None
 
 
 def literal(text: str) -> object:

@@ -140,9 +140,10 @@ def preview(name: str, value: object, length: int = 80) -> str:
 def _reader(name: str, first: str, rest: Sequence[str]) -> str:
     if first[:1] in ('{', '['):
         return f'data = json.loads({name})'
-    commas = first.count(',')
-    if commas and all(line.count(',') >= commas for line in rest):
-        return f'rows = list(csv.DictReader(io.StringIO({name})))'
+    for mark, how in ((',', ''), (';', ", delimiter=';'"), ('\t', ", delimiter='\\t'")):
+        marks = first.count(mark)
+        if marks and all(line.count(mark) >= marks for line in rest):
+            return f'rows = list(csv.DictReader(io.StringIO({name}){how}))'
     return f'lines = {name}.splitlines()'
 
 

@@ -263,6 +263,7 @@ class Run:
         if not parts.stop.given:
             return None
         said = '\n'.join(message.text for message in parts.conversation.messages)
+        last = self.steps[-1].cell if self.steps else None
         before = [call for step in self.steps[self._fresh :] for call in step.calls]
         doubt = self._doubts.about_answer(
             acted.code,
@@ -270,6 +271,7 @@ class Run:
             seen=f'{said}\n{acted.cell.stdout}',
             tools=self.toolbox.signatures(),
             calls=[*before, *acted.calls],
+            refusal=str(last.error) if last and last.error else '',
         )
         if doubt is not None:
             parts.stop.given = False
