@@ -101,11 +101,6 @@ def test_the_code_that_mends_a_detail_is_given() -> None:
     assert '```' not in (about('Rounded to 2 decimals?', 1.234, code='final_answer(1.234 * 1)') or '```')
 
 
-def test_a_small_model_that_writes_a_number_nobody_has_seen_did_not_compute_it() -> None:
-    assert '10' in (about('Add up.', 10, code='final_answer(10)') or '')
-    assert about('Add up.', 10, code='final_answer(10)', small=False) is None
-
-
 def test_a_number_that_nobody_has_seen_is_doubted_whoever_writes_it() -> None:
     code = 'x = sum([1, 2])\nfinal_answer(7)'
     assert '7' in (about('Add.', 7, code=code, small=False) or '')

@@ -65,7 +65,7 @@ class Doubts:
             return doubt
         if self._answer_doubted:
             return None
-        if (number := guessed(code, seen, always=self._small)) is not None:
+        if (number := guessed(code, seen)) is not None:
             doubt = Doubt(prompt_file('nudge_guessed').replace('{number}', number))
         elif self._small:
             doubt = self._careless(code) or self._asked_once(calls) or self._unlikely(code, value, refusal)

@@ -109,11 +109,11 @@ def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
     return ['There is no such file. If the data stands in the task, put it into the code as a string.']
 
 
-def guessed(code: str, seen: str, *, always: bool = False) -> str | None:
-    """A number that `final_answer` is given as a literal and that nobody has seen, made up before the result was there.
-    Unless it is `always` a guess, only if the code around it computes something."""
+def guessed(code: str, seen: str) -> str | None:
+    """A number that `final_answer` is given as a literal, though the code around it computes something, and that nobody
+    has seen: made up before the result was there."""
     nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
-    if not always and not any(_computes(node) for node in nodes):
+    if not any(_computes(node) for node in nodes):
         return None
     for node in nodes:
         match node:
