@@ -61,9 +61,6 @@ class Run:
         self._doubted: Doubt | None = None
         """What the last answer was doubted for."""
 
-        self._fresh = 0
-        """The first step after it started over."""
-
     @property
     def recorded(self) -> bool:
         """Whether it can be found again in a journal."""
@@ -255,7 +252,6 @@ class Run:
 
     def _start_over(self, note: str) -> None:
         self._parts.conversation.start_over(note)
-        self._fresh = len(self.steps) + 1
         self._parts.watchers.emit(Event(kind='compacted', text='starting over without the code that failed'))
 
     def _doubt(self, acted: Acted) -> Doubt | None:
@@ -264,7 +260,7 @@ class Run:
             return None
         said = '\n'.join(message.text for message in parts.conversation.messages)
         last = self.steps[-1].cell if self.steps else None
-        before = [call for step in self.steps[self._fresh :] for call in step.calls]
+        before = [call for step in self.steps for call in step.calls]
         doubt = self._doubts.about_answer(
             acted.code,
             parts.stop.value,
