@@ -1,9 +1,11 @@
 """What tests of this room share: a server that speaks every protocol, and no keys but theirs."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from habilis.models.local import store
 from habilis.models.providers import PROVIDERS
 from tests.models.protocol_server import ProtocolServer
 
@@ -25,3 +27,13 @@ def server(no_keys: None) -> Iterator[ProtocolServer]:
     """A server on loopback."""
     with ProtocolServer() as running:
         yield running
+
+
+@pytest.fixture(scope='module')
+def real_weights() -> Path:
+    """Of the smallest model that is installed, for tests that are marked so."""
+    for name in ('qwen2.5-coder-0.5b', 'qwen2.5-coder-1.5b'):
+        if path := store.installed(name):
+            return path
+    msg = 'install a model first: habilis models install'
+    raise AssertionError(msg)

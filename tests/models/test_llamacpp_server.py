@@ -20,7 +20,6 @@ from habilis.agent import Agent
 from habilis.core.errors import ContextOverflow, ModelError
 from habilis.models import Model, ModelConfig, load_model
 from habilis.models.contract import Delta, Message, Options, Reply
-from habilis.models.local import store
 
 pytestmark = pytest.mark.model
 
@@ -28,17 +27,8 @@ SYSTEM = Message(role='system', text='You answer with one word.')
 
 
 @pytest.fixture(scope='module')
-def weights() -> Path:
-    for name in ('qwen2.5-coder-0.5b', 'qwen2.5-coder-1.5b'):
-        if path := store.installed(name):
-            return path
-    msg = 'install a model first: habilis models install'
-    raise AssertionError(msg)
-
-
-@pytest.fixture(scope='module')
-def url(weights: Path) -> Iterator[str]:
-    with model_server(weights) as address:
+def url(real_weights: Path) -> Iterator[str]:
+    with model_server(real_weights) as address:
         yield address
 
 
@@ -113,8 +103,8 @@ def test_so_does_the_command(url: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, '144'), done.stderr
 
 
-async def test_a_server_that_dies_in_the_middle_is_told(weights: Path) -> None:
-    with model_server(weights) as address:
+async def test_a_server_that_dies_in_the_middle_is_told(real_weights: Path) -> None:
+    with model_server(real_weights) as address:
         model = opened(address, retries=0)
         with pytest.raises(ModelError) as told:
             await _listen_and_kill(model, address)

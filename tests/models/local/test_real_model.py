@@ -12,7 +12,7 @@ import pytest
 from habilis.core.errors import ContextOverflow, ModelError
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Message, Options, Reply
-from habilis.models.local import LocalModel, prefixes, store
+from habilis.models.local import LocalModel, prefixes
 
 pytestmark = pytest.mark.model
 
@@ -34,13 +34,9 @@ asyncio.run(main())
 
 
 @pytest.fixture(scope='module')
-def name() -> str:
-    """The smallest model that is installed, by path: the tests have a cache of their own."""
-    for each in ('qwen2.5-coder-0.5b', 'qwen2.5-coder-1.5b'):
-        if path := store.installed(each):
-            return f'local:{path}'
-    msg = 'install a model first: habilis models install'
-    raise AssertionError(msg)
+def name(real_weights: Path) -> str:
+    """By path: the tests have a cache of their own."""
+    return f'local:{real_weights}'
 
 
 @pytest.fixture
