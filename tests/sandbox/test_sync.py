@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from habilis import Limits, Sandbox
-from habilis.core.errors import SandboxClosed, SandboxError
+from habilis.core.errors import HabilisError, SandboxClosed
 from habilis.sandbox.sync import SyncSandbox
 
 
@@ -76,7 +76,7 @@ def test_an_asynchronous_tool_that_would_wait_for_itself_is_told_so() -> None:
     async def ask() -> None:
         try:
             other.run('1')
-        except SandboxError as error:
+        except HabilisError as error:
             outcome.append(str(error))
 
     def ask_plainly() -> object:
@@ -150,13 +150,16 @@ CELLS: dict[str, str] = {
 def interrupt(script: str, cell: str) -> tuple[int, float, str, str]:
     """Run a script, send it SIGINT when its cell says so; its exit code, the time it took to end, its output."""
     command = [sys.executable, '-c', f'CELL = {cell!r}\n{script}']
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == 'ready\n'
-    process.send_signal(signal.SIGINT)
-    start = time.monotonic()
-    out, err = process.communicate(timeout=20)
-    return process.returncode, time.monotonic() - start, out, err
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == 'ready\n'
+            process.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            out, err = process.communicate(timeout=20)
+            return process.returncode, time.monotonic() - start, out, err
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize('cell', CELLS.values(), ids=CELLS.keys())

@@ -22,6 +22,7 @@ from habilis.agent.watch import Hook
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
+from habilis.core.waiting import wait_for
 from habilis.journal import OnChange, fingerprint, scope_here
 from habilis.journal.answering import answer_run
 from habilis.journal.copying import new_run_id
@@ -29,7 +30,6 @@ from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
 from habilis.models.load import load_model
 from habilis.models.usage import Ledger
-from habilis.sandbox.sync import wait_for
 
 T = TypeVar('T', default=Any)
 

@@ -11,12 +11,12 @@ from habilis.agent.contract import RunLimits
 from habilis.agent.recording import ASK, NO_STOP, Recorder, Resumed
 from habilis.agent.records import DataCodec, messages_of
 from habilis.core.errors import AgentError, ContextOverflow
+from habilis.core.waiting import result_of, wait_for
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.access import value_of
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.opening import OFF
 from habilis.models.contract import Message
-from habilis.sandbox.sync import wait_for
 
 T = TypeVar('T')
 
@@ -162,7 +162,7 @@ def wait_here(work: Coroutine[Any, Any, T]) -> T:
         return wait_for(work)
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
-        return future.result()
+        return result_of(future)
     except BaseException:
         future.cancel()
         raise

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
+from habilis.core.waiting import result_of, wait_for
 from habilis.flows import bodies
 from habilis.flows.attempting import is_async
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
@@ -161,8 +162,6 @@ class Flow(Recorded[P, R]):
         self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
     ) -> R:
         """`resume` without `await`."""
-        from habilis.sandbox.sync import wait_for
-
         return wait_for(self.resume(run_id, journal=journal, user=user, on_change=on_change))
 
     async def reset(self, run_id: str, *, journal: Store | str | None = None, user: str | None = None) -> None:
@@ -173,13 +172,11 @@ class Flow(Recorded[P, R]):
 
     def run_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call it without `await`: in scripts, in notebooks, and in a step that is a plain function."""
-        from habilis.sandbox.sync import wait_for
-
         if current_scope() is not None:
             msg = f'{self.name} was called without await inside a flow, which would wait for itself: await it instead'
             raise FlowError(msg)
         elsewhere = bodies.on_its_loop(lambda: self(*args, **kwargs))
-        return elsewhere.result() if elsewhere is not None else wait_for(self(*args, **kwargs))
+        return result_of(elsewhere) if elsewhere is not None else wait_for(self(*args, **kwargs))
 
     def as_tool(self) -> Tool[P, R]:
         """For an agent. It may be called again after a crash: its steps are recorded."""
