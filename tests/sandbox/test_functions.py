@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 import functools
-import time
 from typing import Any
 
 import pytest
@@ -190,7 +189,6 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
     async def fail_later() -> None:
         raise error if isinstance(error, Exception) else RuntimeError
 
-    start = time.monotonic()
     for call in ('fail()', 'await fail_later()'):
         cell = await run(
             f"try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__)\n'on'", fail, fail_later
@@ -199,7 +197,6 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
         assert cell.value == 'on'
         assert cell.stdout in ('ToolError\n', 'RuntimeError\n')
         assert [call.ok for call in cell.calls] == [False]
-    assert time.monotonic() - start < 3
 
 
 async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:
@@ -231,11 +228,15 @@ async def test_a_tool_that_nobody_waits_for_any_more_is_cancelled() -> None:
     assert ended == ['cancelled', 'cancelled']
 
 
-async def test_ten_slow_tools_take_as_long_as_one() -> None:
+async def test_ten_slow_tools_run_at_the_same_time() -> None:
+    all_here, here = asyncio.Event(), set[int]()
+
     async def slow(n: int) -> int:
-        await asyncio.sleep(0.2)
+        here.add(n)
+        if len(here) == 10:
+            all_here.set()
+        await all_here.wait()  # for ever, were they called one after another
         return n
 
     cell = await run('import asyncio\nawait asyncio.gather(*[slow(i) for i in range(10)])', slow)
     assert cell.value == list(range(10))
-    assert cell.seconds < 0.6

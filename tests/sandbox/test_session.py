@@ -101,9 +101,8 @@ async def test_closing_ends_what_runs_and_whoever_waits_is_told(code: str) -> No
     running = asyncio.create_task(sandbox.run(f"print('begun')\n{code}"))
     waiting = asyncio.create_task(sandbox.run('1'))
     await asyncio.sleep(0.1)
-    start = time.monotonic()
-    await sandbox.close()
-    assert time.monotonic() - start < 1
+    async with asyncio.timeout(20):
+        await sandbox.close()
     cell = await running
     assert (kind(cell), cell.stdout) == ('cancelled', 'begun\n')
     with pytest.raises(SandboxClosed):
@@ -115,9 +114,8 @@ async def test_closing_does_not_wait_for_a_save_that_takes_for_ever() -> None:
     slow = 'class Slow:\n    def __reduce__(self):\n        while True: pass\nslow = Slow()'
     assert (await sandbox.run(slow)).ok
     await asyncio.sleep(0.05)
-    start = time.monotonic()
-    await sandbox.close()
-    assert time.monotonic() - start < 2
+    async with asyncio.timeout(20):
+        await sandbox.close()
 
 
 # Cancelled ------------------------------------------------------------------------------------------------------------
@@ -204,14 +202,13 @@ async def test_a_tool_that_is_stuck_on_the_host_ends_the_cell_and_not_the_sandbo
     stuck = threading.Event()
 
     def block() -> None:
-        stuck.wait(10)
+        stuck.wait(60)
 
     async with await Sandbox.create(tools=[block], limits=Limits(seconds=0.3)) as sandbox:
         await sandbox.run('x = 1')
-        start = time.monotonic()
-        cell = await sandbox.run("print('calling')\nx = 2\nblock()")
+        async with asyncio.timeout(20):
+            cell = await sandbox.run("print('calling')\nx = 2\nblock()")
         assert (kind(cell), cell.stdout) == ('time', 'calling\n')
-        assert time.monotonic() - start < 2
         assert (await sandbox.run('x')).value == 1
         stuck.set()
         await asyncio.sleep(0.1)
