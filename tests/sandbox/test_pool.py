@@ -114,7 +114,7 @@ async def test_first_come_first_served() -> None:
 
 
 async def test_a_waiter_that_is_cancelled_takes_no_place() -> None:
-    async with SandboxPool(2, timeout=1) as pool:
+    async with SandboxPool(2, timeout=20) as pool:
         held = [await pool.acquire(), await pool.acquire()]
         waiters = [asyncio.create_task(pool.acquire()) for _ in range(5)]
         await settle()
@@ -131,7 +131,7 @@ async def test_a_waiter_that_is_cancelled_takes_no_place() -> None:
 
 
 async def test_cancelling_at_any_moment_of_acquiring_takes_no_place() -> None:
-    async with SandboxPool(1, timeout=1) as pool:
+    async with SandboxPool(1, timeout=20) as pool:
         for moment in range(30):
             task = asyncio.create_task(pool.acquire())
             for _ in range(moment % 10):
@@ -145,7 +145,7 @@ async def test_cancelling_at_any_moment_of_acquiring_takes_no_place() -> None:
 
 
 async def test_a_sandbox_that_cannot_be_made_gives_its_place_back(counting: CountingBackend) -> None:
-    async with SandboxPool(1, backend='counting', timeout=0.2) as pool:
+    async with SandboxPool(1, backend='counting', timeout=20) as pool:
         counting.broken = True
         for _ in range(3):
             with pytest.raises(SandboxError, match='nothing left to start'):
@@ -168,7 +168,7 @@ async def test_releasing_twice_frees_one_place_only() -> None:
 
 
 async def test_an_error_in_the_body_gives_the_place_back() -> None:
-    async with SandboxPool(1, timeout=0.2) as pool:
+    async with SandboxPool(1, timeout=20) as pool:
         for _ in range(3):
             with pytest.raises(KeyError):
                 async with pool.sandbox():
