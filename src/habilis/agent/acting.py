@@ -178,7 +178,7 @@ class Actor:
     ) -> Acted:
         self._live = True
         await self.catch_up()
-        self._watchers.muted = False
+        self._watchers.go_live()
         self._watchers.emit(Event(kind='code', text=code))
         if imports := missing_imports(code, [*self._known, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))

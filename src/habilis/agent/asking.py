@@ -78,7 +78,8 @@ class Asker:
         return reply
 
     async def _live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
-        self._earlier = self._watchers.muted = False
+        self._earlier = False
+        self._watchers.go_live()
         messages = self._watchers.outgoing(messages)
         self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.

@@ -7,14 +7,6 @@ from habilis.models.contract import Usage
 from habilis.tools import CallRecord, Deny, GateCall
 
 
-class LimitReached(Exception):
-    """A limit of the run is used up."""
-
-    def __init__(self, ended: Ended) -> None:
-        super().__init__(ended)
-        self.ended: Ended = ended
-
-
 class Meter:
     """Counts what a run uses. Time counts while it works, not while it waits to be resumed."""
 
@@ -27,9 +19,11 @@ class Meter:
         self._before = (0, 0.0, 0, 0, 0.0)
         self._calls_refused = False
         self._deadline: float | None = None
+        self.to_come: RunLimits | None = None
+        """For what a run that is resumed does after its record."""
 
-    def check(self, steps: int, usage: Usage) -> None:
-        """Raise `LimitReached` if there is nothing left of something."""
+    def used_up(self, steps: int, usage: Usage) -> Ended | None:
+        """The limit of which nothing is left."""
         limits = self.limits
         bounds: tuple[tuple[Ended, float | None], ...] = (
             ('max_steps', limits.steps),
@@ -40,9 +34,8 @@ class Meter:
         )
         for (ended, limit), used, before in zip(bounds, self._used(steps, usage), self._before, strict=True):
             if limit is not None and used - before >= limit:
-                raise LimitReached(ended)
-        if self._calls_refused:
-            raise LimitReached('max_tool_calls')
+                return ended
+        return 'max_tool_calls' if self._calls_refused else None
 
     def gate(self, call: GateCall) -> Deny | None:
         """Counts tool calls; the first gate of every run."""
@@ -57,6 +50,12 @@ class Meter:
         """Count a call that an earlier process has made."""
         if call.decision != 'invalid':
             self.gate(GateCall(id=call.id, tool=call.name, arguments=call.arguments, side=call.side))
+
+    def go_live(self, steps: int, usage: Usage) -> None:
+        """The record is at its end, perhaps in the middle of a step: what is to come has its own limits."""
+        limits, self.to_come = self.to_come, None
+        if limits is not None:
+            self.extend(limits, steps, usage)
 
     def seconds_left(self) -> float | None:
         """For the step to come."""

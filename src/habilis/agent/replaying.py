@@ -14,6 +14,7 @@ async def catch_up(run: Run, found: Found, *, answer: str | None, limits: RunLim
     artifacts: Mapping[str, str] = found.inputs.artifacts
     result: Result[object] | None = None
     given = recorder.goes_on = limits is not None or answer is not None
+    run.goes_on_with(limits)
     while True:
         while recorder.notes and recorder.notes[0].after <= len(run.steps):
             _go_on(run, recorder.notes.pop(0))
@@ -22,6 +23,8 @@ async def catch_up(run: Run, found: Found, *, answer: str | None, limits: RunLim
             break
         result = await run.step(artifacts=artifacts)
         artifacts = {}
+        if run.interrupted:  # its last step, which is not in the record to its end
+            return result
     recorder.goes_on = False
     if result is not None and (result.ended in {'answer', 'approval'} or not given):
         return result

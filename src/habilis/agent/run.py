@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from habilis.agent.acting import Acted
-from habilis.agent.bounds import LimitReached
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubt, Doubts
+from habilis.agent.ending import cut_off, end_run
 from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.repeating import goes_in_circles
@@ -53,6 +54,9 @@ class Run:
 
         self._failed = 0
         """How often, since code last ran well."""
+
+        self._reply: Reply | None = None
+        """Of the step under way."""
 
         small = parts.actor is not None and not parts.caller.functions
         self._small = small
@@ -134,22 +138,32 @@ class Run:
         meter, watchers, recorder = self._parts.meter, self._parts.watchers, self._parts.recorder
         watchers.step = len(self.steps) + 1
         watchers.muted = replayed = recorder is not None and recorder.replaying
+        if not replayed and (reached := meter.used_up(len(self.steps), self._parts.ledger.total)):
+            return await self._end(reached)
+        watchers.emit(Event(kind='step_started'))
+        self._reply = None
         started = time.perf_counter()
         try:
-            if not replayed:
-                meter.check(len(self.steps), self._parts.ledger.total)
-            watchers.emit(Event(kind='step_started'))
-            async with asyncio.timeout(None if replayed else meter.seconds_left()):
+            async with asyncio.timeout(None) as bound:
+                watchers.on_live = functools.partial(self._bind, bound)
+                if not replayed:
+                    watchers.go_live()
                 await self._take_step(can_stop, artifacts, tools)
-        except LimitReached as limit:
-            return await self._end(limit.ended)
         except TimeoutError:
             if not meter.time_is_up():
                 raise
-            self.interrupted = recorder is not None
+            meter.add(took := time.perf_counter() - started)
+            if recorder is not None:
+                self.interrupted, recorder.goes_on = True, False
+            elif self._reply is not None:
+                self.steps.append(replace(cut_off(self._parts, self._reply, watchers.step), seconds=took))
             return await self._end('max_seconds')
+        except BaseException:
+            meter.add(time.perf_counter() - started)
+            raise
         finally:
-            meter.add(self.steps[-1].seconds if replayed and self.steps else time.perf_counter() - started)
+            watchers.on_live = None
+        meter.add(self.steps[-1].seconds if replayed else time.perf_counter() - started)
         watchers.emit(Event(kind='step_finished', data=self.steps[-1] if self.steps else None))
         if self._parts.stop.given:
             return await self._end('answer', self._parts.stop.value)
@@ -159,6 +173,13 @@ class Run:
         if self._repairs > MAX_REPAIRS:
             return await self._end('invalid_output')
         return None
+
+    def _bind(self, bound: asyncio.Timeout) -> None:
+        """The step is live from now on, whether it began so or in the record: its time runs."""
+        meter = self._parts.meter
+        meter.go_live(len(self.steps), self._parts.ledger.total)
+        left = meter.seconds_left()
+        bound.reschedule(None if left is None else asyncio.get_running_loop().time() + left)
 
     # One step ---------------------------------------------------------------------------------------------------------
 
@@ -171,7 +192,7 @@ class Run:
                 await parts.actor.set_artifacts(artifacts)
         options = Options(functions=parts.caller.functions, temperature=RESTLESS if self._stuck else None)
         system = None if can_stop else parts.system_without_stop
-        reply = await parts.asker.ask(options, system=system, extra=extra)
+        reply = self._reply = await parts.asker.ask(options, system=system, extra=extra)
         parsed = parse_reply(reply.text)
         number = len(self.steps) + 1
         if reply.calls or parsed.calls or parsed.code is not None:
@@ -352,6 +373,10 @@ class Run:
         self.result = None
         self._parts.conversation.add(Message(role='user', text=text), by_user=True)
 
+    def goes_on_with(self, limits: RunLimits | None) -> None:
+        """After its record, which it is about to go through, it may use as much as these say."""
+        self._parts.meter.to_come = limits
+
     def go_on(self, limits: RunLimits) -> None:
         """Forget that it stopped; from here it may use as much as `limits` say."""
         self.result = None
@@ -359,40 +384,8 @@ class Run:
         self._parts.meter.extend(limits, len(self.steps), self._parts.ledger.total)
 
     async def _end(self, ended: Ended, output: object = None, question: str | None = None) -> Result[object]:
-        parts = self._parts
-        parts.watchers.muted = parts.recorder is not None and parts.recorder.behind
-        summary = None
-        if ended == 'answer':
-            parts.watchers.emit(Event(kind='answer', text=str(output), data=output))
-            if parts.summary is not None:
-                summary = await self._summarise(parts.summary)
-        variables = await parts.actor.values(list(parts.variables)) if parts.actor else {}
-        self.result = Result(
-            output=output,
-            ended=ended,
-            run_id=parts.recorder.journal.run if parts.recorder and parts.recorder.top else self.id,
-            steps=tuple(self.steps),
-            usage=parts.ledger.total,
-            usage_by_model=parts.ledger.by_model(),
-            seconds=parts.meter.seconds,
-            messages=parts.conversation.messages,
-            variables=variables,
-            summary=summary,
-            question=question,
-            waiting=parts.recorder.waiting() if parts.recorder and ended == 'approval' else (),
-            scripted=parts.scripted,
-        )
-        if parts.recorder is not None:
-            await parts.recorder.ended(self.result, parts.output)
-        parts.watchers.emit(Event(kind='run_finished', text=ended, data=self.result))
-        await parts.watchers.drain()
+        self.result = await end_run(self._parts, tuple(self.steps), ended, output=output, question=question)
         return self.result
-
-    async def _summarise(self, prompt: str) -> str:
-        seen = next((step.cell.stdout.strip() for step in self.steps[-1:] if step.cell), '')
-        extra = f'{prompt}\n\nThe last output was:\n{seen}' if seen else prompt
-        reply = await self._parts.asker.ask(Options(), extra=extra, code=False)
-        return reply.text.strip()
 
 
 def _worked(step: Step) -> float:

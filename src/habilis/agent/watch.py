@@ -53,6 +53,16 @@ class Watchers:
         self.muted = False
         """While a run that is resumed catches up: what happened then was told then."""
 
+        self.on_live: Callable[[], None] | None = None
+        """Called once when the step does something that is not in the record."""
+
+    def go_live(self) -> None:
+        """From here on it happens, and is told."""
+        self.muted = False
+        call, self.on_live = self.on_live, None
+        if call is not None:
+            call()
+
     @property
     def anyone(self) -> bool:
         """Whether somebody watches at all."""
