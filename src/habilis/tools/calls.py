@@ -10,13 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.core.events import Emit, Event, EventKind
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
+    PREVIEW,
     ApprovalRequest,
     Approve,
     Ask,
@@ -229,8 +230,16 @@ class Calls:
             tool=call.tool.name,
             arguments=copied(call.arguments),
             question='\n'.join(questions) or f'May {call.tool.name} be called?',
-            diff=await _preview(call.tool.options.preview, bound),
+            diff=await self._preview(call, bound),
         )
+
+    async def _preview(self, call: _Call, bound: inspect.BoundArguments) -> str:
+        """What a person is shown. A call that is made again has perhaps been done: it is as they were shown it then."""
+        work = functools.partial(_preview, call.tool.options.preview, bound)
+        if self._journal is None or call.tool.options.preview is None:
+            return await work()
+        preview = replace(call.seen(), tool=f'{PREVIEW}{call.tool.name}')
+        return str(await self._journal.around_call(preview, False, work))
 
     async def _released(self, call: _Call, result: object) -> object:
         decision, call.decision = call.decision, 'denied'

@@ -150,6 +150,10 @@ class CallRecord:
     side: Side = 'code'
 
 
+PREVIEW = 'preview '
+"""Begins the name under which a journal keeps what a person was shown of a call."""
+
+
 class CallJournal(Protocol):
     """Keeps the calls of a run, so that none is made twice."""
 
