@@ -21,11 +21,10 @@ def _copy(value: object) -> object:
 
 def _inside(value: object) -> object:
     """As `deepcopy`, which takes several times as long for the lists and dicts that most arguments are."""
-    kind = type(value)
-    if kind in _ATOMS:
-        return value
-    if kind is list:
-        return [_inside(item) for item in cast('list[object]', value)]
-    if kind is dict:
-        return {key: _inside(item) for key, item in cast('dict[object, object]', value).items()}
+    if type(value) is list:
+        items = cast('list[object]', value)
+        return [item if type(item) in _ATOMS else _inside(item) for item in items]
+    if type(value) is dict:
+        pairs = cast('dict[object, object]', value).items()
+        return {key: item if type(item) in _ATOMS else _inside(item) for key, item in pairs}
     return copy.deepcopy(value)
