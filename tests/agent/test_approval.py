@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Result
+from habilis.agent.trajectory import stories
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Store
+from habilis.journal.runs import read_run
 from habilis.journal.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.workers import WORKERS
-from habilis.tools import ApprovalRequest, Ask, Deny, GateCall, tool
+from habilis.tools import ApprovalRequest, Ask, Deny, GateCall, files_toolset, tool
 from tests.agent.watching import Seen, code
 from tests.waiting import until
 
@@ -284,6 +286,39 @@ class _Dying(MemoryStore):
             msg = 'power'
             raise JournalError(msg)
         await super().append(run, records, **rest)
+
+
+async def test_a_change_that_was_made_is_not_looked_at_again_when_the_code_runs_again(tmp_path: Path) -> None:
+    (tmp_path / 'x').write_text('one two')
+    store = MemoryStore()
+    replies = [code("update_file('x', 'one', '1')\nupdate_file('x', 'two', '2')\nfinal_answer(read_file('x'))")]
+    files = files_toolset(tmp_path, needs_approval=True)
+    async with Agent(ScriptedModel(replies), tools=[files], journal=store) as agent:
+        await agent.run('go', run_id='run-1')
+        await agent.answer('run-1', True)
+        await agent.resume('run-1')
+        [story] = await stories(await read_run(store, 'run-1'))
+        assert [call.tool for call in story.turns[0].calls] == ['update_file'], 'and no call of a preview'
+        await agent.answer('run-1', True)
+        assert (await agent.resume('run-1')).output == '1 2'
+
+
+async def test_a_file_that_changed_before_the_answer_came_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / 'x'
+    file.write_text('old')
+    write = "try:\n    write_file('x', 'mine')\nexcept Exception as e:\n    print(e)"
+    store, model = MemoryStore(), ScriptedModel([code(write), code(write)])
+    async with Agent(model, tools=[files_toolset(tmp_path, needs_approval=True)], journal=store) as agent:
+        await agent.run('go', run_id='run-1')
+        file.write_text('theirs')
+        await agent.answer('run-1', True)
+        result = await agent.resume('run-1')
+        assert 'no longer what the user was shown' in str(result.steps[0].observation)
+        assert (result.ended, file.read_text()) == ('approval', 'theirs'), 'the second call is asked about again'
+        await agent.answer('run-1', True)
+        with pytest.raises(ModelError):
+            await agent.resume('run-1')
+    assert file.read_text() == 'mine'
 
 
 async def test_a_gate_may_ask_and_its_question_is_shown() -> None:

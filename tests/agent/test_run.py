@@ -351,6 +351,24 @@ async def test_a_toolset_that_is_off_is_absent_from_the_prompt_and_refused() -> 
     assert 'Error' in (run.steps[0].observation or '')
 
 
+async def test_h6_a_second_run_begins_with_an_empty_list() -> None:
+    write = block("todo_write([{'id': 1, 'text': 'a', 'status': 'pending'}])\nfinal_answer(todo_read())")
+    model = ScriptedModel([write, block('final_answer(f"{todo_read()}")')])
+    async with Agent(model, tools=[todo_toolset()]) as agent:
+        run = await agent.start('go')
+        await run.step()
+        assert (await agent.run('go')).output == '[]'
+        assert await run.toolbox.call('todo_read') == [{'id': 1, 'text': 'a', 'status': 'pending'}]
+
+
+async def test_a_ready_toolset_can_be_used_without_python() -> None:
+    call = FunctionCall(id='1', name='todo_write', arguments='{"items": [{"id": 1, "text": "a", "status": "pending"}]}')
+    model = ScriptedModel([Reply(calls=(call,), finish='calls'), 'Done.'], functions=True)
+    async with Agent(model, tools=[todo_toolset(side='model')], python=False) as agent:
+        await agent.run('go')
+    assert '[ ] 1: a' in sent(model, 1)
+
+
 async def test_without_python_code_is_not_run_and_the_function_is_not_offered() -> None:
     """A22."""
 

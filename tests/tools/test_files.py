@@ -165,7 +165,47 @@ async def test_nobody_is_asked_about_a_change_that_cannot_be_made(tmp_path: Path
         await box.call('update_file', 'missing.txt', 'a', 'b')
     with pytest.raises(WorkspaceError):
         await box.call('write_file', '../x', 'b')
+    (tmp_path / 'x').write_text('a')
+    for text in ('half \ud800', 'nul \0'):
+        with pytest.raises(WorkspaceError, match='was not written'):
+            await box.call('write_file', 'x', text)
+        with pytest.raises(WorkspaceError, match='was not written'):
+            await box.call('update_file', 'x', 'a', text)
     assert person.asked == []
+
+
+@pytest.mark.parametrize('before', [None, 'old', 'mine'])
+async def test_d15_a_file_that_changed_while_the_person_decided_is_not_overwritten(
+    tmp_path: Path, before: str | None
+) -> None:
+    file = tmp_path / 'x.txt'
+    if before is not None:
+        file.write_text(before)
+
+    def approve(request: ApprovalRequest) -> bool:
+        if 'theirs' not in request.diff:
+            file.write_text('theirs')
+        return True
+
+    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=approve)
+    with pytest.raises(ToolDenied, match=r'write_file was not called: .* no longer what the user was shown'):
+        await box.call('write_file', 'x.txt', 'mine')
+    assert file.read_text() == 'theirs'
+    assert await box.call('write_file', 'x.txt', 'mine') == 'replaced x.txt (4 bytes)', 'it can be called again'
+
+
+async def test_d15_an_update_is_made_if_what_the_person_saw_is_still_so(tmp_path: Path) -> None:
+    file = tmp_path / 'x.txt'
+    lines = [f'{number}\n' for number in range(20)]
+    file.write_text(''.join(lines))
+
+    def approve(request: ApprovalRequest) -> bool:
+        file.write_text(''.join(lines[:-1]) + 'last\n')
+        return True
+
+    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=approve)
+    await box.call('update_file', 'x.txt', '0\n1\n', 'first\n')
+    assert file.read_text() == 'first\n' + ''.join(lines[2:-1]) + 'last\n'
 
 
 async def test_reading_needs_no_approval(tmp_path: Path) -> None:

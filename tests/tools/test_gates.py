@@ -3,7 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
@@ -84,6 +85,7 @@ async def test_d14_a_gate_may_change_the_result(spy: Spy) -> None:
     box = Toolbox([spy.send], gates=[hide])
     assert await box.call('send', 'ann') == 'send: 5 letters'
     assert spy.calls == [('ann', 1)]
+    assert box.take_records()[0].decision == 'changed'
 
 
 async def test_a_gate_may_withhold_the_result(spy: Spy) -> None:
@@ -159,15 +161,31 @@ async def _raise_later(call: GateCall) -> Any:
     raise ZeroDivisionError('oops')
 
 
-@pytest.mark.parametrize('gate', [_raise, _raise_after, _raise_later])
-async def test_a_gate_that_raises_denies_and_is_reported(spy: Spy, gate: Any, caplog: pytest.LogCaptureFixture) -> None:
+NOT_CALLED = 'send was not called'
+WITHHELD = 'send was called, but its result is withheld'
+
+
+@pytest.mark.parametrize(('gate', 'said'), [(_raise, NOT_CALLED), (_raise_after, WITHHELD), (_raise_later, NOT_CALLED)])
+async def test_a_gate_that_raises_denies_and_is_reported(
+    spy: Spy, gate: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     events: list[Event] = []
     box = Toolbox([spy.send], gates=[gate], emit=events.append)
-    with pytest.raises(ToolDenied, match=rf'a gate failed \({gate.__name__}\)'):
+    with pytest.raises(ToolDenied, match=rf'{said}: a gate failed \({gate.__name__}\)'):
         await box.call('send', 'ann')
     [failed] = [event for event in events if event.kind == 'hook_failed']
+    assert said in failed.text
     assert 'ZeroDivisionError: oops' in failed.text
     assert 'ZeroDivisionError' in caplog.text
+
+
+async def test_a_result_gate_that_says_no_decision_withholds_the_result(spy: Spy) -> None:
+    def nonsense(call: GateCall, result: object) -> Any:
+        return 'yes'
+
+    with pytest.raises(ToolDenied, match=WITHHELD):
+        await Toolbox([spy.send], gates=[nonsense]).call('send', 'ann')
+    assert spy.calls == [('ann', 1)]
 
 
 @pytest.mark.parametrize('said', [True, False, 'yes', Deny, ChangeResult(1)])
@@ -184,6 +202,18 @@ def _takes_nothing() -> None: ...
 def _takes_three(call: GateCall, result: object, more: object) -> None: ...
 
 
+def _takes_a_result_or_not(call: GateCall, result: object = None) -> None: ...
+
+
+def _takes_an_option(call: GateCall, *, limit: int = 1) -> None: ...
+
+
+def test_a_gate_that_may_be_for_calls_or_for_results_is_refused() -> None:
+    with pytest.raises(ToolDefinitionError, match='its second parameter has a default'):
+        Toolbox([], gates=[_takes_a_result_or_not])
+    Toolbox([], gates=[_takes_an_option, _raise])
+
+
 @pytest.mark.parametrize('gate', [_takes_nothing, _takes_three, 5])
 def test_what_cannot_be_a_gate_is_refused(gate: Any) -> None:
     with pytest.raises(ToolDefinitionError, match='is no gate'):
@@ -196,6 +226,79 @@ async def test_a_result_changed_to_something_that_is_not_plain_is_an_error(spy: 
 
     with pytest.raises(ToolResultError, match='a gate changed the result of send'):
         await Toolbox([spy.send], gates=[change]).call('send', 'ann')
+
+
+async def test_a_changed_result_is_checked_like_any(spy: Spy) -> None:
+    def change(call: GateCall, result: object) -> ChangeResult:
+        return ChangeResult(5)
+
+    with pytest.raises(ToolResultError, match=r'something else than it declares \(a fault of the gate\)'):
+        await Toolbox([spy.send], gates=[change]).call('send', 'ann')
+
+
+async def test_part_of_a_result_can_be_changed() -> None:
+    @dataclass
+    class Person:
+        name: str
+        phone: str
+
+    @tool
+    def who() -> list[Person]:
+        """Look somebody up."""
+        return [Person('Ana', '123')]
+
+    def mask(call: GateCall, result: Any) -> ChangeResult:
+        return ChangeResult([{**person, 'phone': '***'} for person in result])
+
+    assert await Toolbox([who], gates=[mask]).call('who') == [{'name': 'Ana', 'phone': '***'}]
+
+
+# What others see of a call --------------------------------------------------------------------------------------------
+
+
+async def test_a_gate_that_edits_the_arguments_deceives_nobody() -> None:
+    got: list[object] = []
+    seen: list[dict[str, object]] = []
+
+    @tool(needs_approval=True)
+    def send(to: str, files: list[str], **more: str) -> None:
+        """Send something."""
+        got.extend((to, files, more))
+
+    def mask(call: GateCall) -> None:
+        call.arguments['to'] = 'masked'  # type: ignore[index]  # pyright: ignore[reportIndexIssue]
+        cast('list[str]', call.arguments['files']).clear()
+        cast('dict[str, str]', call.arguments['more'])['bcc'] = 'masked'
+
+    def look(call: GateCall) -> None:
+        seen.append({**call.arguments})
+
+    def approve(request: ApprovalRequest) -> bool:
+        seen.append({**request.arguments, 'files': [*cast('list[str]', request.arguments['files'])]})
+        cast('list[str]', request.arguments['files']).clear()
+        return True
+
+    box = Toolbox([send], gates=[mask, look], approve=approve)
+    for _ in range(2):
+        await box.call('send', 'eve', ['a.txt'])
+    real: dict[str, object] = {'to': 'eve', 'files': ['a.txt'], 'more': {}}
+    assert got == [*real.values()] * 2
+    assert [record.arguments for record in box.take_records()] == [real, real]
+    assert seen == [real] * 4
+
+
+async def test_a_tool_that_edits_its_arguments_leaves_the_record_as_it_got_them() -> None:
+    @tool
+    def grow(xs: list[int], box: dict[str, list[int]], by: Any = None) -> int:
+        """Change what it was given."""
+        xs.append(9)
+        box['a'].clear()
+        return len(xs)
+
+    lock = threading.Lock()  # which cannot be copied
+    box = Toolbox([grow])
+    assert await box.call('grow', [1], {'a': [1]}, lock) == 2
+    assert box.take_records()[0].arguments == {'xs': [1], 'box': {'a': [1]}, 'by': lock}
 
 
 async def test_a_gate_decides_about_calls_of_the_model_too() -> None:
@@ -326,5 +429,7 @@ async def test_a_preview_that_fails_ends_the_call_before_anybody_is_asked() -> N
     def change() -> None:
         pytest.fail('it was called')
 
+    box = Toolbox([change], approve=_raise)
     with pytest.raises(FileNotFoundError, match='no such file'):
-        await Toolbox([change], approve=_raise).call('change')
+        await box.call('change')
+    assert box.take_records()[0].decision == 'allowed', 'no person has refused it'

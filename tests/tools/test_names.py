@@ -1,10 +1,12 @@
 """Which names a tool may have."""
 
+from typing import Any
+
 import pytest
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.tools import tool
-from habilis.tools.names import check_name
+from habilis.tools.names import CODE_FUNCTIONS, check_name
 
 
 @pytest.mark.parametrize('name', ['search', 'todo_write', 'Machine', '_private', 'größe', 'match', 'f1'])
@@ -29,6 +31,7 @@ def test_an_ordinary_name_is_fine(name: str) -> None:
         ('None', 'a keyword'),
         ('final_answer', 'the agent uses it'),
         ('stop_execution', 'the agent uses it'),
+        ('artifacts', 'the agent uses it'),
         ('<lambda>', 'a lambda has no name'),
         ('ﬁnd', 'Python reads its letters as others'),
     ],
@@ -50,3 +53,17 @@ def test_a_lambda_is_no_tool_until_it_is_named() -> None:
     with pytest.raises(ToolDefinitionError, match='lambda'):
         tool(lambda: 1)
     assert tool(name='one')(lambda: 1).name == 'one'
+
+
+@pytest.mark.parametrize('name', CODE_FUNCTIONS)
+def test_a_tool_for_the_model_has_no_name_that_means_code(name: str) -> None:
+    for side in ('model', 'both'):
+        with pytest.raises(ToolDefinitionError, match='wants code to be run'):
+            tool(name=name, side=side)(lambda: 1)
+    assert tool(name=name)(lambda: 1).name == name
+
+
+def test_a_name_without_its_keyword_is_explained() -> None:
+    decorate: Any = tool
+    with pytest.raises(ToolDefinitionError, match=r"write @tool\(name='myname'\)"):
+        decorate('myname')

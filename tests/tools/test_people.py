@@ -54,3 +54,12 @@ async def test_a20_a_notice_is_told_and_the_code_goes_on() -> None:
 
 def test_code_calls_both_without_await() -> None:
     assert [made.is_async for made in Toolbox([people_toolset()]).functions()] == [False, False]
+
+
+async def test_a_user_who_says_nothing_has_not_said_none() -> None:
+    async def silent(question: str) -> None: ...
+
+    def also_silent(question: str) -> None: ...
+
+    for ask in (silent, also_silent):
+        assert await Toolbox([people_toolset(ask)]).call('ask_user', '?') == 'The user gave no answer.'

@@ -54,6 +54,21 @@ async def test_h6_each_agent_has_a_list_of_its_own() -> None:
     assert await other.call('todo_read') == []
 
 
+async def test_h6_runs_that_share_the_toolset_have_lists_of_their_own() -> None:
+    toolset = todo_toolset()
+    one, other = Toolbox([toolset]), Toolbox([toolset])
+    await one.call('todo_write', [item(1)])
+    assert await other.call('todo_read') == []
+    await other.call('todo_write', [item(2)])
+    assert await one.call('todo_read') == [item(1)]
+
+
+def test_h6_the_tools_work_without_a_toolbox() -> None:
+    write, read = (made.function for made in todo_toolset().tools)
+    write([item(1)])
+    assert read() == [item(1)]
+
+
 async def test_what_was_read_is_a_copy(box: Toolbox) -> None:
     await box.call('todo_write', [item(1)])
     read = await box.call('todo_read')

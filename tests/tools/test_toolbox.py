@@ -3,12 +3,25 @@
 import asyncio
 import logging
 import threading
+from pathlib import Path
 
 import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolResultError
 from habilis.core.events import Event
-from habilis.tools import CallRecord, GateCall, NeedsAnswer, Toolbox, Toolset, log, tool
+from habilis.tools import (
+    CallRecord,
+    GateCall,
+    NeedsAnswer,
+    Toolbox,
+    Toolset,
+    files_toolset,
+    log,
+    people_toolset,
+    samples_toolset,
+    todo_toolset,
+    tool,
+)
 from tests.tools.boxes import function, on_a_thread
 
 
@@ -79,6 +92,18 @@ async def test_a14_each_side_sees_and_calls_its_own_tools() -> None:
         await box.call('consult', 'ab')
 
 
+def test_ready_toolsets_can_be_for_the_model(tmp_path: Path) -> None:
+    for made in (
+        files_toolset(tmp_path, side='model'),
+        people_toolset(side='model'),
+        samples_toolset(side='model'),
+        todo_toolset(side='model'),
+    ):
+        box = Toolbox([made])
+        assert box.names() == []
+        assert box.names('model') == [each.name for each in made.tools] == [f.name for f in box.model_functions()]
+
+
 def test_a_function_for_the_model_has_a_schema() -> None:
     [made] = Toolbox([consult]).model_functions()
     assert (made.name, made.description) == ('consult', 'Ask the expert.')
@@ -123,6 +148,13 @@ def test_the_nearest_names_are_found() -> None:
 
 
 # What happens in a call -----------------------------------------------------------------------------------------------
+
+
+async def test_a_parameter_may_have_any_name() -> None:
+    def greet(name: str, self: str) -> str:
+        return f'{self} {name}'
+
+    assert await Toolbox([greet]).call('greet', name='Ana', self='Hi') == 'Hi Ana'
 
 
 async def test_a_call_leaves_a_record() -> None:

@@ -9,6 +9,7 @@ from habilis.agent.prompt import PYTHON
 from habilis.core.errors import JournalError
 from habilis.models.contract import Function, FunctionCall
 from habilis.tools import NeedsAnswer, Toolbox
+from habilis.tools.names import CODE_FUNCTIONS
 
 
 class Caller:
@@ -37,7 +38,7 @@ class Caller:
 
     def code_of(self, call: FunctionCall) -> str | None:
         """The code that a call carries; None if it is another function's."""
-        if call.name not in (PYTHON.name, 'run_python', 'execute_python', 'code_interpreter'):
+        if call.name not in CODE_FUNCTIONS:
             return None
         arguments = _read(call.arguments)
         if isinstance(arguments, dict):

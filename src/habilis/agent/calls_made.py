@@ -16,6 +16,7 @@ from habilis.journal.raised import read_error
 from habilis.journal.runs import Reading
 from habilis.models.contract import Reply
 from habilis.tools import CallRecord
+from habilis.tools.contract import PREVIEW
 
 APPROVE = 'approve '
 """Begins the name of a question about a call."""
@@ -77,7 +78,7 @@ async def calls_of(
         cells: that have ended, with their calls.
         known: all calls of the step, if the run has its result.
     """
-    found = _Found([item for item in parts[1:] if '(' in item[0].rpartition('/')[2]])
+    found = _Found([item for item in parts[1:] if '(' in name_of(item[0]) and not _tool(item[0]).startswith(PREVIEW)])
     records = list(known) or [call for cell in cells for call in cell.calls]
     calls = found.calls(records)
     by_model = [] if known or reply is None else [call for call in reply.calls if call.name != PYTHON.name]

@@ -10,13 +10,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
+from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.core.events import Emit, Event, EventKind
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
+    PREVIEW,
     ApprovalRequest,
     Approve,
     Ask,
@@ -30,9 +31,9 @@ from habilis.tools.contract import (
     ResultGate,
     Side,
 )
+from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
-from habilis.tools.plain import NotConvertible, to_plain
 from habilis.tools.shapes import shorten
 from habilis.tools.tool import AnyTool
 
@@ -54,7 +55,12 @@ class _Call:
     tool: AnyTool
     side: Side
     arguments: Mapping[str, object]
+    """For the record. The tool has its own, and may do to them what it likes."""
+
     decision: Outcome = 'allowed'
+    shown: str | None = None
+    """The difference that a person has approved."""
+
     started: float = field(default_factory=time.monotonic)
 
     def seen(self) -> GateCall:
@@ -83,6 +89,7 @@ class Calls:
         self._counting = threading.Lock()
         self._records: deque[CallRecord] = deque(maxlen=KEPT)
         self._question: str | None = None
+        self._memory: dict[object, object] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -131,7 +138,7 @@ class Calls:
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written)
-        channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()))
+        channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()), memory=self._memory)
         self.tell('tool_called', tool.name, call.seen())
         token = open_channel(channel)
         try:
@@ -147,6 +154,14 @@ class Calls:
         self._record(call, channel, result=result)
         return result
 
+    async def repeat(self, tool: AnyTool, arguments: Mapping[str, object]) -> None:
+        """Make a call of an earlier process again, for what the tool keeps of it. Nobody hears of it."""
+        token = open_channel(Channel(tell=lambda kind, text: None, memory=self._memory))
+        try:
+            await tool.run(tool.validate_named(arguments))
+        finally:
+            close_channel(token)
+
     def _next_number(self) -> int:
         with self._counting:
             self._last += 1
@@ -159,6 +174,12 @@ class Calls:
         return await self._journal.around_call(call.seen(), not call.tool.options.idempotent, work)
 
     async def _run(self, call: _Call, bound: inspect.BoundArguments, here: bool) -> object:
+        if call.shown is not None and call.shown != await _preview(call.tool.options.preview, bound):
+            reason = (
+                'what it would change is no longer what the user was shown and approved; look again, and call again'
+            )
+            msg = f'{call.tool.name} was not called: {reason}'
+            raise ToolDenied(msg)
         result = await call.tool.run(bound, here=here)
         return await self._released(call, result) if self._gates else result
 
@@ -171,7 +192,7 @@ class Calls:
             raise ToolDenied(msg)
         call.decision = 'invalid'
         bound = bind()
-        call.arguments = tool.complete(bound)
+        call.arguments = copied(tool.complete(bound))
         asks: list[Ask] = []
         decision: Outcome = 'allowed'
         if self._gates:
@@ -181,7 +202,7 @@ class Calls:
             def changed(changes: Mapping[str, object]) -> GateCall:
                 nonlocal bound
                 bound = tool.changed(bound, changes)
-                call.arguments = tool.complete(bound)
+                call.arguments = copied(tool.complete(bound))
                 return call.seen()
 
             try:
@@ -193,11 +214,12 @@ class Calls:
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
             asks.append(Ask())
-        if asks:
-            call.decision = 'refused'
-            await self._approvals.require(await self._request(call, asks, bound))
-            decision = 'approved'
         call.decision = decision
+        if asks:
+            request = await self._request(call, asks, bound)
+            call.decision = 'refused'
+            await self._approvals.require(request)
+            call.decision, call.shown = 'approved', request.diff
         return bound
 
     async def _request(self, call: _Call, asks: list[Ask], bound: inspect.BoundArguments) -> ApprovalRequest:
@@ -206,22 +228,27 @@ class Calls:
         return ApprovalRequest(
             id=call.id,
             tool=call.tool.name,
-            arguments=call.arguments,
+            arguments=copied(call.arguments),
             question='\n'.join(questions) or f'May {call.tool.name} be called?',
-            diff=await _preview(call.tool.options.preview, bound),
+            diff=await self._preview(call, bound),
         )
+
+    async def _preview(self, call: _Call, bound: inspect.BoundArguments) -> str:
+        """What a person is shown. A call that is made again has perhaps been done: it is as they were shown it then."""
+        work = functools.partial(_preview, call.tool.options.preview, bound)
+        if self._journal is None or call.tool.options.preview is None:
+            return await work()
+        preview = replace(call.seen(), tool=f'{PREVIEW}{call.tool.name}')
+        return str(await self._journal.around_call(preview, False, work))
 
     async def _released(self, call: _Call, result: object) -> object:
         decision, call.decision = call.decision, 'denied'
         released = await self._gates.after(call.seen(), result)
+        if released is not result:
+            released = call.tool.replaced(released)
+            decision = 'changed' if decision == 'allowed' else decision
         call.decision = decision
-        if released is result:
-            return result
-        try:
-            return to_plain(released)
-        except NotConvertible as error:
-            msg = f'a gate changed the result of {call.tool.name} to something that is not plain data: {error}'
-            raise ToolResultError(msg) from None
+        return released
 
     def _failed(self, call: _Call, channel: Channel, error: Exception) -> None:
         """Raise the error in the code, or hide it there."""

@@ -122,7 +122,7 @@ Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
 
 Outcome = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'invalid']
 """What became of a call: `denied` by a gate, `refused` by a person (or because there is none, or the tool is switched
-off), `invalid` for arguments that do not fit; the others were called."""
+off), `invalid` for arguments that do not fit; nobody objected to the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +148,10 @@ class CallRecord:
     seconds: float = 0.0
     decision: Outcome = 'allowed'
     side: Side = 'code'
+
+
+PREVIEW = 'preview '
+"""Begins the name under which a journal keeps what a person was shown of a call."""
 
 
 class CallJournal(Protocol):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.workspace import Workspace
+from habilis.tools.contract import Side
 from habilis.tools.diffs import unified_diff
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
@@ -16,29 +17,32 @@ MAX_BYTES = 10 << 20
 FilePath = Annotated[str, 'inside the workspace, such as notes/today.txt']
 
 
-def files_toolset(workspace: Workspace | Path | str, *, needs_approval: bool = False, enabled: bool = True) -> Toolset:
+def files_toolset(
+    workspace: Workspace | Path | str, *, needs_approval: bool = False, enabled: bool = True, side: Side = 'code'
+) -> Toolset:
     """The toolset `files`: `read_file`, `write_file` and `update_file`.
 
     Args:
         workspace: the folder. A path must exist.
         needs_approval: a person sees the diff of each change first, and may say no.
         enabled: whether it is switched on from the start.
+        side: who may call its tools, as for `@tool`.
     """
     space = workspace if isinstance(workspace, Workspace) else Workspace.at(Path(workspace), must_exist=True)
 
-    @tool
+    @tool(side=side)
     def read_file(path: FilePath) -> str:
         """Read a text file."""
         return _text(space, path)
 
-    @tool(needs_approval=needs_approval, preview=partial(_preview_write, space))
+    @tool(needs_approval=needs_approval, preview=partial(_preview_write, space), side=side)
     def write_file(path: FilePath, text: str) -> str:
         """Make a text file, or replace a whole one. Folders are made as needed."""
         is_new = _text_or_none(space, path) is None
         size = _write(space, path, text)
         return f'{"made" if is_new else "replaced"} {path} ({size:,} bytes)'
 
-    @tool(needs_approval=needs_approval, preview=partial(_preview_update, space), idempotent=False)
+    @tool(needs_approval=needs_approval, preview=partial(_preview_update, space), idempotent=False, side=side)
     def update_file(
         path: FilePath,
         old: Annotated[str, 'text that is in the file, exactly'],
@@ -54,12 +58,15 @@ def files_toolset(workspace: Workspace | Path | str, *, needs_approval: bool = F
 
 
 def _preview_write(space: Workspace, path: str, text: str) -> str:
+    _data(path, text)
     return unified_diff(path, _text_or_none(space, path), text)
 
 
 def _preview_update(space: Workspace, path: str, old: str, new: str, expected_matches: int = 1) -> str:
     before = _text(space, path)
-    return unified_diff(path, before, _replaced(path, before, old, new, expected_matches))
+    after = _replaced(path, before, old, new, expected_matches)
+    _data(path, after)
+    return unified_diff(path, before, after)
 
 
 def _text(space: Workspace, path: str) -> str:
@@ -85,6 +92,13 @@ def _text_or_none(space: Workspace, path: str) -> str | None:
 
 
 def _write(space: Workspace, path: str, text: str) -> int:
+    data = _data(path, text)
+    space.write(path, data)
+    return len(data)
+
+
+def _data(path: str, text: str) -> bytes:
+    """The text as a file holds it. Raises for one that it cannot hold."""
     try:
         data = text.encode('utf-8')
     except UnicodeEncodeError as error:
@@ -93,8 +107,7 @@ def _write(space: Workspace, path: str, text: str) -> int:
     if b'\0' in data:
         msg = f'{path!r} was not written: the text has a NUL character, so it is binary data'
         raise WorkspaceError(msg)
-    space.write(path, data)
-    return len(data)
+    return data
 
 
 def _replaced(path: str, text: str, old: str, new: str, expected: int) -> str:

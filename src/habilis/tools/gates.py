@@ -11,6 +11,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
@@ -30,11 +31,15 @@ from habilis.tools.contract import (
     GateCall,
     ResultGate,
 )
+from habilis.tools.copies import copied
 from habilis.tools.logs import LOGGER
 
 Tell = Callable[[EventKind, str, object], None]
 Changed = Callable[[Mapping[str, object]], GateCall]
 """The same call with other arguments, validated."""
+
+Says = Callable[[GateCall, str], str]
+"""What became of a call, and why."""
 
 
 class Gates:
@@ -45,6 +50,12 @@ class Gates:
         self._before: list[Gate] = []
         self._after: list[ResultGate] = []
         for gate in gates:
+            if _is_unclear(gate):
+                msg = (
+                    f'{_name(gate)} is no gate: its second parameter has a default, so it may be for calls or for '
+                    'results; take the default away if it is the result, or else put `*,` before it'
+                )
+                raise ToolDefinitionError(msg)
             if _takes(gate, 1):
                 self._before.append(cast('Gate', gate))
             elif _takes(gate, 2):
@@ -60,7 +71,7 @@ class Gates:
         """Change the call as the gates want it; what a person should be asked. Raises `ToolDenied`."""
         asks: list[Ask] = []
         for gate in self._before:
-            decision = await self._hear(gate, call, lambda gate=gate, call=call: gate(call))
+            decision = await self._hear(gate, call, _denied, functools.partial(gate, _copy(call)))
             if isinstance(decision, Deny):
                 raise ToolDenied(_denied(call, decision.reason))
             if isinstance(decision, Change):
@@ -68,47 +79,47 @@ class Gates:
             elif isinstance(decision, Ask):
                 asks.append(decision)
             elif decision is not None and not isinstance(decision, Allow):
-                raise ToolDenied(self._nonsense(gate, call, decision))
+                raise self._nonsense(gate, call, _denied, decision)
         return asks
 
     async def after(self, call: GateCall, result: object) -> object:
         """The result as the gates want it. Raises `ToolDenied`."""
         for gate in self._after:
-            decision = await self._hear(gate, call, lambda gate=gate, result=result: gate(call, result))
+            decision = await self._hear(gate, call, _withheld, functools.partial(gate, _copy(call), result))
             if isinstance(decision, Deny):
-                msg = f'{call.tool} was called, but its result is withheld: {decision.reason}'
-                raise ToolDenied(msg)
+                raise ToolDenied(_withheld(call, decision.reason))
             if isinstance(decision, ChangeResult):
                 result = decision.value
             elif decision is not None and not isinstance(decision, Allow):
-                raise ToolDenied(self._nonsense(gate, call, decision))
+                raise self._nonsense(gate, call, _withheld, decision)
         return result
 
     def _change(self, gate: Gate, call: GateCall, decision: Change, changed: Changed) -> GateCall:
         try:
             return changed(decision.arguments)
         except ToolArgumentsError as error:
-            self._failed(gate, call, error)
-            msg = f'{_denied(call, "a gate changed the arguments to some that do not fit")}\n{error}'
+            denied = self._failed(gate, call, _denied, error, 'a gate changed the arguments to some that do not fit')
+            msg = f'{denied}\n{error}'
             raise ToolDenied(msg) from None
 
-    async def _hear(self, gate: object, call: GateCall, ask: Callable[[], object]) -> object:
+    async def _hear(self, gate: object, call: GateCall, says: Says, ask: Callable[[], object]) -> object:
         try:
             said = ask()
             return await cast('Awaitable[object]', said) if inspect.isawaitable(said) else said
         except Exception as error:
-            self._failed(gate, call, error)
-            raise ToolDenied(_denied(call, f'a gate failed ({_name(gate)})')) from error
+            raise self._failed(gate, call, says, error) from error
 
-    def _nonsense(self, gate: object, call: GateCall, said: object) -> str:
+    def _nonsense(self, gate: object, call: GateCall, says: Says, said: object) -> ToolDenied:
         error = TypeError(f'a gate must return a decision or None, not {type(said).__name__}')
-        self._failed(gate, call, error)
-        return _denied(call, f'a gate failed ({_name(gate)})')
+        return self._failed(gate, call, says, error)
 
-    def _failed(self, gate: object, call: GateCall, error: Exception) -> None:
-        text = f'the gate {_name(gate)} failed on {call.tool}, so the call was denied: {type(error).__name__}: {error}'
+    def _failed(self, gate: object, call: GateCall, says: Says, error: Exception, reason: str = '') -> ToolDenied:
+        """Report it; what the code gets instead."""
+        denied = says(call, reason or f'a gate failed ({_name(gate)})')
+        text = f'the gate {_name(gate)} failed, so {denied}: {type(error).__name__}: {error}'
         LOGGER.error('%s', text, exc_info=error)
         self._tell('hook_failed', text, error)
+        return ToolDenied(denied)
 
 
 class Approvals:
@@ -172,9 +183,26 @@ def _takes(gate: object, count: int) -> bool:
     return True
 
 
+def _is_unclear(gate: object) -> bool:
+    """Whether it takes a result only if there is one: it would be heard too early or too late."""
+    if not (_takes(gate, 1) and _takes(gate, 2)):
+        return False
+    parameters = list(inspect.signature(cast('Callable[..., object]', gate)).parameters.values())
+    return not any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters[:2])
+
+
 def _name(gate: object) -> str:
     return str(getattr(gate, '__name__', type(gate).__name__))
 
 
 def _denied(call: GateCall | ApprovalRequest, reason: str) -> str:
     return f'{call.tool} was not called: {reason}'
+
+
+def _withheld(call: GateCall, reason: str) -> str:
+    return f'{call.tool} was called, but its result is withheld: {reason}'
+
+
+def _copy(call: GateCall) -> GateCall:
+    """For one gate alone: what it does to the arguments is not seen by the next, nor by the tool."""
+    return replace(call, arguments=copied(call.arguments))

@@ -21,6 +21,8 @@ class Channel:
     """Has the toolbox emit an event."""
 
     lines: list[str] = field(default_factory=list[str])
+    memory: dict[object, object] = field(default_factory=dict[object, object])
+    """What tools keep as long as the toolbox is there, which is one run; each under a key of its own."""
 
 
 _channel: contextvars.ContextVar[Channel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
@@ -44,6 +46,12 @@ def tell(kind: Said, text: str) -> None:
     channel = _channel.get()
     if channel is not None:
         channel.tell(kind, text)
+
+
+def memory() -> dict[object, object] | None:
+    """Of the run that calls the tool that runs now. None elsewhere."""
+    channel = _channel.get()
+    return None if channel is None else channel.memory
 
 
 def open_channel(channel: Channel) -> contextvars.Token[Channel | None]:

@@ -6,14 +6,20 @@ import sys
 import unicodedata
 
 from habilis.core.errors import ToolDefinitionError
+from habilis.tools.contract import Side
 
-RESERVED = frozenset({'final_answer', 'stop_execution'})
+RESERVED = frozenset({'final_answer', 'stop_execution', 'artifacts'})
 """Names that the agent itself puts into the sandbox."""
 
+CODE_FUNCTIONS = ('python', 'run_python', 'execute_python', 'code_interpreter')
+"""What models call to have code run: a call by one of these names carries code, and reaches no tool."""
 
-def check_name(name: str) -> str:
-    """The name, if a tool may have it. Raises `ToolDefinitionError` saying why not."""
+
+def check_name(name: str, side: Side = 'code') -> str:
+    """The name, if a tool for this side may have it. Raises `ToolDefinitionError` saying why not."""
     reason = _objection(name)
+    if not reason and side != 'code' and name in CODE_FUNCTIONS:
+        reason = 'a model that calls it wants code to be run'
     if reason:
         msg = f'{name!r} cannot be the name of a tool: {reason}; choose another with @tool(name=…)'
         raise ToolDefinitionError(msg)

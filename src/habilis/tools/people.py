@@ -6,22 +6,28 @@ from typing import cast
 
 from habilis.sandbox.clock import clock_stopped
 from habilis.tools.attempts import on_thread
-from habilis.tools.contract import NeedsAnswer
+from habilis.tools.contract import NeedsAnswer, Side
 from habilis.tools.logs import tell
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
-AskPerson = Callable[[str], 'str | Awaitable[str]']
-"""Takes a question and gives the answer. A plain function may block: it runs on a thread of its own."""
+AskPerson = Callable[[str], 'str | Awaitable[str | None] | None']
+"""Takes a question and gives the answer, or None if there is none. A plain function may block: it gets a thread."""
+
+NO_ANSWER = 'The user gave no answer.'
 
 
-def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True) -> Toolset:
+def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: Side = 'code') -> Toolset:
     """The toolset `people`: `ask_user` waits for an answer, `notify_user` goes on at once.
 
-    Without `ask`, a question raises `NeedsAnswer`: the run ends with it, and goes on when somebody has answered.
+    Args:
+        ask: puts the question to the person. Without it, a question raises `NeedsAnswer`: the run ends with it, and
+            goes on when somebody has answered.
+        enabled: whether it is switched on from the start.
+        side: who may call its tools, as for `@tool`.
     """
 
-    @tool(as_sync=True, idempotent=False)
+    @tool(as_sync=True, idempotent=False, side=side)
     async def ask_user(question: str) -> str:
         """Ask the user, and wait for the answer. Only for what you cannot find out yourself."""
         if ask is None:
@@ -30,7 +36,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True) -> Too
         with clock_stopped():
             return await _answer(ask, question)
 
-    @tool
+    @tool(side=side)
     def notify_user(text: str) -> None:
         """Tell the user something, and go on."""
         tell('notice', text)
@@ -39,7 +45,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True) -> Too
 
 
 async def _answer(ask: AskPerson, question: str) -> str:
-    if inspect.iscoroutinefunction(ask):
-        return str(await cast('Awaitable[str]', ask(question)))
-    answer = await on_thread(lambda: ask(question))
-    return str(await answer if inspect.isawaitable(answer) else answer)
+    answer: object = ask(question) if inspect.iscoroutinefunction(ask) else await on_thread(lambda: ask(question))
+    if inspect.isawaitable(answer):
+        answer = await cast('Awaitable[object]', answer)
+    return NO_ANSWER if answer is None else str(answer)

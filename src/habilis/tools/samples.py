@@ -3,6 +3,7 @@
 import zlib
 from dataclasses import dataclass
 
+from habilis.tools.contract import Side
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
@@ -32,7 +33,6 @@ class Traffic:
     source: str = SOURCE
 
 
-@tool
 def weather(city: str) -> Weather:
     """The weather in a city now (sample data, not real)."""
     number = _number(city)
@@ -41,7 +41,6 @@ def weather(city: str) -> Weather:
     return Weather(city=city, sky=sky, celsius=celsius)
 
 
-@tool
 def traffic(origin: str, destination: str) -> Traffic:
     """How long a trip by car takes now (sample data, not real)."""
     number = _number(f'{origin} → {destination}')
@@ -49,9 +48,14 @@ def traffic(origin: str, destination: str) -> Traffic:
     return Traffic(origin=origin, destination=destination, road=_ROADS[road], minutes=10 + number // 5 % 50 + 15 * road)
 
 
-def samples_toolset(*, enabled: bool = True) -> Toolset:
-    """The toolset `samples`: `weather` and `traffic`."""
-    return Toolset('samples', [weather, traffic], enabled=enabled)
+def samples_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
+    """The toolset `samples`: `weather` and `traffic`.
+
+    Args:
+        enabled: whether it is switched on from the start.
+        side: who may call its tools, as for `@tool`.
+    """
+    return Toolset('samples', [tool(side=side)(weather), tool(side=side)(traffic)], enabled=enabled)
 
 
 def _number(text: str) -> int:

@@ -1,10 +1,12 @@
 """A list of things to do, which the model keeps for itself."""
 
-from typing import Literal
+from typing import Literal, cast
 
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ToolCallError
+from habilis.tools.contract import Side
+from habilis.tools.logs import memory
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
@@ -20,24 +22,34 @@ class TodoItem(TypedDict):
     status: Status
 
 
-def todo_toolset(*, enabled: bool = True) -> Toolset:
-    """The toolset `todo` with a list of its own: `todo_write` and `todo_read`."""
-    todo: list[TodoItem] = []
+def todo_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
+    """The toolset `todo`: `todo_write` and `todo_read`. Each run has a list of its own, which begins empty.
 
-    @tool(in_memory=True)
+    Args:
+        enabled: whether it is switched on from the start.
+        side: who may call its tools, as for `@tool`.
+    """
+    alone: list[TodoItem] = []
+    key = object()
+
+    def todo() -> list[TodoItem]:
+        kept = memory()
+        return alone if kept is None else cast('list[TodoItem]', kept.setdefault(key, []))
+
+    @tool(in_memory=True, side=side)
     def todo_write(items: list[TodoItem]) -> str:
         """Replace the whole todo list. Each item has its own id; at most one is in progress."""
         problems = _problems(items)
         if problems:
             msg = 'the todo list was not changed:\n' + '\n'.join(f'  {problem}' for problem in problems)
             raise ToolCallError(msg)
-        todo[:] = items
-        return '\n'.join(f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}' for item in todo) or '(empty)'
+        todo()[:] = items
+        return '\n'.join(f'{_MARKS[item["status"]]} {item["id"]}: {item["text"]}' for item in items) or '(empty)'
 
-    @tool(in_memory=True)
+    @tool(in_memory=True, side=side)
     def todo_read() -> list[TodoItem]:
         """The todo list."""
-        return [item.copy() for item in todo]
+        return [item.copy() for item in todo()]
 
     return Toolset('todo', [todo_write, todo_read], enabled=enabled)
 

@@ -49,7 +49,7 @@ class Tool(Generic[P, R]):
             function = cast('Callable[P, R]', cast('Any', function).__func__)
         self.function = function
         self.options = options or ToolOptions()
-        self.name = check_name(name or _name_of(function))
+        self.name = check_name(name or _name_of(function), self.options.side)
         self.waits = _is_async(function)
         """Whether the host awaits it. Code does so too, unless it is `as_sync`."""
 
@@ -178,7 +178,11 @@ class Tool(Generic[P, R]):
         )
         return await attempts.repeated(attempt, self.options.retries)
 
-    def _finish(self, result: object) -> object:
+    def replaced(self, result: object) -> object:
+        """What a gate gives instead of the result, checked like one."""
+        return self._finish(result, by_gate=True)
+
+    def _finish(self, result: object, *, by_gate: bool = False) -> object:
         """The result, checked, as plain data."""
         from pydantic import ValidationError
 
@@ -188,13 +192,17 @@ class Tool(Generic[P, R]):
                 result = compiled.result.check(result)
             except ValidationError as error:
                 problems = '\n'.join(f'  {line}' for line in compiled.result.problems('result', result, error))
-                msg = f'{self.name} returned something else than it declares (a fault of the tool):\n{problems}'
+                fault = f'a fault of the {"gate" if by_gate else "tool"}'
+                msg = f'{self._gave(by_gate)} something else than it declares ({fault}):\n{problems}'
                 raise ToolResultError(msg) from None
         try:
             return to_plain(result)
         except NotConvertible as error:
-            msg = f'{self.name} returned {show(result)}, which cannot go into the sandbox: {error}'
+            msg = f'{self._gave(by_gate)} {show(result)}, which cannot go into the sandbox: {error}'
             raise ToolResultError(msg) from None
+
+    def _gave(self, by_gate: bool) -> str:
+        return f'a gate changed the result of {self.name} to' if by_gate else f'{self.name} returned'
 
     @property
     def _parameters(self) -> Parameters:
@@ -262,6 +270,9 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     checked = _options(**options)
 
     def make(target: Callable[..., Any]) -> AnyTool:
+        if isinstance(target, str):
+            msg = f'@tool({target!r}) names no function: write @tool(name={target!r})'
+            raise ToolDefinitionError(msg)
         inner = target.function if isinstance(target, Tool) else target
         return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
 

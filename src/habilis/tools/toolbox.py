@@ -147,7 +147,7 @@ class Toolbox:
         for future in waiting:
             future.cancel()
 
-    async def call(self, name: str, *args: object, **kwargs: object) -> object:
+    async def call(self, name: str, /, *args: object, **kwargs: object) -> object:
         """Call a tool from the host as code does."""
         tool = self._find(name, 'code')
         bind = functools.partial(tool.validate, args, kwargs)
@@ -165,7 +165,7 @@ class Toolbox:
         tool = self._tools.get(call.name)
         if tool is not None and tool.options.in_memory and call.ok:
             try:
-                await tool.run(tool.validate_named(call.arguments))
+                await self._calls.repeat(tool, call.arguments)
             except Exception as error:  # it may be another tool by now; nobody is there to be told
                 LOGGER.warning('%s could not be called again: %s', call.name, error)
 
