@@ -228,12 +228,16 @@ async def test_a_result_changed_to_something_that_is_not_plain_is_an_error(spy: 
         await Toolbox([spy.send], gates=[change]).call('send', 'ann')
 
 
-async def test_a_changed_result_is_checked_like_any(spy: Spy) -> None:
-    def change(call: GateCall, result: object) -> ChangeResult:
-        return ChangeResult(5)
+async def test_a_gate_may_hide_a_result_of_any_type() -> None:
+    @tool
+    def figures() -> list[int]:
+        """Some figures."""
+        return [1, 2]
 
-    with pytest.raises(ToolResultError, match=r'something else than it declares \(a fault of the gate\)'):
-        await Toolbox([spy.send], gates=[change]).call('send', 'ann')
+    def hide(call: GateCall, result: object) -> ChangeResult:
+        return ChangeResult('(hidden)')
+
+    assert await Toolbox([figures], gates=[hide]).call('figures') == '(hidden)'
 
 
 async def test_part_of_a_result_can_be_changed() -> None:

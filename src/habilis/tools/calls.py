@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from habilis.core.errors import ToolArgumentsError, ToolDenied
+from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.events import Emit, Event, EventKind
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
@@ -34,6 +34,7 @@ from habilis.tools.contract import (
 from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
+from habilis.tools.plain import NotConvertible, to_plain
 from habilis.tools.shapes import shorten
 from habilis.tools.tool import AnyTool
 
@@ -245,7 +246,7 @@ class Calls:
         decision, call.decision = call.decision, 'denied'
         released = await self._gates.after(call.seen(), result)
         if released is not result:
-            released = call.tool.replaced(released)
+            released = _plain(call, released)
             decision = 'changed' if decision == 'allowed' else decision
         call.decision = decision
         return released
@@ -307,3 +308,12 @@ def _text(error: BaseException) -> str:
     except Exception:  # it may be of any class, with any `__str__`
         text = ''
     return f'{type(error).__name__}: {text}' if text else type(error).__name__
+
+
+def _plain(call: _Call, released: object) -> object:
+    """What a gate gives instead of a result. It may be of another type, `'(hidden)'` for one: that is its decision."""
+    try:
+        return to_plain(released)
+    except NotConvertible as error:
+        msg = f'a gate changed the result of {call.tool.name} to something that is not plain data: {error}'
+        raise ToolResultError(msg) from None

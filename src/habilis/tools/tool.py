@@ -178,11 +178,7 @@ class Tool(Generic[P, R]):
         )
         return await attempts.repeated(attempt, self.options.retries)
 
-    def replaced(self, result: object) -> object:
-        """What a gate gives instead of the result, checked like one."""
-        return self._finish(result, by_gate=True)
-
-    def _finish(self, result: object, *, by_gate: bool = False) -> object:
+    def _finish(self, result: object) -> object:
         """The result, checked, as plain data."""
         from pydantic import ValidationError
 
@@ -192,17 +188,13 @@ class Tool(Generic[P, R]):
                 result = compiled.result.check(result)
             except ValidationError as error:
                 problems = '\n'.join(f'  {line}' for line in compiled.result.problems('result', result, error))
-                fault = f'a fault of the {"gate" if by_gate else "tool"}'
-                msg = f'{self._gave(by_gate)} something else than it declares ({fault}):\n{problems}'
+                msg = f'{self.name} returned something else than it declares (a fault of the tool):\n{problems}'
                 raise ToolResultError(msg) from None
         try:
             return to_plain(result)
         except NotConvertible as error:
-            msg = f'{self._gave(by_gate)} {show(result)}, which cannot go into the sandbox: {error}'
+            msg = f'{self.name} returned {show(result)}, which cannot go into the sandbox: {error}'
             raise ToolResultError(msg) from None
-
-    def _gave(self, by_gate: bool) -> str:
-        return f'a gate changed the result of {self.name} to' if by_gate else f'{self.name} returned'
 
     @property
     def _parameters(self) -> Parameters:
