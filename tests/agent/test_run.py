@@ -8,6 +8,7 @@ import pytest
 
 from habilis.agent import Agent, Bounds, RunLimits
 from habilis.core.errors import AgentError, ContextOverflow, EmptyReply, ModelUnavailable
+from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.tools import people_toolset, todo_toolset, tool
@@ -480,6 +481,23 @@ async def test_an_overflow_compacts_once_and_then_is_an_error() -> None:
     async with Agent(twice) as agent:
         with pytest.raises(ContextOverflow):
             await agent.run('go')
+
+
+@pytest.mark.parametrize('how', ['history', 'session'])
+async def test_the_steps_of_an_earlier_run_are_shortened_when_they_no_longer_fit(how: str) -> None:
+    store = MemoryStore()
+    roomy = ScriptedModel([*(block(f'print({n}, "y " * 3000)') for n in range(6)), block('final_answer(1)')])
+    async with Agent(roomy, journal=store) as agent:
+        first = await agent.run('Remember the word aardvark.', session='s')
+    model = ScriptedModel([ContextOverflow('too long'), block('final_answer(2)')], context_tokens=4096)
+    async with Agent(model, journal=store) as agent:
+        if how == 'history':
+            second = await agent.run('second', history=first.messages)
+        else:
+            second = await agent.run('second', session='s')
+    assert second.output == 2
+    assert len(sent(model, -1)) < 8000
+    assert 'aardvark' in sent(model, -1)
 
 
 async def test_what_was_sent_stays_the_beginning_of_what_is_sent_next() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.compact import KEPT_STEPS, Turn, compact
+from habilis.agent.compact import KEPT_STEPS, Turn, compact, earlier_turn
 from habilis.models.contract import Message
 
 
@@ -12,12 +12,12 @@ class Conversation:
 
     def __init__(self, system: str, history: Sequence[Message] = ()) -> None:
         self.system = system
-        self._turns: tuple[Turn, ...] = tuple(
-            Turn(message=message, by_user=message.role == 'user') for message in history if message.role != 'system'
-        )
+        self._turns: tuple[Turn, ...] = tuple(earlier_turn(message) for message in history if message.role != 'system')
 
     def add(self, message: Message, *, by_user: bool = False) -> None:
-        """The next turn. What a person wrote is never shortened."""
+        """The next turn. What a person wrote is never shortened, also where this is the history of another run."""
+        if message.role == 'user' and not by_user:
+            message = replace(message, by_agent=True)
         self._turns = (*self._turns, Turn(message=message, by_user=by_user))
 
     @property
@@ -35,9 +35,10 @@ class Conversation:
         return (Message(role='system', text=self.system if system is None else system, cache=True), *turns)
 
     def start_over(self, note: str) -> None:
-        """Forget all but what people wrote, and say why, if there is a `note`. The variables of the sandbox stay."""
-        kept = tuple(turn for turn in self._turns if turn.by_user)
-        self._turns = (*kept, Turn(message=Message(role='user', text=note))) if note else kept
+        """Forget what this run did, and say why, if there is a `note`. The variables of the sandbox stay."""
+        self._turns = tuple(turn for turn in self._turns if turn.by_user or turn.earlier)
+        if note:
+            self.add(Message(role='user', text=note))
 
     def compact(self, keep: int = KEPT_STEPS) -> bool:
         """Make it shorter. False if that was not possible."""
