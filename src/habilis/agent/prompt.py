@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from habilis.agent.arguments import check_kinds
 from habilis.agent.cut import Bounds, cut
 from habilis.models.contract import Function
 from habilis.sandbox.contract import CellError
@@ -156,6 +157,7 @@ def start_over_note(code: str, error: CellError) -> str:
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:
     """Documents given to one step: their names and texts, the long ones in part."""
+    check_kinds('a step', {'artifacts': artifacts})
     pieces = ['Documents for this step. In code they are in the dict `artifacts`, by name.']
     for name, text in artifacts.items():
         shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]').text
