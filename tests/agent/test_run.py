@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
@@ -423,6 +424,45 @@ async def test_final_answer_of_none_is_refused_once() -> None:
     model = ScriptedModel([block('final_answer(print(5))'), block('final_answer(5)')])
     async with Agent(model) as agent:
         assert (await agent.run('go')).output == 5
+
+
+@dataclass
+class Mute:
+    a: int
+
+    def __str__(self) -> str:
+        raise KeyError
+
+    __repr__ = __str__
+
+
+async def test_values_that_cannot_be_written_out_are_no_end() -> None:
+    @tool
+    def digits(number: int) -> int:
+        """How many."""
+        return number.bit_length()
+
+    code = block('final_answer(digits(v) and v)')
+    model = ScriptedModel([code, code, block('final_answer({"a": 1})')])
+    async with Agent(model, tools=[digits]) as agent:
+        result = await agent.run('Which has the most digits?', variables={'v': 10**5000})
+        assert result.output == 10**5000
+    async with Agent(model, output_type=Mute) as agent:
+        assert (await agent.run('go')).output.a == 1
+
+
+async def test_after_a_hint_answers_of_the_wrong_type_are_counted_anew() -> None:
+    model = ScriptedModel([*['many'] * 5, block('x = 3\nprint(x)'), 'three', block('final_answer(x)')])
+    async with Agent(model, output_type=int) as agent:
+        run = await agent.start('go')
+        while (result := await run.step()) is None:
+            pass
+        assert result.ended == 'invalid_output'
+        run.tell('Give a number.')
+        assert await run.step() is None
+        result = await run.step()
+        assert result is not None
+        assert (result.ended, result.output) == ('answer', 3)
 
 
 async def test_three_empty_replies_are_an_error_and_one_is_not() -> None:

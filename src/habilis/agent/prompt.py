@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from habilis.agent.arguments import check_kinds
 from habilis.agent.cut import Bounds, cut
+from habilis.agent.output import as_text
 from habilis.models.contract import Function
 from habilis.sandbox.contract import CellError
 from habilis.sandbox.options import Settings as SandboxSettings
@@ -134,7 +135,7 @@ def preview(name: str, value: object, length: int = 80) -> str:
         first, *rest = value.strip().split('\n')
         start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
         return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
-    text = repr(value)
+    text = as_text(value, repr)
     return text if len(text) <= length else f'{text[:length]}…'
 
 

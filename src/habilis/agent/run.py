@@ -10,7 +10,7 @@ from habilis.agent.acting import Acted
 from habilis.agent.bounds import LimitReached
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubt, Doubts
-from habilis.agent.output import WrongOutput
+from habilis.agent.output import WrongOutput, as_text
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
@@ -349,7 +349,7 @@ class Run:
     def tell(self, text: str) -> None:
         """A person says something more: an answer to the question, or another task."""
         self._parts.stop.given = False
-        self.result = None
+        self.result, self._repairs = None, 0
         self._parts.conversation.add(Message(role='user', text=text), by_user=True)
 
     def go_on(self, limits: RunLimits) -> None:
@@ -363,7 +363,7 @@ class Run:
         parts.watchers.muted = parts.recorder is not None and parts.recorder.behind
         summary = None
         if ended == 'answer':
-            parts.watchers.emit(Event(kind='answer', text=str(output), data=output))
+            parts.watchers.emit(Event(kind='answer', text=as_text(output), data=output))
             if parts.summary is not None:
                 summary = await self._summarise(parts.summary)
         variables = await parts.actor.values(list(parts.variables)) if parts.actor else {}

@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 from habilis.agent.agent import Agent
 from habilis.agent.arguments import check_task
 from habilis.agent.contract import Ended, Result
+from habilis.agent.output import as_text
 from habilis.agent.prompt import prompt_file
 from habilis.models.contract import Usage
 
@@ -86,5 +87,5 @@ def _filled(name: str, **values: str) -> str:
 def _text(output: object) -> str:
     """A plan as text: a small model may give a list of steps instead."""
     if isinstance(output, (list, tuple)):
-        return '\n'.join(f'{number}. {step}' for number, step in enumerate(output, 1))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return str(output).strip()
+        return '\n'.join(f'{number}. {as_text(step)}' for number, step in enumerate(output, 1))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return as_text(output).strip()
