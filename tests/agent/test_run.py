@@ -89,11 +89,15 @@ async def test_without_can_stop_final_answer_is_neither_in_the_docs_nor_callable
         assert await run.step(can_stop=False) is None
         assert "name 'final_answer' is not defined" in (run.steps[0].observation or '')
         assert await run.step(can_stop=False) is None  # words are no answer now
-        assert 'final_answer' not in model.requests[0].messages[0].text
+        assert 'final_answer' not in sent(model, 0)
+        assert sent(model, 0).endswith(
+            'go\n\nReply with one ```python block that works on this and prints what you need to see.'
+        )
         result = await run.step()
         assert result is not None
         assert result.output == 2
         assert 'final_answer' in model.requests[2].messages[0].text
+        assert 'calls final_answer(...)' in model.requests[2].messages[1].text
 
 
 @pytest.mark.parametrize(

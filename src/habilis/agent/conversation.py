@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.compact import KEPT_STEPS, Turn, compact, earlier_turn
+from habilis.agent.prompt import without_stop
 from habilis.models.contract import Message
 
 
@@ -26,8 +27,16 @@ class Conversation:
         return tuple(turn.message for turn in self._turns)
 
     def outgoing(self, *, system: str | None = None, extra: str = '') -> tuple[Message, ...]:
-        """What is sent: with the system prompt first, marks for the provider's cache, and `extra` for this once."""
+        """What is sent: with the system prompt first, marks for the provider's cache, and `extra` for this once.
+
+        Another `system` prompt is for a step that cannot end the run.
+        """
         turns = [replace(turn.message, cache=False) if turn.message.cache else turn.message for turn in self._turns]
+        if system is not None:
+            turns = [
+                replace(message, text=without_stop(message.text)) if turn.by_user else message
+                for turn, message in zip(self._turns, turns, strict=True)
+            ]
         if turns:
             turns[-1] = replace(turns[-1], cache=True)
         if extra:

@@ -129,6 +129,12 @@ def task_message(
     return text
 
 
+def without_stop(text: str) -> str:
+    """A `task_message` for a step in which there is no `final_answer`."""
+    reminder = prompt_file('reminder')
+    return f'{text.removesuffix(reminder)}{prompt_file("reminder_open")}' if text.endswith(reminder) else text
+
+
 def preview(name: str, value: object, length: int = 80) -> str:
     """The start of a value, for the list of variables, and how to read it. Too little to be typed off."""
     if isinstance(value, str) and '\n' in value.strip():
