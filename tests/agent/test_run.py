@@ -52,6 +52,47 @@ async def test_steps_by_hand_give_the_same_answer_and_steps_as_run() -> None:
             await run.step()
 
 
+@pytest.mark.parametrize('journal', ['off', None])
+async def test_runs_by_hand_that_are_closed_leave_nothing_behind(journal: str | None) -> None:
+    async with Agent(ScriptedModel([block('final_answer(1)')] * 5), journal=journal) as agent:
+        tasks = len(asyncio.all_tasks())
+        for _ in range(5):
+            async with await agent.start('go') as run:
+                await run.step()
+        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+        assert len(asyncio.all_tasks()) == tasks
+
+
+async def test_a_run_by_hand_can_be_told_more_after_its_answer_and_gives_it_again_without_asking() -> None:
+    model = ScriptedModel([block('x = 1\nfinal_answer(x)'), block('final_answer(x + 1)')])
+    async with Agent(model, journal='off') as agent:
+        run = await agent.start('go')
+        assert (await run.step()) is not None
+        run.tell('One more.')
+        await run.step()
+        assert (await agent.resume(run.id)).output == 2
+        assert len(model.requests) == 2
+        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_run_by_hand_that_was_closed_is_resumed_from_its_record() -> None:
+    async with Agent(ScriptedModel([block('n = 4'), block('final_answer(n)')])) as agent:
+        async with await agent.start('go') as run:
+            await run.step()
+        await run.close()
+        assert (await agent.resume(run.id)).output == 4
+
+
+@pytest.mark.parametrize('journal', ['off', None])
+async def test_a_document_of_a_first_step_that_failed_is_there_when_the_run_is_resumed(journal: str | None) -> None:
+    model = ScriptedModel([ModelUnavailable('the server is away'), block('final_answer(artifacts["a"])')])
+    async with Agent(model, journal=journal) as agent:
+        with pytest.raises(ModelUnavailable):
+            await agent.run('go', artifacts={'a': 'the secret garden'}, run_id=f'documents-{journal}')
+        assert (await agent.resume(f'documents-{journal}')).output == 'the secret garden'
+    assert 'the secret garden' in sent(model, 1)
+
+
 async def test_a_run_stopped_at_max_steps_is_told_apart_and_resume_finishes_it() -> None:
     """A4."""
     model = ScriptedModel([block('n = 1\nprint(n)'), block('n += 1\nprint(n)'), block('final_answer(n)')])

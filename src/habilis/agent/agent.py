@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -154,7 +155,7 @@ class Agent(Generic[T]):
             await asyncio.gather(work, return_exceptions=True)
 
     async def start(self, task: str, **options: Unpack[RunOptions]) -> Run:
-        """A run to be done step by step: `await run.step()` until it gives a result. Close the agent at the end.
+        """A run to be done step by step: `await run.step()` until it gives a result. Close it then, or the agent.
 
         Takes what `run` takes; artifacts are given to the steps instead.
         """
@@ -212,6 +213,8 @@ class Agent(Generic[T]):
             ledger=self.ledger.child(self._setup.name),
             recorder=recorder,
         )
+        started = replace(started, artifacts=inputs.artifacts)
+        started.run.free = functools.partial(self._free, started)
         self._open[run_id] = started
         return started
 
@@ -255,11 +258,14 @@ class Agent(Generic[T]):
             if run.busy:
                 msg = f'{run_id} is being worked on by this agent; wait until it has ended'
                 raise RunBusy(msg)
+            if run.result is not None and run.result.ended == 'answer' and answer is None:
+                await self._leave(run_id)
+                return cast('Result[T]', run.result)
             _check_answer(run.result.ended if run.result is not None else None, answer)
             run.go_on(bounds)
             if answer is not None:
                 run.tell(answer)
-            return await self._finish(run, {})
+            return await self._finish(run, {} if run.steps else self._open[run_id].artifacts)
         if self._durable.off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
@@ -327,6 +333,10 @@ class Agent(Generic[T]):
         started = self._open.pop(run_id, None)
         if started is not None:
             await started.close()
+
+    async def _free(self, started: Starting) -> None:
+        if self._open.get(started.run.id) is started:  # and not the same run, resumed
+            await self._leave(started.run.id)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -14,7 +14,7 @@ from habilis.agent.output import WrongOutput, as_text
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
-from habilis.agent.parts import Parts, above
+from habilis.agent.parts import Closing, Parts, above
 from habilis.agent.prompt import artifacts_message, prompt_file, start_over_note
 from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
@@ -32,7 +32,7 @@ RESTLESS = 0.6
 """The temperature for that."""
 
 
-class Run:
+class Run(Closing):
     """A run under way. `step` until it gives a result; `steps` are those done so far."""
 
     def __init__(self, parts: Parts) -> None:
