@@ -1,6 +1,7 @@
 """The loop: what the model is asked, what is run, and how a run ends. Each test names the row it shows."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -9,9 +10,11 @@ import pytest
 
 from habilis.agent import Agent, Bounds, RunLimits
 from habilis.core.errors import AgentError, ContextOverflow, EmptyReply, ModelUnavailable
+from habilis.core.limits import Limits
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
+from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import people_toolset, todo_toolset, tool
 
 
@@ -110,6 +113,35 @@ async def test_final_answer_ends_the_run_in_that_step() -> None:
     async with Agent(model) as agent:
         result = await agent.run('go')
     assert (result.output, len(result.steps), len(model.requests)) == ('first', 1, 1)
+
+
+@pytest.mark.parametrize('code', ['final_answer(4)', 'final_answer(value=4)', 'final_answer(answer=4)'])
+async def test_the_answer_may_be_passed_by_name(code: str) -> None:
+    async with Agent(ScriptedModel([block(code)])) as agent:
+        assert (await agent.run('go')).output == 4
+
+
+@pytest.mark.parametrize('code', ['final_answer()', 'final_answer(1, 2)', 'final_answer(a=1, b=2)'])
+async def test_an_answer_is_one_value(code: str) -> None:
+    model = ScriptedModel([block(code), block('final_answer("ok")')])
+    async with Agent(model) as agent:
+        assert (await agent.run('go')).output == 'ok'
+    assert 'final_answer takes one value' in sent(model, 1)
+
+
+async def test_a_tool_that_hangs_is_named_in_its_step() -> None:
+    @tool
+    def hang() -> None:
+        """Hang."""
+        time.sleep(3)
+
+    model = ScriptedModel([block('hang()'), block('final_answer("ok")')])
+    limits = Limits(seconds=0.5)
+    async with Agent(model, tools=[hang], sandbox_settings=SandboxSettings(limits=limits)) as agent:
+        result = await agent.run('go')
+    assert 'It took too long because of the tool hang' in sent(model, 1)
+    assert [call.name for call in result.steps[0].calls] == ['hang']
+    assert result.steps[1].calls == ()
 
 
 async def test_a_tool_cannot_take_the_name_of_final_answer() -> None:
