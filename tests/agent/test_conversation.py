@@ -115,3 +115,24 @@ def test_what_people_wrote_earlier_is_never_shortened() -> None:
     )
     assert conversation.compact(keep=1) is True
     assert [message for message in conversation.messages if message in said] == said
+
+
+def test_the_observations_of_an_earlier_run_are_shortened_and_what_its_user_wrote_is_not() -> None:
+    before = talk(6)
+    conversation = Conversation('system', before.messages)
+    assert conversation.compact(keep=1) is True
+    texts = [message.text for message in conversation.messages]
+    assert texts[0] == 'Do it.'
+    assert sum(map(len, texts)) < sum(len(message.text) for message in before.messages) / 2
+    again = Conversation('system', [*conversation.messages, *talk(6).messages])
+    assert again.compact() is True
+    assert sum('Earlier steps' in message.text for message in again.messages) == 1, 'a digest joins the next one'
+
+
+def test_starting_over_keeps_what_was_said_before_the_run() -> None:
+    conversation = Conversation('system', talk(1).messages)
+    conversation.add(Message(role='user', text='And now?'), by_user=True)
+    conversation.add(Message(role='assistant', text='wrong'))
+    conversation.start_over('Try another way.')
+    assert [message.text for message in conversation.messages[-2:]] == ['And now?', 'Try another way.']
+    assert conversation.messages[:-2] == talk(1).messages

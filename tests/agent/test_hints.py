@@ -1,9 +1,12 @@
 """What a small model forgets is said in one line."""
 
+from dataclasses import replace
+
 import pytest
 
 from habilis.agent.hints import guessed, hints_for, uncalled
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
+from habilis.tools import CallRecord
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
 
@@ -54,9 +57,17 @@ def test_code_that_prints_nothing() -> None:
     assert hints('x = 1', Cell(stdout='\n')) == ['Nothing was printed: print what you need to see.']
 
 
-def test_a_coroutine_that_was_not_awaited() -> None:
-    cell = Cell(text='<coroutine object search at 0x1>')
-    assert hints('search("x")', cell) == ['That is a coroutine: put `await` before the call.']
+@pytest.mark.parametrize(
+    'cell',
+    [
+        Cell(text='<coroutine object f at 0x1>'),
+        Cell(stdout='Sum: <coroutine object HostSelector.call at 0x5e16d8>\n'),
+        Cell(stderr="RuntimeWarning: coroutine 'HostSelector.call' was never awaited\n"),
+        failed('TypeError', "unsupported operand type(s) for +: 'coroutine' and 'int'"),
+    ],
+)
+def test_a_coroutine_that_was_not_awaited(cell: Cell) -> None:
+    assert hints('f()', cell) == ['That is a coroutine: put `await` before the call.']
 
 
 @pytest.mark.parametrize('cell', [Cell(stdout='42\n'), Cell(text='42')])
@@ -92,6 +103,49 @@ def test_code_that_is_not_python() -> None:
 
 def test_code_that_took_too_long() -> None:
     assert 'functools.cache' in hints('while True: pass', failed('TimeoutError', 'the cell took longer', 'time'))[0]
+
+
+def call(seconds: float, error: str | None = None, **arguments: object) -> CallRecord:
+    return CallRecord(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ('calls', 'blamed'),
+    [
+        ([], False),
+        ([call(0.1)], False),
+        ([call(9.0)], True),
+        ([call(2.0)] * 4, True),
+        ([call(0.1, 'CancelledError')], True),
+    ],
+)
+def test_a_tool_that_took_too_long_is_named(calls: list[CallRecord], blamed: bool) -> None:
+    cell = replace(failed('TimeoutError', 'the cell took longer than its 10 s', 'time'), seconds=10.0)
+    [hint] = hints_for('search()', cell, names=NAMES, can_stop=True, calls=calls)
+    assert ('because of the tool search' in hint) is blamed
+    assert ('@functools.cache' in hint) is not blamed
+
+
+@pytest.mark.parametrize(
+    ('error', 'message', 'arguments', 'meant'),
+    [
+        ('KeyError', "'tee'", {'item': 'tee'}, True),
+        ('KeyError', "'tee'", {'items': ['tea', 'tee']}, True),
+        ('KeyError', '7', {'row': 7}, True),
+        ('ValueError', 'no such item: tee', {'item': 'tee'}, True),
+        ('ValueError', 'service is down', {}, False),
+        ('ValueError', 'service is down', {'item': 'tea', 'more': ''}, False),
+        ('ValueError', 'error 512', {'row': 5}, False),
+        ('KeyError', "'token'", {'number': 10**5000}, False),
+    ],
+)
+def test_a_call_is_to_be_changed_only_if_the_error_is_about_it(
+    error: str, message: str, arguments: dict[str, object], meant: bool
+) -> None:
+    calls = [call(0.0, f'{error}: {message}', **arguments)]
+    found = hints_for('search()', failed(error, message), names=NAMES, can_stop=True, calls=calls)
+    assert bool(found) is meant
+    assert all('The tool search cannot be called with' in hint for hint in found)
 
 
 def test_other_errors_speak_for_themselves() -> None:

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
-from habilis.agent.output import MAX_PROBLEMS, OutputType, WrongOutput, converted, literal
+from habilis.agent.output import MAX_PROBLEMS, OutputType, WrongOutput, as_text, converted, literal
 from habilis.core.errors import AgentError
 
 
@@ -101,6 +101,91 @@ def test_a_value_of_another_type_is_refused_with_what_is_wrong(kind: Any, given:
     assert 'https://' not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ('kind', 'given', 'found'),
+    [
+        (bool, 'yes', "needs bool, not str 'yes'. the answer: Input should be a valid boolean"),
+        (bool, 1, 'not int 1. '),
+        (int, True, 'needs int, not bool True. the answer: Input should be a valid integer'),
+        (float, False, 'not bool False. '),
+        (list[bool], [True, 'no'], '1: Input should be a valid boolean'),
+        (list[int], [1, True], '1: Input should be a valid integer'),
+        (dict[str, float], {'a': True}, 'a: Input should be a valid number'),
+        (Person, {'name': 'Ann', 'age': True}, 'age: Input should be a valid integer'),
+        (int | None, True, 'Input should be a valid integer'),
+    ],
+)
+def test_truth_values_are_not_numbers_or_words(kind: Any, given: object, found: str) -> None:
+    with pytest.raises(WrongOutput) as refused:
+        OutputType(kind).check(given)
+    assert found in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ('kind', 'given', 'expected'),
+    [
+        (list[int], ['1', 2], [1, 2]),
+        (int, 3.0, 3),
+        (float, '2.5', 2.5),
+        (set[int], [1, 1], {1}),
+        (tuple[int, str], [1, 'a'], (1, 'a')),
+        (bool | str, 'yes', 'yes'),
+        (bool | int, 1, 1),
+        (Any, True, True),
+    ],
+)
+def test_what_means_the_same_is_converted(kind: Any, given: object, expected: object) -> None:
+    found = OutputType(kind).check(given)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@dataclass
+class Picky:
+    a: int
+
+    def __post_init__(self) -> None:
+        _ = {1: 'one'}[self.a]
+
+
+class Divided(BaseModel):
+    a: int
+
+    @field_validator('a')
+    @classmethod
+    def _check(cls, value: int) -> int:  # pyright: ignore[reportUnusedFunction]
+        return 1 // value
+
+
+@pytest.mark.parametrize(('kind', 'wrong', 'why'), [(Picky, -1, 'KeyError: -1'), (Divided, 0, 'ZeroDivisionError')])
+def test_a_check_of_the_users_own_may_raise_anything(kind: Any, wrong: int, why: str) -> None:
+    with pytest.raises(WrongOutput, match=why):
+        OutputType(kind).check({'a': wrong})
+    with pytest.raises(WrongOutput, match='The answer must be a dict'):
+        OutputType(kind).check_text(f'{{"a": {wrong}}}')
+    assert OutputType(kind).check_text('{"a": 1}').a == 1  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+class Mute:
+    def __str__(self) -> str:
+        raise KeyError
+
+    __repr__ = __str__
+
+
+def test_a_value_is_written_out_or_told_of_in_short() -> None:
+    assert as_text('a\nb') == 'a\nb'
+    assert as_text('a', repr) == "'a'"
+    assert as_text(10**5000) == 'something (int)'
+    assert as_text([10**5000]) == 'something (list)'
+    assert 'Mute' in as_text(Mute())
+
+
+def test_a_value_that_cannot_be_written_out_is_refused_like_any_other() -> None:
+    with pytest.raises(WrongOutput, match='needs str, not int something'):
+        OutputType(str).check(10**5000)
+
+
 def test_of_many_problems_a_few_are_told_and_long_values_are_shortened() -> None:
     with pytest.raises(WrongOutput) as refused:
         OutputType(list[int]).check(['x' * 50] * 1000)
@@ -169,6 +254,7 @@ def test_whether_none_is_an_answer(kind: Any, takes: bool) -> None:
         (float, '3.5', 3.5),
         (bool, 'True', True),
         (bool, 'true', True),
+        (bool, 'yes', True),
         (list[int], '[1, 2]', [1, 2]),
         (list[int], '1, 2', [1, 2]),
         (list[int], '```json\n[1,2]\n```', [1, 2]),

@@ -1,15 +1,20 @@
 """The loop: what the model is asked, what is run, and how a run ends. Each test names the row it shows."""
 
 import asyncio
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
 
 from habilis.agent import Agent, Bounds, RunLimits
 from habilis.core.errors import AgentError, ContextOverflow, EmptyReply, ModelUnavailable
+from habilis.core.limits import Limits
+from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
+from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import people_toolset, todo_toolset, tool
 
 
@@ -50,6 +55,47 @@ async def test_steps_by_hand_give_the_same_answer_and_steps_as_run() -> None:
             await run.step()
 
 
+@pytest.mark.parametrize('journal', ['off', None])
+async def test_runs_by_hand_that_are_closed_leave_nothing_behind(journal: str | None) -> None:
+    async with Agent(ScriptedModel([block('final_answer(1)')] * 5), journal=journal) as agent:
+        tasks = len(asyncio.all_tasks())
+        for _ in range(5):
+            async with await agent.start('go') as run:
+                await run.step()
+        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+        assert len(asyncio.all_tasks()) == tasks
+
+
+async def test_a_run_by_hand_can_be_told_more_after_its_answer_and_gives_it_again_without_asking() -> None:
+    model = ScriptedModel([block('x = 1\nfinal_answer(x)'), block('final_answer(x + 1)')])
+    async with Agent(model, journal='off') as agent:
+        run = await agent.start('go')
+        assert (await run.step()) is not None
+        run.tell('One more.')
+        await run.step()
+        assert (await agent.resume(run.id)).output == 2
+        assert len(model.requests) == 2
+        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_a_run_by_hand_that_was_closed_is_resumed_from_its_record() -> None:
+    async with Agent(ScriptedModel([block('n = 4'), block('final_answer(n)')])) as agent:
+        async with await agent.start('go') as run:
+            await run.step()
+        await run.close()
+        assert (await agent.resume(run.id)).output == 4
+
+
+@pytest.mark.parametrize('journal', ['off', None])
+async def test_a_document_of_a_first_step_that_failed_is_there_when_the_run_is_resumed(journal: str | None) -> None:
+    model = ScriptedModel([ModelUnavailable('the server is away'), block('final_answer(artifacts["a"])')])
+    async with Agent(model, journal=journal) as agent:
+        with pytest.raises(ModelUnavailable):
+            await agent.run('go', artifacts={'a': 'the secret garden'}, run_id=f'documents-{journal}')
+        assert (await agent.resume(f'documents-{journal}')).output == 'the secret garden'
+    assert 'the secret garden' in sent(model, 1)
+
+
 async def test_a_run_stopped_at_max_steps_is_told_apart_and_resume_finishes_it() -> None:
     """A4."""
     model = ScriptedModel([block('n = 1\nprint(n)'), block('n += 1\nprint(n)'), block('final_answer(n)')])
@@ -67,6 +113,35 @@ async def test_final_answer_ends_the_run_in_that_step() -> None:
     async with Agent(model) as agent:
         result = await agent.run('go')
     assert (result.output, len(result.steps), len(model.requests)) == ('first', 1, 1)
+
+
+@pytest.mark.parametrize('code', ['final_answer(4)', 'final_answer(value=4)', 'final_answer(answer=4)'])
+async def test_the_answer_may_be_passed_by_name(code: str) -> None:
+    async with Agent(ScriptedModel([block(code)])) as agent:
+        assert (await agent.run('go')).output == 4
+
+
+@pytest.mark.parametrize('code', ['final_answer()', 'final_answer(1, 2)', 'final_answer(a=1, b=2)'])
+async def test_an_answer_is_one_value(code: str) -> None:
+    model = ScriptedModel([block(code), block('final_answer("ok")')])
+    async with Agent(model) as agent:
+        assert (await agent.run('go')).output == 'ok'
+    assert 'final_answer takes one value' in sent(model, 1)
+
+
+async def test_a_tool_that_hangs_is_named_in_its_step() -> None:
+    @tool
+    def hang() -> None:
+        """Hang."""
+        time.sleep(3)
+
+    model = ScriptedModel([block('hang()'), block('final_answer("ok")')])
+    limits = Limits(seconds=0.5)
+    async with Agent(model, tools=[hang], sandbox_settings=SandboxSettings(limits=limits)) as agent:
+        result = await agent.run('go')
+    assert 'It took too long because of the tool hang' in sent(model, 1)
+    assert [call.name for call in result.steps[0].calls] == ['hang']
+    assert result.steps[1].calls == ()
 
 
 async def test_a_tool_cannot_take_the_name_of_final_answer() -> None:
@@ -87,11 +162,15 @@ async def test_without_can_stop_final_answer_is_neither_in_the_docs_nor_callable
         assert await run.step(can_stop=False) is None
         assert "name 'final_answer' is not defined" in (run.steps[0].observation or '')
         assert await run.step(can_stop=False) is None  # words are no answer now
-        assert 'final_answer' not in model.requests[0].messages[0].text
+        assert 'final_answer' not in sent(model, 0)
+        assert sent(model, 0).endswith(
+            'go\n\nReply with one ```python block that works on this and prints what you need to see.'
+        )
         result = await run.step()
         assert result is not None
         assert result.output == 2
         assert 'final_answer' in model.requests[2].messages[0].text
+        assert 'calls final_answer(...)' in model.requests[2].messages[1].text
 
 
 @pytest.mark.parametrize(
@@ -442,6 +521,45 @@ async def test_final_answer_of_none_is_refused_once() -> None:
         assert (await agent.run('go')).output == 5
 
 
+@dataclass
+class Mute:
+    a: int
+
+    def __str__(self) -> str:
+        raise KeyError
+
+    __repr__ = __str__
+
+
+async def test_values_that_cannot_be_written_out_are_no_end() -> None:
+    @tool
+    def digits(number: int) -> int:
+        """How many."""
+        return number.bit_length()
+
+    code = block('final_answer(digits(v) and v)')
+    model = ScriptedModel([code, code, block('final_answer({"a": 1})')])
+    async with Agent(model, tools=[digits]) as agent:
+        result = await agent.run('Which has the most digits?', variables={'v': 10**5000})
+        assert result.output == 10**5000
+    async with Agent(model, output_type=Mute) as agent:
+        assert (await agent.run('go')).output.a == 1
+
+
+async def test_after_a_hint_answers_of_the_wrong_type_are_counted_anew() -> None:
+    model = ScriptedModel([*['many'] * 5, block('x = 3\nprint(x)'), 'three', block('final_answer(x)')])
+    async with Agent(model, output_type=int) as agent:
+        run = await agent.start('go')
+        while (result := await run.step()) is None:
+            pass
+        assert result.ended == 'invalid_output'
+        run.tell('Give a number.')
+        assert await run.step() is None
+        result = await run.step()
+        assert result is not None
+        assert (result.ended, result.output) == ('answer', 3)
+
+
 async def test_three_empty_replies_are_an_error_and_one_is_not() -> None:
     async with Agent(ScriptedModel(['', block('final_answer(1)')])) as agent:
         assert (await agent.run('go')).output == 1
@@ -498,6 +616,23 @@ async def test_an_overflow_compacts_once_and_then_is_an_error() -> None:
     async with Agent(twice) as agent:
         with pytest.raises(ContextOverflow):
             await agent.run('go')
+
+
+@pytest.mark.parametrize('how', ['history', 'session'])
+async def test_the_steps_of_an_earlier_run_are_shortened_when_they_no_longer_fit(how: str) -> None:
+    store = MemoryStore()
+    roomy = ScriptedModel([*(block(f'print({n}, "y " * 3000)') for n in range(6)), block('final_answer(1)')])
+    async with Agent(roomy, journal=store) as agent:
+        first = await agent.run('Remember the word aardvark.', session='s')
+    model = ScriptedModel([ContextOverflow('too long'), block('final_answer(2)')], context_tokens=4096)
+    async with Agent(model, journal=store) as agent:
+        if how == 'history':
+            second = await agent.run('second', history=first.messages)
+        else:
+            second = await agent.run('second', session='s')
+    assert second.output == 2
+    assert len(sent(model, -1)) < 8000
+    assert 'aardvark' in sent(model, -1)
 
 
 async def test_what_was_sent_stays_the_beginning_of_what_is_sent_next() -> None:

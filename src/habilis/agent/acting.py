@@ -71,8 +71,12 @@ class StopTool:
         self.refused_none = False
         """Whether it was given None before: the first time may be a mistake."""
 
-    def __call__(self, answer: object) -> None:
-        """Take the answer, or say what is wrong with it."""
+    def __call__(self, *values: object, **named: object) -> None:
+        """Take the answer, by whatever name it is given, or say what is wrong with it."""
+        if len(values) + len(named) != 1:
+            msg = 'final_answer takes one value: final_answer(value). Put several into a list or a dict.'
+            raise WrongOutput(msg)
+        [answer] = (*values, *named.values())
         if answer is None and not self.refused_none and not self._output.takes_none:
             self.refused_none = True
             msg = 'final_answer got None. Pass the value itself, not the result of print(...).'
@@ -108,8 +112,8 @@ class StopTool:
             name=FINAL_ANSWER,
             call=self,
             is_async=False,
-            parameters=('answer',),
-            signature='(answer)',
+            parameters=('value',),
+            signature='(value)',
             doc='Give the answer and end the task.',
         )
 
@@ -188,8 +192,8 @@ class Actor:
         finally:
             self._toolbox.cancel()  # what a cell that was stopped has left waiting, for a person perhaps
         self._watchers.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))
-        calls = tuple(self._toolbox.take_records())
         known = await self._variables()
+        calls = tuple(self._toolbox.take_records())  # by now also of those that were stopped with the cell
         names = [*known, *(function.name for function in functions)]
         seen = observe(
             cell,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -9,9 +10,10 @@ from typing import Any, Generic, Self, Unpack, cast
 
 from typing_extensions import TypeVar
 
+from habilis.agent.arguments import check_kinds
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable import Durable, Inputs, wait_here
-from habilis.agent.options import AgentOptions, RunOptions, make_setup
+from habilis.agent.options import AgentOptions, RunOptions, check_run, make_setup
 from habilis.agent.output import OutputType
 from habilis.agent.recording import Recorder
 from habilis.agent.records import ResultCodec
@@ -67,7 +69,7 @@ class Agent(Generic[T]):
         """
         self._which = model
         self._output_type = output_type
-        self._setup = make_setup(options)
+        self._setup = make_setup(model, options)
         self._model: Model | None = model if isinstance(model, Model) else None
         self._open: dict[str, Starting] = {}
         self._durable = Durable(self._setup.journal)
@@ -110,11 +112,12 @@ class Agent(Generic[T]):
             session: the conversation it belongs to; without `history` it goes on from the last run there.
             meta: plain data to keep with the run, for whoever resumes it.
         """
+        check_run(task, options)
         scope = scope_here()
         if scope is None:
             run = await self.start(task, **options)
             return await self._finish(run, options.get('artifacts') or {})
-        said = [(message.role, message.text) for message in options.get('history', ())]
+        said = [(message.role, message.text) for message in options.get('history') or ()]
         key = fingerprint(task, options.get('variables') or {}, options.get('artifacts') or {}, *said)
         kind = ResultCodec(OutputType(self._output_type))
         return await scope.step(
@@ -135,7 +138,8 @@ class Agent(Generic[T]):
     async def stream(self, task: str, **options: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
         """Do a task and give its events as they happen; the last is `run_finished`, with the `Result` as data."""
         queue: asyncio.Queue[Event] = asyncio.Queue()
-        hooks = (*options.get('hooks', ()), queue.put_nowait)
+        check_run(task, options)
+        hooks = (*(options.get('hooks') or ()), queue.put_nowait)
         work = asyncio.ensure_future(self.run(task, **{**options, 'hooks': hooks}))
         try:
             while not (work.done() and queue.empty()):
@@ -151,10 +155,11 @@ class Agent(Generic[T]):
             await asyncio.gather(work, return_exceptions=True)
 
     async def start(self, task: str, **options: Unpack[RunOptions]) -> Run:
-        """A run to be done step by step: `await run.step()` until it gives a result. Close the agent at the end.
+        """A run to be done step by step: `await run.step()` until it gives a result. Close it then, or the agent.
 
         Takes what `run` takes; artifacts are given to the steps instead.
         """
+        check_run(task, options)
         scope = scope_here()
         if scope is not None:
             below = scope.below(self.name)
@@ -164,11 +169,8 @@ class Agent(Generic[T]):
 
     async def _begin(self, run_id: str, task: str, options: RunOptions, recorder: Recorder | None) -> Run:
         self._check_open()
-        if not task.strip():
-            msg = 'the task is empty: say what to do'
-            raise AgentError(msg)
         user, session = options.get('user') or self._setup.settings.user or '', options.get('session') or ''
-        history = tuple(options.get('history', ()))
+        history = tuple(options.get('history') or ())
         if session and not history and recorder is None:
             history = await self._durable.last_messages(user, session)
         inputs = Inputs(
@@ -183,7 +185,7 @@ class Agent(Generic[T]):
         if recorder is None:
             recorder = await self._durable.begin(run_id, self.name, inputs, user=user, session=session)
         try:
-            started = await self._start(run_id, inputs, recorder, options.get('hooks', ()))
+            started = await self._start(run_id, inputs, recorder, options.get('hooks') or ())
             if recorder is not None:
                 await recorder.open(replace(inputs, system=started.system, asked=started.asked))
         except BaseException as error:
@@ -211,6 +213,8 @@ class Agent(Generic[T]):
             ledger=self.ledger.child(self._setup.name),
             recorder=recorder,
         )
+        started = replace(started, artifacts=inputs.artifacts)
+        started.run.free = functools.partial(self._free, started)
         self._open[run_id] = started
         return started
 
@@ -245,6 +249,7 @@ class Agent(Generic[T]):
             on_change: what to do where the record no longer fits: `fail`, `continue` from there, or `fork`.
         """
         self._check_open()
+        check_kinds('resume', {'limits': limits, 'hooks': hooks})
         bounds = _limits(limits or self._setup.limits, max_steps)
         if run_id in self._open and self._open[run_id].run.interrupted:
             await self._leave(run_id)  # what was done of its last step is in the record
@@ -253,11 +258,14 @@ class Agent(Generic[T]):
             if run.busy:
                 msg = f'{run_id} is being worked on by this agent; wait until it has ended'
                 raise RunBusy(msg)
+            if run.result is not None and run.result.ended == 'answer' and answer is None:
+                await self._leave(run_id)
+                return cast('Result[T]', run.result)
             _check_answer(run.result.ended if run.result is not None else None, answer)
             run.go_on(bounds)
             if answer is not None:
                 run.tell(answer)
-            return await self._finish(run, {})
+            return await self._finish(run, {} if run.steps else self._open[run_id].artifacts)
         if self._durable.off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
@@ -325,6 +333,10 @@ class Agent(Generic[T]):
         started = self._open.pop(run_id, None)
         if started is not None:
             await started.close()
+
+    async def _free(self, started: Starting) -> None:
+        if self._open.get(started.run.id) is started:  # and not the same run, resumed
+            await self._leave(started.run.id)
 
     def _check_open(self) -> None:
         if self._closed:

@@ -29,6 +29,16 @@ class Turn:
     digest: bool = False
     """It stands for steps that were taken out."""
 
+    earlier: bool = False
+    """It was said before this run."""
+
+
+def earlier_turn(message: Message) -> Turn:
+    """A message of the history that a run was given."""
+    digest = message.by_agent and message.text.startswith(_TITLE)
+    by_user = message.role == 'user' and not message.by_agent
+    return Turn(message=message, by_user=by_user, digest=digest, earlier=True)
+
 
 def too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
     """Whether the messages leave too little room for a reply."""
@@ -56,7 +66,8 @@ def _digested(old: Sequence[Turn]) -> Iterator[Turn]:
         elif line := _line(turn.message):
             lines.append(line)
     if lines:
-        yield Turn(message=Message(role='user', text='\n'.join([_TITLE, *_newest(lines)])), digest=True)
+        text = '\n'.join([_TITLE, *_newest(lines)])
+        yield Turn(message=Message(role='user', text=text, by_agent=True), digest=True)
 
 
 def _newest(lines: list[str]) -> list[str]:

@@ -51,8 +51,10 @@ class RunLimits:
     def __post_init__(self) -> None:
         for name in ('steps', 'seconds', 'requests', 'tokens', 'cost', 'tool_calls'):
             value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                msg = f'RunLimits.{name} must be more than zero, or None for no limit, not {value!r}'
+            kind, words = (int | float, 'a number') if name in ('seconds', 'cost') else (int, 'a whole number')
+            good = isinstance(value, kind) and value is not True and value > 0 and math.isfinite(value)
+            if value is not None and not good:
+                msg = f'RunLimits.{name} must be {words} more than zero, or None for no limit, not {value!r}'
                 raise ValueError(msg)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.compact import KEPT_STEPS, Turn, compact
+from habilis.agent.compact import KEPT_STEPS, Turn, compact, earlier_turn
+from habilis.agent.prompt import without_stop
 from habilis.models.contract import Message
 
 
@@ -12,12 +13,12 @@ class Conversation:
 
     def __init__(self, system: str, history: Sequence[Message] = ()) -> None:
         self.system = system
-        self._turns: tuple[Turn, ...] = tuple(
-            Turn(message=message, by_user=message.role == 'user') for message in history if message.role != 'system'
-        )
+        self._turns: tuple[Turn, ...] = tuple(earlier_turn(message) for message in history if message.role != 'system')
 
     def add(self, message: Message, *, by_user: bool = False) -> None:
-        """The next turn. What a person wrote is never shortened."""
+        """The next turn. What a person wrote is never shortened, also where this is the history of another run."""
+        if message.role == 'user' and not by_user:
+            message = replace(message, by_agent=True)
         self._turns = (*self._turns, Turn(message=message, by_user=by_user))
 
     @property
@@ -26,8 +27,16 @@ class Conversation:
         return tuple(turn.message for turn in self._turns)
 
     def outgoing(self, *, system: str | None = None, extra: str = '') -> tuple[Message, ...]:
-        """What is sent: with the system prompt first, marks for the provider's cache, and `extra` for this once."""
+        """What is sent: with the system prompt first, marks for the provider's cache, and `extra` for this once.
+
+        Another `system` prompt is for a step that cannot end the run.
+        """
         turns = [replace(turn.message, cache=False) if turn.message.cache else turn.message for turn in self._turns]
+        if system is not None:
+            turns = [
+                replace(message, text=without_stop(message.text)) if turn.by_user else message
+                for turn, message in zip(self._turns, turns, strict=True)
+            ]
         if turns:
             turns[-1] = replace(turns[-1], cache=True)
         if extra:
@@ -35,9 +44,10 @@ class Conversation:
         return (Message(role='system', text=self.system if system is None else system, cache=True), *turns)
 
     def start_over(self, note: str) -> None:
-        """Forget all but what people wrote, and say why, if there is a `note`. The variables of the sandbox stay."""
-        kept = tuple(turn for turn in self._turns if turn.by_user)
-        self._turns = (*kept, Turn(message=Message(role='user', text=note))) if note else kept
+        """Forget what this run did, and say why, if there is a `note`. The variables of the sandbox stay."""
+        self._turns = tuple(turn for turn in self._turns if turn.by_user or turn.earlier)
+        if note:
+            self.add(Message(role='user', text=note))
 
     def compact(self, keep: int = KEPT_STEPS) -> bool:
         """Make it shorter. False if that was not possible."""

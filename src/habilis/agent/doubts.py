@@ -8,7 +8,7 @@ from typing import cast
 
 from habilis.agent.hints import answered_name, answers_in_loop, guessed, misquoted, picked_out
 from habilis.agent.lifting import lift_table
-from habilis.agent.output import converted
+from habilis.agent.output import as_text, converted
 from habilis.agent.prompt import prompt_file
 from habilis.agent.tool_use import asked_once, left_out, unused
 from habilis.tools import CallRecord
@@ -101,7 +101,7 @@ class Doubts:
     def _unlikely(self, code: str, value: object, refusal: str) -> Doubt | None:
         """Nothing where something was asked for, a number in place of it, more decimals than were, or another order."""
         if not isinstance(value, bool) and not value:
-            return Doubt(prompt_file('nudge_nothing').replace('{value}', repr(value)))
+            return Doubt(prompt_file('nudge_nothing').replace('{value}', as_text(value, repr)))
         if (number := converted(refusal, value)) and not _WHOLE.search(self._task):
             return Doubt(prompt_file('nudge_converted').replace('{number}', number))
         asked = _ROUNDED.search(self._task)

@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.cut import cut
+from habilis.agent.output import as_text
 from habilis.agent.parsing.parse import parse_reply
 from habilis.agent.parts import Parts
 from habilis.agent.prompt import prompt_file
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
+from habilis.tools.shapes import shorten
 
 logger = logging.getLogger(__name__)
+LENGTH = 200
+"""Characters of an argument that the model is reminded of."""
 
 
 async def end_run(
@@ -25,7 +29,7 @@ async def end_run(
     parts.watchers.muted = recorder is not None and recorder.behind
     summary = None
     if ended == 'answer':
-        parts.watchers.emit(Event(kind='answer', text=str(output), data=output))
+        parts.watchers.emit(Event(kind='answer', text=as_text(output), data=output))
         if parts.summary is not None:
             summary = await _summary(parts, parts.summary, steps)
     variables = await parts.actor.values(list(parts.variables)) if parts.actor else {}
@@ -83,7 +87,7 @@ def cut_off(parts: Parts, reply: Reply, number: int) -> Step:
     calls = tuple(parts.toolbox.take_records())
     lines = [prompt_file('cut_off')]
     for call in calls:
-        given = ', '.join(f'{name}={value!r}' for name, value in call.arguments.items())
+        given = ', '.join(f'{name}={shorten(value, LENGTH)}' for name, value in call.arguments.items())
         lines.append(f'- {call.name}({given}): {call.result if call.ok else call.error}')
     if calls:
         lines.insert(1, 'Tools that it had called:')

@@ -2,18 +2,22 @@
 
 import ast
 import re
-import reprlib
 from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from typing import cast
 
+from habilis.agent.output import as_text
 from habilis.agent.parsing.syntax import statements
 from habilis.sandbox.contract import Cell
 from habilis.tools import CallRecord
+from habilis.tools.shapes import shorten
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 _NO_DICT = re.compile(r"'(list|str|int|float)' object has no attribute '(?:items|keys|values|get)'")
+
+_NOT_AWAITED = 'That is a coroutine: put `await` before the call.'
 
 _WORDS = re.compile(r'[^\W_]+')
 MISQUOTED = 12
@@ -21,6 +25,9 @@ MISQUOTED = 12
 
 UNKNOWN = frozenset({'IndexError', 'KeyError', 'LookupError', 'ValueError'})
 """Errors of tools that tell of their arguments."""
+
+GIVEN = 40
+"""Letters of an argument that is told of."""
 
 PICKED_OUT = 4
 """Letters of a text that is taken for a value of the data."""
@@ -42,15 +49,17 @@ def hints_for(
     resumed could not bring back, `calls` those that the cell has made.
     """
     if cell.error is not None:
+        if cell.error.kind == 'time':
+            return [_took_long(cell, calls)]
         return _refused_call(cell, calls) or _after_error(code, cell, names, texts, lost)
     shown = cell.stdout.strip() or cell.text
     hints: list[str] = []
-    if not shown and (defined := uncalled(code)):
+    if '<coroutine object' in (shown or '') or 'was never awaited' in cell.stderr:
+        hints.append(_NOT_AWAITED)
+    elif not shown and (defined := uncalled(code)):
         hints.append(f'You defined {", ".join(defined)} but did not call it. Call it and print the result.')
     elif not shown:
         hints.append('Nothing was printed: print what you need to see.')
-    elif cell.text is not None and cell.text.startswith('<coroutine object'):
-        hints.append('That is a coroutine: put `await` before the call.')
     elif can_stop:
         hints.append('If this answers the task, call final_answer(...) with the value. If not, go on.')
     return hints
@@ -63,8 +72,28 @@ def _refused_call(cell: Cell, calls: Sequence[CallRecord]) -> list[str]:
         return []
     if not (last.error or '').startswith(f'{cell.error.type}:'):
         return []
-    given = ', '.join(reprlib.repr(value) for value in last.arguments.values())
+    if not any(_is_named(value, cell.error.message) for value in last.arguments.values()):
+        return []  # the tool itself is in trouble
+    given = ', '.join(shorten(value, GIVEN) for value in last.arguments.values())
     return [f'The tool {last.name} cannot be called with {given}: call it with what it knows.']
+
+
+def _is_named(value: object, message: str) -> bool:
+    """Whether an error tells of this argument, or of something in it."""
+    if isinstance(value, list | tuple):
+        return any(_is_named(item, message) for item in cast('Sequence[object]', value))
+    text = value if isinstance(value, str) else as_text(value, repr)
+    return 0 < len(text) <= len(message) and bool(re.search(rf'(?<!\w){re.escape(text)}(?!\w)', message))
+
+
+def _took_long(cell: Cell, calls: Sequence[CallRecord]) -> str:
+    """The code itself was slow, or it waited for a tool."""
+    under_way = [call.name for call in calls if call.error == 'CancelledError']
+    slowest = max(calls, key=lambda call: call.seconds, default=None)
+    if slowest is not None and (under_way or sum(call.seconds for call in calls) > cell.seconds / 2):
+        name = under_way[0] if under_way else slowest.name
+        return f'It took too long because of the tool {name}: ask it for less at once, or do without it.'
+    return 'It took too long: use a loop, or put @functools.cache above a function that calls itself.'
 
 
 def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[str], lost: Collection[str]) -> list[str]:
@@ -79,10 +108,10 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
         return [f'{found[1]} is not installed here: use the standard library.']
     if cell.error.type == 'AttributeError' and (found := _NO_DICT.search(message)):
         return [_no_dict(code, found[1])]
+    if "'coroutine'" in message:
+        return [_NOT_AWAITED]
     if cell.error.type == 'FileNotFoundError':
         return _no_such_file(code, message, texts)
-    if cell.error.kind == 'time':
-        return ['It took too long: use a loop, or put @functools.cache above a function that calls itself.']
     if cell.error.kind == 'syntax':
         return ['The code did not run. Write the whole corrected code again.']
     return []

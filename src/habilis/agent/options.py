@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from habilis.agent.arguments import check_kinds, check_names, check_task
 from habilis.agent.contract import RunLimits
 from habilis.agent.cut import Bounds
 from habilis.agent.durable import JournalChoice
@@ -79,15 +80,25 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-def make_setup(options: AgentOptions) -> AgentSetup:
+_OF_AGENT = ('model', 'output_type', *AgentOptions.__annotations__)
+_OF_RUN = tuple(RunOptions.__annotations__)
+
+
+def check_run(task: str, options: RunOptions) -> None:
+    """Refuse what cannot be run, before anything is begun."""
+    check_task(task)
+    check_names('a run', options, _OF_RUN, {'Agent(…)': _OF_AGENT})
+    check_kinds('a run', options)
+
+
+def make_setup(model: object, options: AgentOptions) -> AgentSetup:
     """Arguments first, then settings, then defaults."""
-    if unknown := options.keys() - AgentOptions.__annotations__.keys():
-        msg = f'Agent has no option {min(unknown)!r}; it has {", ".join(AgentOptions.__annotations__)}'
-        raise TypeError(msg)
+    check_names('Agent', options, _OF_AGENT, {'run(…)': {*_OF_RUN} - {'max_steps'}})
+    check_kinds('Agent', {'model': model, **options})
     settings = options.get('settings') or load_settings()
     sandbox = options.get('sandbox', settings.sandbox)
     return AgentSetup(
-        tools=tuple(options.get('tools', ())),
+        tools=tuple(options.get('tools') or ()),
         sandbox=sandbox,
         sandbox_settings=_sandbox_settings(options, sandbox, settings),
         instructions=options.get('instructions', ''),
@@ -96,8 +107,8 @@ def make_setup(options: AgentOptions) -> AgentSetup:
         or Bounds(tokens=settings.observation_tokens, lines=settings.observation_lines),
         summary=_summary(options.get('summary', settings.summary)),
         python=options.get('python', True),
-        hooks=tuple(options.get('hooks', ())),
-        gates=tuple(options.get('gates', ())),
+        hooks=tuple(options.get('hooks') or ()),
+        gates=tuple(options.get('gates') or ()),
         approve=options.get('approve'),
         name=options.get('name', 'agent'),
         journal=options.get('journal') or settings.journal,

@@ -2,16 +2,23 @@
 
 import json
 import re
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from habilis.agent.describe import describe_type
 from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
-from habilis.core.errors import AgentError
-from habilis.tools.typed_dicts import modern
+from habilis.core.errors import AgentError, ToolDefinitionError
+from habilis.tools.shapes import Shape, shorten
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 MAX_PROBLEMS = 5
+SHOWN = 80
+"""Letters of a value that is told of."""
+
 _NUMBER_REFUSED = re.compile(r'final_answer needs \w+, not (?:int|float) (-?\d+(?:\.\d+)?)\. ')
 
 
@@ -24,7 +31,7 @@ class OutputType:
 
     def __init__(self, kind: Any = None) -> None:
         self.kind = kind
-        self._adapter: Any = None if kind is None else _adapter(kind)
+        self._shape = None if kind is None else _shape(kind)
 
     @cached_property
     def name(self) -> str:
@@ -43,28 +50,42 @@ class OutputType:
         return True
 
     def check(self, value: object) -> object:
-        """The value as that type. Raises `WrongOutput`."""
-        if self.kind is None:
-            return value
+        """The value as that type. Raises `WrongOutput`.
+
+        What means the same is converted: `'42'` to 42, a list to a set, a dict to a dataclass. Only True and False
+        stand for nothing else, and nothing else for them: `'yes'` and 1 may have been meant otherwise.
+        """
+        return value if self._shape is None else self._checked(self._shape, value)
+
+    def _checked(self, shape: Shape, value: object, *, word: bool = False) -> object:
         from pydantic import ValidationError
 
         try:
-            return self._adapter.validate_python(value)
+            try:
+                return shape.check(value)
+            except ValidationError as strict:
+                if not word and _is_about_truth(strict):
+                    raise
+                return shape.adapter.validate_python(value)
         except ValidationError as error:
             problems = [
                 f'{".".join(str(part) for part in problem["loc"]) or "the answer"}: {problem["msg"]}'
                 for problem in error.errors(include_url=False)[:MAX_PROBLEMS]
             ]
-            msg = f'final_answer needs {self.name}, not {_shown(value)}. {"; ".join(problems)}'
-            raise WrongOutput(msg) from None
+            why = '; '.join(problems)
+        except Exception as error:  # a check of the user's own may raise anything
+            why = f'{type(error).__name__}: {as_text(error)}'
+        msg = f'final_answer needs {self.name}, not {type(value).__name__} {shorten(value, SHOWN)}. {why}'
+        raise WrongOutput(msg)
 
     def check_text(self, text: str) -> object:
         """The same for an answer in words: the text itself, or the value that it writes out."""
-        if self.kind is None or self.kind is str:
+        if self._shape is None or self.kind is str:
             return text
-        for value in _written_values(text):
+        text = text.strip()
+        for value in (*_written_values(text), text):
             try:
-                return self.check(value)
+                return self._checked(self._shape, value, word=value is text)
             except WrongOutput:
                 continue
         msg = f'The answer must be {self.name}. Call final_answer(...) with that value in a Python block.'
@@ -91,11 +112,10 @@ def literal(text: str) -> object:
 
 
 def _written_values(text: str) -> list[object]:
-    """What the text may mean as data: all of it, the inside of a fence, or its last line; or the words themselves."""
-    text = text.strip()
+    """What the text may mean as data: all of it, the inside of a fence, or its last line."""
     fences = [block.body for block in find_blocks(text.replace('\r\n', '\n')) if block.kind == 'fence']
     values: list[object] = []
-    for candidate in (text, *reversed(fences), text.split('\n')[-1]):
+    for candidate in (text, *reversed(fences), text.rsplit('\n', maxsplit=1)[-1]):
         cleaned = candidate.strip().strip('`*').strip()
         for read in (json.loads, read_literal):
             try:
@@ -103,21 +123,27 @@ def _written_values(text: str) -> list[object]:
                 break
             except (ValueError, RecursionError):
                 continue
-    return [*values, text]
+    return values
 
 
-def _adapter(kind: Any) -> Any:
-    from pydantic import TypeAdapter  # only where a type was asked for
-    from pydantic.errors import PydanticUserError
-
+def as_text(value: object, form: Callable[[object], str] = str) -> str:
+    """A value written out; in short where that is not possible: a number of too many digits, or a class that fails."""
     try:
-        return TypeAdapter(cast('Any', modern(kind)))
-    except PydanticUserError as error:
-        why = str(error).partition('\n')[0]
+        return form(value)
+    except Exception:  # a `__str__` may do anything
+        return shorten(value, SHOWN)
+
+
+def _is_about_truth(refused: 'ValidationError') -> bool:
+    """Whether True or False was given or wanted in place of something else."""
+    details = refused.errors(include_url=False, include_context=False)
+    return any(detail['type'] == 'bool_type' or isinstance(detail['input'], bool) for detail in details)
+
+
+def _shape(kind: Any) -> Shape:
+    try:
+        return Shape(kind, '')
+    except ToolDefinitionError as error:
+        why = str(error.__cause__).partition('\n')[0]
         msg = f'{kind!r} cannot be an output type; use plain data, a dataclass or a pydantic model. {why}'
         raise AgentError(msg) from error
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f'{type(value).__name__} {text if len(text) <= 80 else text[:80] + "…"}'

@@ -1,8 +1,10 @@
 """What a run is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
 
 from habilis.agent.acting import Actor, StopTool
 from habilis.agent.asking import Asker
@@ -17,6 +19,26 @@ from habilis.tools import Toolbox
 
 above: ContextVar[tuple[Ledger, ...]] = ContextVar('above', default=())
 """Where a run that is started inside a tool of another run writes down what it uses, too."""
+
+
+class Closing:
+    """A run that is done by hand, and closed by whoever does it. The agent that has begun it knows what there is to
+    free."""
+
+    free: Callable[[], Awaitable[None]] | None = None
+
+    async def close(self) -> None:
+        """Free its sandbox and let go of its record: nothing more is done in it. `agent.resume` finds it there."""
+        if self.free is not None:
+            await self.free()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
 
 @dataclass(kw_only=True)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
+from habilis.agent.arguments import check_kinds
 from habilis.agent.cut import Bounds, cut
+from habilis.agent.output import as_text
 from habilis.models.contract import Function
 from habilis.sandbox.contract import CellError
 from habilis.sandbox.options import Settings as SandboxSettings
@@ -127,13 +129,19 @@ def task_message(
     return text
 
 
+def without_stop(text: str) -> str:
+    """A `task_message` for a step in which there is no `final_answer`."""
+    reminder = prompt_file('reminder')
+    return f'{text.removesuffix(reminder)}{prompt_file("reminder_open")}' if text.endswith(reminder) else text
+
+
 def preview(name: str, value: object, length: int = 80) -> str:
     """The start of a value, for the list of variables, and how to read it. Too little to be typed off."""
     if isinstance(value, str) and '\n' in value.strip():
         first, *rest = value.strip().split('\n')
         start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
         return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
-    text = repr(value)
+    text = as_text(value, repr)
     return text if len(text) <= length else f'{text[:length]}…'
 
 
@@ -156,6 +164,7 @@ def start_over_note(code: str, error: CellError) -> str:
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:
     """Documents given to one step: their names and texts, the long ones in part."""
+    check_kinds('a step', {'artifacts': artifacts})
     pieces = ['Documents for this step. In code they are in the dict `artifacts`, by name.']
     for name, text in artifacts.items():
         shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]').text

@@ -15,7 +15,7 @@ from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
-from habilis.agent.parts import Parts, above
+from habilis.agent.parts import Closing, Parts, above
 from habilis.agent.prompt import artifacts_message, prompt_file, start_over_note
 from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
@@ -33,7 +33,7 @@ RESTLESS = 0.6
 """The temperature for that."""
 
 
-class Run:
+class Run(Closing):
     """A run under way. `step` until it gives a result; `steps` are those done so far."""
 
     def __init__(self, parts: Parts) -> None:
@@ -370,7 +370,7 @@ class Run:
     def tell(self, text: str) -> None:
         """A person says something more: an answer to the question, or another task."""
         self._parts.stop.given = False
-        self.result = None
+        self.result, self._repairs = None, 0
         self._parts.conversation.add(Message(role='user', text=text), by_user=True)
 
     def goes_on_with(self, limits: RunLimits | None) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from habilis.agent.acting import Actor, StopTool
@@ -38,6 +38,9 @@ class Starting:
     system: str = ''
     asked: str = ''
     """The first message."""
+
+    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """For the first step."""
 
     async def close(self) -> None:
         """Free what was made for the run."""

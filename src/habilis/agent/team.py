@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from habilis.agent.agent import Agent
+from habilis.agent.arguments import check_task
 from habilis.agent.contract import Ended, Result
+from habilis.agent.output import as_text
 from habilis.agent.prompt import prompt_file
-from habilis.core.errors import AgentError
 from habilis.models.contract import Usage
 
 T = TypeVar('T')
@@ -63,9 +64,7 @@ async def plan_and_implement(planner: Agent[Any], implementer: Agent[T], task: s
     The planner may be one without Python (`python=False`). If both are given the same `Sandbox`, the implementer finds
     the files and variables that the planner has left there. A planner that does not finish is the end of it.
     """
-    if not task.strip():
-        msg = 'the task is empty: say what to do'
-        raise AgentError(msg)
+    check_task(task)
     planned = await planner.run(_filled('plan', task=task))
     if planned.ended != 'answer':
         return TeamResult(planned=planned, implemented=None)
@@ -88,5 +87,5 @@ def _filled(name: str, **values: str) -> str:
 def _text(output: object) -> str:
     """A plan as text: a small model may give a list of steps instead."""
     if isinstance(output, (list, tuple)):
-        return '\n'.join(f'{number}. {step}' for number, step in enumerate(output, 1))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return str(output).strip()
+        return '\n'.join(f'{number}. {as_text(step)}' for number, step in enumerate(output, 1))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return as_text(output).strip()

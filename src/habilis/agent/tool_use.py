@@ -35,8 +35,11 @@ def left_out(task: str, calls: Sequence[CallRecord]) -> tuple[list[str], list[st
 def asked_once(task: str, calls: Sequence[CallRecord]) -> tuple[str, str] | None:
     """The word for the highest or lowest, and the tool that was asked once and so cannot have told which that is."""
     word = next((word for word in _HIGHEST.findall(task) if word not in _NOT_HIGHEST), None)
-    different = {(call.name, repr(call.arguments)) for call in calls}
-    return None if word is None or len(different) != 1 else (word, calls[0].name)
+    if word is None or not calls:
+        return None
+    first = calls[0]
+    same = all(call.name == first.name and call.arguments == first.arguments for call in calls)
+    return (word, first.name) if same else None
 
 
 def _texts(calls: Sequence[CallRecord]) -> Iterable[str]:

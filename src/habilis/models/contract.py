@@ -57,6 +57,9 @@ class Message:
     created_at: datetime | None = None
     """For those who show or store conversations. Never sent."""
 
+    by_agent: bool = False
+    """For `user`: an observation or a hint of the agent, which may be shortened, not words of a person. Never sent."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
