@@ -154,10 +154,20 @@ def start_over_note(code: str, error: CellError) -> str:
     return prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
 
 
-def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:
-    """Documents given to one step: their names and texts, the long ones in part."""
-    pieces = ['Documents for this step. In code they are in the dict `artifacts`, by name.']
+def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
+    """Tools that are there for one step: those for the code, and those that the model has to call in writing."""
+    pieces: list[str] = []
+    if stubs:
+        pieces.append(f'For this step only, these functions are defined for your code too:\n```python\n{stubs}\n```')
+    if calls:
+        pieces.append(f'For this step only. {_written_calls(calls)}')
+    return '\n\n'.join(pieces)
+
+
+def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:
+    """Documents given to one step: their names and texts, the long ones in part; `code` has them whole."""
+    pieces = [f'Documents for this step.{" In code they are in the dict `artifacts`, by name." if code else ""}']
     for name, text in artifacts.items():
-        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]').text
+        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]' if code else '').text
         pieces.append(f'<document name={name!r}>\n{shown}\n</document>')
     return '\n\n'.join(pieces)

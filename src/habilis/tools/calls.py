@@ -55,6 +55,9 @@ class _Call:
     side: Side
     arguments: Mapping[str, object]
     decision: Outcome = 'allowed'
+    ended: Callable[[CallRecord], object] | None = None
+    """Is told of its record."""
+
     started: float = field(default_factory=time.monotonic)
 
     def seen(self) -> GateCall:
@@ -127,10 +130,17 @@ class Calls:
             LOGGER.exception('a listener failed on the event %s', event.kind)
 
     async def make(
-        self, tool: AnyTool, bind: Bind, written: Mapping[str, object], *, side: Side = 'code', here: bool = False
+        self,
+        tool: AnyTool,
+        bind: Bind,
+        written: Mapping[str, object],
+        *,
+        side: Side = 'code',
+        here: bool = False,
+        ended: Callable[[CallRecord], object] | None = None,
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
-        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written)
+        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
         channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()))
         self.tell('tool_called', tool.name, call.seen())
         token = open_channel(channel)
@@ -259,6 +269,8 @@ class Calls:
             side=call.side,
         )
         self._records.append(record)
+        if call.ended is not None:
+            call.ended(record)
         self.tell('tool_returned', call.tool.name, record)
 
 
