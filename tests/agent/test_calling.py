@@ -389,6 +389,28 @@ async def test_a_call_that_waits_for_a_person_lets_those_beside_it_end(tmp_path:
     assert result.steps[0].observation == 'wiped 1\nsent a\nwiped 2\nsent b'
 
 
+@pytest.mark.parametrize('order', [(0, 0, 0), (2, 1, 0), (1, 0, 0)])
+async def test_calls_side_by_side_may_be_approved_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    made: list[int] = []
+
+    @tool(side='model', needs_approval=True, idempotent=False)
+    async def wipe(disk: int) -> str:
+        """Empty a disk."""
+        made.append(disk)
+        return f'wiped {disk}'
+
+    calls = [('wipe', {'disk': disk}) for disk in range(3)]
+    model = ScriptedModel([calling(*calls), 'done'], functions=True)
+    async with Agent(model, tools=[wipe], journal=tmp_path) as agent:
+        result = await agent.run('go')
+        for number in order:
+            await agent.answer(result.run_id, True, path=result.waiting[number].path)
+            result = await agent.resume(result.run_id)
+    assert result.output == 'done'
+    assert sorted(made) == [0, 1, 2]
+    assert result.steps[0].observation == 'wiped 0\nwiped 1\nwiped 2'
+
+
 # Without Python -------------------------------------------------------------------------------------------------------
 
 

@@ -78,7 +78,8 @@ def system_prompt(parts: PromptParts) -> str:
             f'```python\n{parts.stubs}\n```'
         )
     if parts.model_tools and not parts.functions:
-        sections.append(_written_calls(parts.model_tools))
+        instead = ' instead of writing code' if parts.python else ''
+        sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
     if parts.output is not None:
         sections.append(f'The value given to final_answer must be {parts.output}.')
     if parts.instructions:
@@ -102,10 +103,7 @@ def _written_calls(functions: Sequence[Function]) -> str:
         f'- {function.name}: {function.description} {json.dumps(dict(function.parameters))}' for function in functions
     ]
     listed = '\n'.join(lines)
-    return (
-        'Functions you may call instead of writing code, by replying '
-        f'<tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
-    )
+    return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
 def task_message(
@@ -160,7 +158,7 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
     if stubs:
         pieces.append(f'For this step only, these functions are defined for your code too:\n```python\n{stubs}\n```')
     if calls:
-        pieces.append(f'For this step only. {_written_calls(calls)}')
+        pieces.append(f'Functions you may call in this step only{_written_calls(calls)}')
     return '\n\n'.join(pieces)
 
 
