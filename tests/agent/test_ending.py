@@ -127,3 +127,30 @@ async def test_without_a_journal_the_model_is_told_what_was_done_before_the_time
     assert (said.role, said.calls) == ('assistant', first.calls)
     assert (seen.role, seen.call_id) == (('tool', '1') if by_call else ('user', None))
     assert "- pay(amount=7): 'paid'" in seen.text
+
+
+# Calls after the answer -----------------------------------------------------------------------------------------------
+
+
+async def test_what_a_reply_calls_after_its_answer_is_not_done() -> None:
+    sent: list[str] = []
+
+    @tool(side='both')
+    def mail(to: str) -> None:
+        """Send a mail."""
+        sent.append(to)
+
+    calls = (
+        FunctionCall(id='1', name='python', arguments='{"code": "mail(\'before\')\\nfinal_answer(5)"}'),
+        FunctionCall(id='2', name='python', arguments='{"code": "mail(\'after\')"}'),
+        FunctionCall(id='3', name='mail', arguments='{"to": "after"}'),
+    )
+    async with Agent(ScriptedModel([Reply(calls=calls, finish='calls')], functions=True), tools=[mail]) as agent:
+        result = await agent.run('go')
+    assert (result.output, sent) == (5, ['before'])
+    assert result.steps[0].observation is None
+    assert [(message.call_id, message.text) for message in result.messages if message.role == 'tool'] == [
+        ('1', 'The answer was taken.'),
+        ('2', 'Not done: the answer was given before.'),
+        ('3', 'Not done: the answer was given before.'),
+    ]

@@ -19,6 +19,7 @@ from habilis.agent.prompt import (
     artifacts_message,
     preview,
     prompt_file,
+    step_tools_message,
     system_prompt,
     task_message,
 )
@@ -73,6 +74,7 @@ SNAPSHOTS = {
     'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
     'call_without_stop': system_prompt(CALL.without_stop()),
     'no_python': system_prompt(replace(CALL, python=False, instructions='Answer in English.')),
+    'no_python_model_tools': system_prompt(replace(FENCE, python=False, model_tools=[ASK])),
     'task': task_message(
         ' Add up the sales.\n',
         variables=[
@@ -82,6 +84,8 @@ SNAPSHOTS = {
     ),
     'task_small': task_message('Buy tea.', tools={'price': '(item: str) -> float'}, remind=True),
     'artifacts': artifacts_message(TEA, Bounds(tokens=2000, lines=10)),
+    'artifacts_no_python': artifacts_message(TEA, Bounds(tokens=2000, lines=10), code=False),
+    'step_tools': step_tools_message(TOOLS, [ASK]),
 }
 
 

@@ -1,8 +1,10 @@
 """Running the model's code, and putting together what it sees of it."""
 
 import functools
+import keyword
 import logging
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from habilis.agent.bounds import Meter
@@ -16,7 +18,7 @@ from habilis.agent.recording import Recorder
 from habilis.agent.records import DataCodec
 from habilis.agent.rooms import MOVING, Rooms
 from habilis.agent.watch import Watchers
-from habilis.core.errors import SandboxClosed, SandboxError
+from habilis.core.errors import AgentError, SandboxClosed, SandboxError
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.sandbox.functions import HostFunction
@@ -26,6 +28,11 @@ logger = logging.getLogger('habilis.agent')
 
 FINAL_ANSWER = 'final_answer'
 ARTIFACTS = 'artifacts'
+_NEEDED: Mapping[str, str] = {
+    FINAL_ANSWER: 'code gives its answer with it',
+    ARTIFACTS: 'the documents of a step are there',
+    'print': 'code shows with it what it finds',
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +146,6 @@ class Actor:
         self._toolbox = toolbox
         self._stop = stop
         self._watchers = watchers
-        self._functions = toolbox.functions()
         self._known: Mapping[str, Variable] = {}
         self._given: tuple[str, ...] = ()
         self._small = small
@@ -160,9 +166,9 @@ class Actor:
         self._known = await self._variables()
         return [variable for name, variable in self._known.items() if name in variables]
 
-    async def act(self, code: str, *, number: int, can_stop: bool, extra: Sequence[HostFunction] = ()) -> Acted:
+    async def act(self, code: str, *, number: int, can_stop: bool) -> Acted:
         """Run one piece of code."""
-        functions = [*self._functions, *extra, *([self._stop.function] if can_stop else [])]
+        functions = [*self._toolbox.functions(), *([self._stop.function] if can_stop else [])]
         texts = [name for name in self._given if name in self._known and self._known[name].type == 'str']
         written = code
         code = without_shadows(written, {function.name for function in functions}, texts if self._small else ())
@@ -199,6 +205,7 @@ class Actor:
             cell,
             number=number,
             bounds=self.bounds,
+            taken=names,
             new=[variable for name, variable in known.items() if self._known.get(name) != variable],
             calls=calls,
             hints=hints_for(code, cell, names=names, texts=texts, can_stop=can_stop, lost=self._lost, calls=calls),
@@ -270,14 +277,40 @@ class Actor:
         await self._sandbox.set_variables({ARTIFACTS: dict(artifacts)})
 
     async def values(self, names: Sequence[str]) -> dict[str, object]:
-        """What has become of these variables; those that are gone or no longer plain data are left out."""
+        """What has become of these variables. Those that cannot be had are left out: an answer is not lost for them."""
         found: dict[str, object] = {}
-        await self.catch_up()
-        everything = await self._sandbox.get_variables() if names else {}
+        try:
+            await self.catch_up()
+        except SandboxError as error:
+            logger.warning('the variables were not brought back, and are not in the result: %s', error)
+            return found
         for name in names:
-            if name in everything:
-                found[name] = everything[name]
+            try:
+                found |= await self._sandbox.get_variables(name)
+            except SandboxError as error:
+                if name in self._known:  # the code has not thrown it away
+                    logger.warning('the variable %s is not in the result: %s', name, error)
         return found
 
     def _tell(self, stream: Stream, text: str) -> None:
         self._watchers.emit(Event(kind='output', text=text, data=stream))
+
+
+def check_variables(names: Iterable[object], tools: Container[str]) -> None:
+    """Refuse names under which code would not find a variable, or that would hide what it needs."""
+    for name in names:
+        if reason := _objection(name, tools):
+            msg = f'{name!r} cannot be the name of a variable for the code: {reason}; choose another'
+            raise AgentError(msg)
+
+
+def _objection(name: object, tools: Container[str]) -> str:
+    if not isinstance(name, str) or not name.isidentifier():
+        return 'it is not a Python name (letters, digits and underscores)'
+    if keyword.iskeyword(name):
+        return 'it is a keyword of Python'
+    if unicodedata.normalize('NFKC', name) != name:
+        return 'Python reads its letters as others'
+    if name.startswith('__') and name.endswith('__'):
+        return 'Python itself uses such names'
+    return 'a tool is called so' if name in tools else _NEEDED.get(name, '')

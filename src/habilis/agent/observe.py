@@ -1,7 +1,8 @@
 """What the model sees of a cell: output, value, error with its lines, new variables, files, and what tools logged."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from habilis.agent.cut import Bounds, cut
 from habilis.sandbox.contract import Cell, Variable
@@ -25,11 +26,12 @@ def observe(
     *,
     number: int,
     bounds: Bounds,
+    taken: Container[str] = (),
     new: Sequence[Variable] = (),
     calls: Sequence[CallRecord] = (),
     hints: Sequence[str] = (),
 ) -> Observation:
-    """Put it together, each part within its bounds."""
+    """Put it together, each part within its bounds. Names that are `taken` already stay as they are."""
     kept: dict[str, str] = {}
     parts: list[str] = []
     for title, name, text in (
@@ -38,7 +40,7 @@ def observe(
         ('Value', 'value', cell.text or ''),
     ):
         if text.strip():
-            variable = f'{name}_{number}'
+            variable = _free(f'{name}_{number}', taken)
             shown = cut(text.rstrip('\n'), bounds, where=f'the whole is in the variable {variable}')
             if shown.cut:
                 kept[variable] = text
@@ -48,8 +50,8 @@ def observe(
         parts.append(f'Error:\n{cut(trace, bounds).text}')
     if cell.lost:
         parts.append(cut(f'These variables are gone: {_listed(list(cell.lost))}', bounds).text)
-    if notes := _notes(calls):
-        parts.append(f'Tool log:\n{cut(notes, bounds).text}')
+    if log := tool_log(calls, bounds):
+        parts.append(log)
     if cell.files:
         listed = [f'{file.path} ({file.change}, {file.size:,} bytes)' for file in cell.files]
         parts.append(cut(f'Files: {_listed(listed)}', bounds).text)
@@ -61,11 +63,19 @@ def observe(
     return Observation(text='\n'.join(parts), kept=kept)
 
 
-def _notes(calls: Sequence[CallRecord]) -> str:
-    """What the code cannot see by itself: what tools logged, and errors it was not given as exceptions."""
+def tool_log(calls: Sequence[CallRecord], bounds: Bounds) -> str:
+    """What the caller cannot see by itself: what tools logged, and errors it was not given as exceptions."""
     lines = [f'{call.name}: {line}' for call in calls for line in call.log]
     lines += [f'{call.name} failed and returned None: {call.error}' for call in calls if call.hidden]
-    return '\n'.join(lines)
+    notes = '\n'.join(lines)
+    return f'Tool log:\n{cut(notes, bounds).text}' if notes else ''
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, or the first of `name_2`, `name_3`, … that nothing has."""
+    if name not in taken:
+        return name
+    return next(other for number in count(2) if (other := f'{name}_{number}') not in taken)
 
 
 def described(variable: Variable) -> str:

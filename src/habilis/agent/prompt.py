@@ -80,7 +80,8 @@ def system_prompt(parts: PromptParts) -> str:
             f'```python\n{parts.stubs}\n```'
         )
     if parts.model_tools and not parts.functions:
-        sections.append(_written_calls(parts.model_tools))
+        instead = ' instead of writing code' if parts.python else ''
+        sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
     if parts.output is not None:
         sections.append(f'The value given to final_answer must be {parts.output}.')
     if parts.instructions:
@@ -104,10 +105,7 @@ def _written_calls(functions: Sequence[Function]) -> str:
         f'- {function.name}: {function.description} {json.dumps(dict(function.parameters))}' for function in functions
     ]
     listed = '\n'.join(lines)
-    return (
-        'Functions you may call instead of writing code, by replying '
-        f'<tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
-    )
+    return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
 def task_message(
@@ -162,11 +160,21 @@ def start_over_note(code: str, error: CellError) -> str:
     return prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
 
 
-def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds) -> str:
-    """Documents given to one step: their names and texts, the long ones in part."""
+def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
+    """Tools that are there for one step: those for the code, and those that the model has to call in writing."""
+    pieces: list[str] = []
+    if stubs:
+        pieces.append(f'For this step only, these functions are defined for your code too:\n```python\n{stubs}\n```')
+    if calls:
+        pieces.append(f'Functions you may call in this step only{_written_calls(calls)}')
+    return '\n\n'.join(pieces)
+
+
+def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:
+    """Documents given to one step: their names and texts, the long ones in part; `code` has them whole."""
     check_kinds('a step', {'artifacts': artifacts})
-    pieces = ['Documents for this step. In code they are in the dict `artifacts`, by name.']
+    pieces = [f'Documents for this step.{" In code they are in the dict `artifacts`, by name." if code else ""}']
     for name, text in artifacts.items():
-        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]').text
+        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]' if code else '').text
         pieces.append(f'<document name={name!r}>\n{shown}\n</document>')
     return '\n\n'.join(pieces)

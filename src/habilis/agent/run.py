@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from habilis.agent.acting import Acted
+from habilis.agent.acting import Acted, Actor, check_variables
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubt, Doubts
 from habilis.agent.ending import cut_off, end_run
+from habilis.agent.options import AnyTool
 from habilis.agent.output import WrongOutput
-from habilis.agent.parsing.parse import Parsed, parse_reply
+from habilis.agent.parsing.parse import Parsed, parse_reply, parse_words
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.parts import Closing, Parts, above
@@ -21,7 +22,6 @@ from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
 from habilis.journal import Paused
 from habilis.models.contract import Message, Options, Reply
-from habilis.sandbox.functions import HostFunction
 from habilis.tools import CallRecord
 
 MAX_EMPTY = 3
@@ -75,14 +75,14 @@ class Run(Closing):
         *,
         can_stop: bool = True,
         artifacts: Mapping[str, str] | None = None,
-        tools: Sequence[HostFunction] = (),
+        tools: Sequence[AnyTool] = (),
     ) -> Result[object] | None:
         """Ask the model once and do what it says. The result if that ended the run, else None.
 
         Args:
             can_stop: whether `final_answer` is there in this step, and a reply without code is an answer.
             artifacts: documents for this step: shown to the model by name, and in code in the dict `artifacts`.
-            tools: more tools for the code of this step.
+            tools: more tools for this step, beside those of the agent.
         """
         if self.result is not None and self.result.ended == 'answer':
             msg = 'this run has its answer; start another'
@@ -97,20 +97,22 @@ class Run(Closing):
         recorder = self._parts.recorder
         token = above.set((self._parts.ledger, *self._parts.outer))
         try:
-            with contextlib.nullcontext() if recorder is None else recorder.scope.entered():
-                return await self._recorded_step(can_stop, artifacts or {}, tools)
+            with (
+                contextlib.nullcontext() if recorder is None else recorder.scope.entered(),
+                self.toolbox.lent(tools) as more,
+            ):
+                check_variables(self._parts.variables, more.names())
+                return await self._recorded_step(can_stop, artifacts or {}, self._parts.caller.told(more))
         finally:
             above.reset(token)
             self.busy = False
 
-    async def _recorded_step(
-        self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
-    ) -> Result[object] | None:
+    async def _recorded_step(self, can_stop: bool, artifacts: Mapping[str, str], told: str) -> Result[object] | None:
         recorder = self._parts.recorder
         try:
             if recorder is not None:
                 can_stop = await recorder.may_stop(len(self.steps) + 1, can_stop)
-            return await self._bounded_step(can_stop, artifacts, tools)
+            return await self._bounded_step(can_stop, artifacts, told)
         except Paused:
             self.interrupted = True
             if recorder is None or not recorder.top:
@@ -132,9 +134,7 @@ class Run(Closing):
         if not isinstance(error, asyncio.CancelledError):
             await watchers.drain()
 
-    async def _bounded_step(
-        self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]
-    ) -> Result[object] | None:
+    async def _bounded_step(self, can_stop: bool, artifacts: Mapping[str, str], told: str) -> Result[object] | None:
         meter, watchers, recorder = self._parts.meter, self._parts.watchers, self._parts.recorder
         watchers.step = len(self.steps) + 1
         watchers.muted = replayed = recorder is not None and recorder.replaying
@@ -148,7 +148,7 @@ class Run(Closing):
                 watchers.on_live = functools.partial(self._bind, bound)
                 if not replayed:
                     watchers.go_live()
-                await self._take_step(can_stop, artifacts, tools)
+                await self._take_step(can_stop, artifacts, told)
         except TimeoutError:
             if not meter.time_is_up():
                 raise
@@ -183,24 +183,25 @@ class Run(Closing):
 
     # One step ---------------------------------------------------------------------------------------------------------
 
-    async def _take_step(self, can_stop: bool, artifacts: Mapping[str, str], tools: Sequence[HostFunction]) -> None:
+    async def _take_step(self, can_stop: bool, artifacts: Mapping[str, str], told: str) -> None:
         parts, started = self._parts, time.perf_counter()
-        extra = ''
+        extra = [told] if told else []
         if artifacts:
-            extra = artifacts_message(artifacts, parts.actor.bounds if parts.actor else parts.caller.bounds)
+            extra.append(artifacts_message(artifacts, parts.caller.bounds, code=parts.actor is not None))
             if parts.actor:
                 await parts.actor.set_artifacts(artifacts)
         options = Options(functions=parts.caller.functions, temperature=RESTLESS if self._stuck else None)
         system = None if can_stop else parts.system_without_stop
-        reply = self._reply = await parts.asker.ask(options, system=system, extra=extra)
-        parsed = parse_reply(reply.text)
+        has_python = parts.actor is not None
+        reply = self._reply = await parts.asker.ask(options, system=system, extra='\n\n'.join(extra), code=has_python)
+        parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
         number = len(self.steps) + 1
         if reply.calls or parsed.calls or parsed.code is not None:
             self._empty = 0
         if reply.calls or parsed.calls:
-            step = await self._call(reply, parsed, number, can_stop, tools)
-        elif parsed.code is not None:
-            step = await self._code(reply, parsed, number, can_stop, tools)
+            step = await self._call(reply, parsed, number, can_stop)
+        elif parsed.code is not None and parts.actor is not None:
+            step = await self._code(parts.actor, reply, parsed, number, can_stop)
         else:
             step = self._words(reply, parsed, number, can_stop)
         self.steps.append(replace(step, seconds=max(time.perf_counter() - started, _worked(step))))
@@ -211,19 +212,15 @@ class Run(Closing):
         astray = self._doubted is not None and not self._doubted.detail
         return not self._parts.caller.functions and (self._failed >= STUCK or self._empty > 0 or astray)
 
-    async def _code(
-        self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
-    ) -> Step:
-        actor, code = self._parts.actor, parsed.code or ''
-        if actor is None:
-            return self._say(reply, number, prompt_file('nudge_no_python'))
+    async def _code(self, actor: Actor, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
+        code = parsed.code or ''
         if parsed.truncated or reply.finish == 'length':
             if goes_in_circles(reply.text):
                 self._failed += 1
                 return self._say(reply, number, prompt_file('nudge_circles'), forget=True)
             if not compiles(code):
                 return self._say(reply, number, prompt_file('nudge_truncated'))
-        acted = await actor.act(code, number=number, can_stop=can_stop, extra=tools)
+        acted = await actor.act(code, number=number, can_stop=can_stop)
         observation = self._after_code(acted, can_stop)
         if self._parts.stop.given:
             self._parts.conversation.add(reply.message)
@@ -294,36 +291,38 @@ class Run(Closing):
             parts.stop.given = False
         return doubt
 
-    async def _call(
-        self, reply: Reply, parsed: Parsed, number: int, can_stop: bool, tools: Sequence[HostFunction]
-    ) -> Step:
+    async def _call(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         parts = self._parts
         parts.conversation.add(reply.message)
         code: list[str] = []
         acted: Acted | None = None
         made: list[CallRecord] = []
         texts: list[str] = []
-        for call in reply.calls or parsed.calls:
-            source = parts.caller.code_of(call)
-            if source is not None and parts.actor is not None:
+        for source, calls in parts.caller.in_turn(reply.calls or parsed.calls):
+            if parts.stop.given:
+                answers = ['Not done: the answer was given before.'] * len(calls)
+            elif source is not None and parts.actor is not None:
                 code.append(source)
-                acted = await parts.actor.act(source, number=number, can_stop=can_stop, extra=tools)
-                text = self._after_code(acted, can_stop)
+                acted = await parts.actor.act(source, number=number, can_stop=can_stop)
+                observation = self._after_code(acted, can_stop)
+                answers = ['The answer was taken.' if parts.stop.given else observation]
                 made += acted.calls
             else:
-                text = await parts.caller.call(call)
+                answers = await parts.caller.call(calls)
                 made += parts.toolbox.take_records()
-            texts.append(text)
-            role, of = ('tool', call.id) if reply.calls else ('user', None)
-            parts.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
-        parts.watchers.emit(Event(kind='observation', text='\n'.join(texts)))
+            texts += answers
+            for call, text in zip(calls, answers, strict=True):
+                role, of = ('tool', call.id) if reply.calls else ('user', None)
+                parts.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
+        if not parts.stop.given:
+            parts.watchers.emit(Event(kind='observation', text='\n'.join(texts)))
         return Step(
             number=number,
             reply=reply,
             code='\n\n'.join(code) or None,
             cell=acted.cell if acted else None,
             calls=tuple(made),
-            observation='\n'.join(texts),
+            observation=None if parts.stop.given else '\n'.join(texts),
         )
 
     def _words(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:

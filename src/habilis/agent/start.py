@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from habilis.agent.acting import Actor, StopTool
+from habilis.agent.acting import Actor, StopTool, check_variables
 from habilis.agent.asking import Asker
 from habilis.agent.bounds import Meter
 from habilis.agent.calling import Caller
@@ -21,6 +21,7 @@ from habilis.agent.recording import Recorder
 from habilis.agent.rooms import Rooms, open_rooms
 from habilis.agent.run import Run
 from habilis.agent.watch import Hook, Watchers
+from habilis.core.errors import AgentError
 from habilis.core.events import Event
 from habilis.models.contract import Message, Model
 from habilis.models.usage import Ledger
@@ -66,6 +67,9 @@ async def start_run(
     recorder: Recorder | None = None,
 ) -> Starting:
     """Open the sandbox, put the prompt together, and be ready for the first step."""
+    if variables and not setup.python:
+        msg = 'variables are for code, and this agent writes none (python=False): put what they say into the task'
+        raise AgentError(msg)
     watchers = Watchers(hooks, run=run_id, agent=setup.name)
     outer = above.get()
     rooms = await open_rooms(setup.sandbox, setup.sandbox_settings) if setup.python else None
@@ -78,8 +82,11 @@ async def start_run(
             emit=watchers.emit,
             approve=setup.approve,
             journal=recorder,
+            code=setup.python,
         )
         toolbox.bind(asyncio.get_running_loop())
+        taken = {function.name for function in toolbox.functions()}
+        check_variables(variables, taken)
         output = OutputType(output_type)
         functions = model.traits.functions
         caller = Caller(toolbox, functions=functions, python=setup.python, bounds=setup.observations)
@@ -98,7 +105,8 @@ async def start_run(
             instructions=setup.instructions,
             packages=packages_rule(setup.sandbox_settings, files=rooms is not None and rooms.main.has_workspace),
         )
-        shown = variables if functions else {**lift_table(task), **variables}
+        lifted = {} if functions else lift_table(task)
+        shown = {**lifted, **variables} if taken.isdisjoint(lifted) else variables
         found = await actor.begin(shown) if actor else []
         listed = [
             described(variable)

@@ -340,6 +340,8 @@ class Scope:
         self, path: str, key: str, entry: Entry | None, codec: Codec[T], opening: Json
     ) -> tuple[T] | None:
         """Mark that it begins. If it, or one like it, has begun before, what became of it is for a person to say."""
+        if self._like(path):
+            await asyncio.sleep(0)  # they may be those of calls that are made at the same time, which take them now
         journal, doubt = self.journal, self._doubt(path, entry)
         since = entry.started.seq if entry is not None and entry.started is not None else 0
         while doubt:

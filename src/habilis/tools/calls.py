@@ -62,6 +62,9 @@ class _Call:
     shown: str | None = None
     """The difference that a person has approved."""
 
+    ended: Callable[[CallRecord], object] | None = None
+    """Is told of its record."""
+
     started: float = field(default_factory=time.monotonic)
 
     def seen(self) -> GateCall:
@@ -109,8 +112,8 @@ class Calls:
         return tool.can_run_here and alone and not tool.options.needs_approval
 
     def take_records(self) -> list[CallRecord]:
-        """The calls that ended since the last time."""
-        return [self._records.popleft() for _ in range(len(self._records))]
+        """The calls that ended since the last time, in the order in which they began."""
+        return sorted((self._records.popleft() for _ in range(len(self._records))), key=lambda record: record.id)
 
     def take_question(self) -> str | None:
         """The question of the first `NeedsAnswer` since the last time."""
@@ -135,10 +138,17 @@ class Calls:
             LOGGER.exception('a listener failed on the event %s', event.kind)
 
     async def make(
-        self, tool: AnyTool, bind: Bind, written: Mapping[str, object], *, side: Side = 'code', here: bool = False
+        self,
+        tool: AnyTool,
+        bind: Bind,
+        written: Mapping[str, object],
+        *,
+        side: Side = 'code',
+        here: bool = False,
+        ended: Callable[[CallRecord], object] | None = None,
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
-        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written)
+        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
         channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()), memory=self._memory)
         self.tell('tool_called', tool.name, call.seen())
         token = open_channel(channel)
@@ -287,6 +297,8 @@ class Calls:
             side=call.side,
         )
         self._records.append(record)
+        if call.ended is not None:
+            call.ended(record)
         self.tell('tool_returned', call.tool.name, record)
 
 

@@ -5,7 +5,7 @@ import contextlib
 import difflib
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -34,6 +34,7 @@ class Toolbox:
         emit: Emit | None = None,
         approve: Approve | None = None,
         journal: CallJournal | None = None,
+        code: bool = True,
     ) -> None:
         """Put tools together.
 
@@ -43,9 +44,12 @@ class Toolbox:
             emit: is told what happens, on the event loop of the run.
             approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
             journal: keeps the calls, so that none is made twice.
+            code: whether there is code to call tools. Without it all of them are for the model.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
+        self._code = code
+        self._functions: dict[str, HostFunction] = {}
         self._tools = unique_names([tool for given in tools for tool in self._taken(given)])
         both = self._tools.keys() & self._toolsets.keys()
         if both:
@@ -76,7 +80,10 @@ class Toolbox:
         """What a sandbox gets. Those switched off are there too, and refuse, so that they can be switched on later."""
         with contextlib.suppress(RuntimeError):  # called outside any event loop: `bind` may tell of one
             self.bind(asyncio.get_running_loop())
-        return [self._function(tool) for tool in self._tools.values() if tool.options.side != 'model']
+        for tool in self._tools.values():
+            if tool.options.side != 'model' and tool.name not in self._functions:
+                self._functions[tool.name] = self._function(tool)
+        return list(self._functions.values())
 
     def stubs(self) -> str:
         """The tools that code may call now, as Python text for the model."""
@@ -122,12 +129,35 @@ class Toolbox:
 
     def _offered(self, side: Side) -> list[AnyTool]:
         tools = self._tools.values()
-        return [tool for tool in tools if tool.name in self._enabled and tool.options.side in {side, 'both'}]
+        return [tool for tool in tools if tool.name in self._enabled and self._is_for(tool, side)]
+
+    def _is_for(self, tool: AnyTool, side: Side) -> bool:
+        return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)
+
+    @contextlib.contextmanager
+    def lent(self, tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
+        """More tools, for as long as the block lasts. Gives a toolbox with only these, to tell the model of them."""
+        more = Toolbox(tools, code=self._code)
+        added = [*more._tools, *more._toolsets]
+        both = [name for name in added if name in self._tools or name in self._toolsets]
+        if both:
+            msg = f'there is a tool or toolset called {both[0]!r} already; rename one'
+            raise ToolDefinitionError(msg)
+        self._tools.update(more._tools)
+        self._toolsets.update(more._toolsets)
+        self._enabled.update(more._enabled)
+        try:
+            yield more
+        finally:
+            self._enabled.difference_update(more._tools)
+            for name in added:
+                for kept in (self._tools, self._toolsets, self._functions):
+                    kept.pop(name, None)
 
     # What happened ----------------------------------------------------------------------------------------------------
 
     def take_records(self) -> list[CallRecord]:
-        """The calls that ended since the last time."""
+        """The calls that ended since the last time, in the order in which they began."""
         return self._calls.take_records()
 
     def take_question(self) -> str | None:
@@ -153,11 +183,16 @@ class Toolbox:
         bind = functools.partial(tool.validate, args, kwargs)
         return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
 
-    async def call_for_model(self, name: str, arguments: Mapping[str, object]) -> object:
-        """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised."""
+    async def call_for_model(
+        self, name: str, arguments: Mapping[str, object], *, ended: Callable[[CallRecord], object] | None = None
+    ) -> object:
+        """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised.
+
+        `ended` is told the record of the call, which `take_records` has too.
+        """
         tool = self._find(name, 'model')
         bind = functools.partial(tool.validate_named, arguments)
-        return await self._calls.make(tool, bind, dict(arguments), side='model')
+        return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
 
     async def remember(self, call: CallRecord) -> None:
         """Take up a call of an earlier process. A tool that keeps things in memory (`in_memory`) is called again."""
@@ -171,7 +206,7 @@ class Toolbox:
 
     def _find(self, name: str, side: Side) -> AnyTool:
         tool = self._tools.get(name)
-        if tool is None or tool.options.side not in {side, 'both'}:
+        if tool is None or not self._is_for(tool, side):
             near = ' or '.join(self.nearest(name, side))
             known = ', '.join(self.names(side)) or 'none'
             msg = f'there is no tool called {name!r}; ' + (f'did you mean {near}?' if near else f'there are: {known}')

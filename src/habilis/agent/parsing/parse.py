@@ -64,6 +64,15 @@ def parse_reply(text: str) -> Parsed:
     return _from_json(prose, blocks) or _from_bare(prose, blocks) or Parsed(prose=prose)
 
 
+def parse_words(text: str) -> Parsed:
+    """The same where there is no Python to run: code is part of what a reply says."""
+    parsed = parse_reply(text)
+    if parsed.code is None:
+        return parsed
+    text = text.replace('\r\n', '\n')
+    return Parsed(prose=_without(text, [block for block in find_blocks(text) if block.kind == 'thought']))
+
+
 def code_is_complete(text: str) -> bool:
     """Whether a reply that is still being written has come to the end of its first block of Python."""
     if text.count('```') + text.count('~~~') < 2:  # an end needs a beginning; asked at each line, so quick to say no
