@@ -391,3 +391,18 @@ def test_the_peer_is_set_as_durable_as_ours_once_on_each_database(tmp_path: Path
     assert [contest.database.alike for contest in found] == [False, True, False, False]
     assert textwrap.shorten(found[2].database.url, 200).endswith('&options=-csynchronous_commit%3Doff')
     assert {contest.database.schema for contest in found[2:]} == {'habilis_bench_1_peer'}
+
+
+@pytest.mark.parametrize(
+    ('options', 'complaint'),
+    [
+        (('--postgres', 'foo'), '--postgres: the address of this store begins with postgres'),
+        (('--redis', 'foo'), '--redis: the address of this store begins with redis'),
+        (('--peer-python', '/nope'), '--peer-python: /nope is no program that can be run'),
+    ],
+)
+def test_what_is_named_wrongly_is_said_before_anything_is_measured(options: tuple[str, ...], complaint: str) -> None:
+    done = habilis('bench', 'journal', '--quick', *options)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert complaint in ' '.join(done.stderr.split())
+    assert 'measuring' not in done.stderr

@@ -290,8 +290,11 @@ def test_a_package_that_is_not_there_is_an_error_of_habilis() -> None:
     assert (done.returncode, done.stderr) == (1, "habilis: there is no file './missing.whl'\n")
 
 
-def test_a_workspace_that_is_a_file_is_an_error_of_habilis(script: Path) -> None:
+def test_a_workspace_that_is_a_file_or_nothing_is_wrong_usage(script: Path) -> None:
     script.touch()
     done = run('1', '--workspace', str(script))
-    assert done.returncode == 1
-    assert done.stderr.startswith('habilis: the workspace ')
+    assert (done.returncode, done.stdout) == (2, '')
+    assert f"Invalid value for '--workspace': {script} is a file, not a folder" in done.stderr
+    unset = run('open("mine", "w")', '--workspace', '')
+    assert (unset.returncode, unset.stdout) == (2, '')
+    assert "Invalid value for '--workspace': it is empty" in unset.stderr

@@ -18,6 +18,7 @@ from habilis.core.logs import (
     ROOMS,
     QuietHandler,
     Redaction,
+    TerminalHandler,
     configure_logging,
     hide,
     log_to_terminal,
@@ -258,3 +259,16 @@ def test_our_handlers_redact_by_themselves() -> None:
     assert any(isinstance(handler, QuietHandler) for handler in logging.getLogger('habilis').handlers)
     terminal = log_to_terminal()
     assert any(isinstance(item, Redaction) for item in terminal.filters)
+
+
+def test_what_is_logged_waits_for_the_end_of_a_line_that_others_have_begun(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    handler, begun = TerminalHandler(), True
+    handler.line_begun = lambda: begun
+    for number in (1, 2):
+        handler.handle(logging.makeLogRecord({'name': 'habilis.agent', 'levelno': 30, 'msg': f'number {number}'}))
+    assert capsys.readouterr().err == ''
+    begun = False
+    handler.flush()
+    assert capsys.readouterr().err == 'habilis: number 1\nhabilis: number 2\n'

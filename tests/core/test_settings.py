@@ -40,7 +40,6 @@ VALUES: dict[str, tuple[object, object]] = {
     'summary': ('default', 'Say it in a word.'),
     'log_level': ('debug', 'warning,models=info'),
     'debug': (True, False),
-    'tracing': (True, False),
 }
 """Two values of each setting. The first is never the default."""
 

@@ -136,7 +136,7 @@ def test_every_argument_of_a_run_is_listed() -> None:
 
 
 def test_the_exit_codes_are_those_of_the_command() -> None:
-    codes = [row[0] for row in rows('agent.md', 'Exit codes of `habilis run`')]
+    codes = [row[0] for row in rows('command.md', 'habilis run', table=2)]
     used = (report.ANSWERED, report.FAILED, report.WRONG_USAGE, report.LIMIT_REACHED, report.QUESTION, 130)
     assert codes == [str(code) for code in used]
 

@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from habilis.cli.streams import OutputLost, lead_nowhere, prepare_streams
+
 COMMANDS = {
     'run': ('habilis.cli.task.command', 'Do a task: the model writes Python, the sandbox runs it.'),
     'runs': (
@@ -90,13 +92,17 @@ def habilis(
 def main() -> None:
     """Run the command. Whatever happens, its user sees a sentence and not a traceback."""
     try:
+        prepare_streams()
         try:
             app(prog_name='habilis')
         finally:
             sys.stdout.flush()
     except BrokenPipeError:  # whoever read our output has seen enough
-        _give_up_output()
+        lead_nowhere(sys.stdout)
         sys.exit(1)
+    except OutputLost as error:
+        lead_nowhere(sys.stdout)
+        sys.exit(f'habilis: {error}')
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
@@ -112,9 +118,3 @@ def _explain(error: Exception) -> str:
         return str(error)
     kind = type(error).__name__
     return f'unexpected {kind}: {error} (a bug of Habilis; HABILIS_TRACEBACK=1 shows where)'
-
-
-def _give_up_output() -> None:
-    """Send what is still buffered nowhere, or Python would complain about it when it exits."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())

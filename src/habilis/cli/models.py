@@ -157,9 +157,10 @@ def _download(entry: 'Entry') -> Path:
 
 
 def _choices() -> 'list[Choice]':
+    from habilis.cli.task.showing import read_settings
     from habilis.models.discover import found
 
-    return asyncio.run(found())
+    return asyncio.run(found(read_settings()))
 
 
 def _name_in_use() -> str | None:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from habilis.cli.options import folder
+
 if TYPE_CHECKING:
     from habilis.sandbox.options import Settings
 
@@ -21,7 +23,12 @@ MemoryMb = Annotated[
 ]
 Workspace = Annotated[
     str | None,
-    typer.Option('--workspace', metavar='DIR', help='Folder to share, seen inside as /workspace, the current folder.'),
+    typer.Option(
+        '--workspace',
+        metavar='DIR',
+        help='Folder to share, seen inside as /workspace, the current folder.',
+        callback=folder,
+    ),
 ]
 ReadOnly = Annotated[bool, typer.Option('--read-only', help='Share the workspace for reading only.')]
 Packages = Annotated[

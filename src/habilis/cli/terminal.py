@@ -1,7 +1,6 @@
 """A cell in front of a person: its output while it runs, Ctrl-C, its error in words, its exit code."""
 
 import contextlib
-import io
 import os
 import signal
 import sys
@@ -35,9 +34,6 @@ class Terminal:
         self._box: SyncSandbox | None = None
         self._over = threading.Event()
         self.lines = Lines()
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):  # a cell may print what this terminal cannot show
-                stream.reconfigure(errors='backslashreplace')
 
     def create(self, settings: Settings) -> SyncSandbox:
         """A sandbox. The first one ever takes half a minute, with a line of progress that Ctrl-C would cut in two."""

@@ -6,7 +6,9 @@ to show. A handler on the root of these loggers takes keys out of each record be
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Protocol
 
@@ -155,17 +157,53 @@ def _chosen(levels: 'Verbosity | str | Mapping[str, str] | None') -> dict[str, i
     return {'': logging.DEBUG} if levels.debug else parse_levels(levels.log_level)
 
 
-def log_to_terminal() -> logging.Handler:
-    """Show on stderr what is logged. For the command line; a library leaves this to the program."""
-    from rich.console import Console
-    from rich.logging import RichHandler
+_OF_SETTINGS = 'habilis.core.sources'
 
+
+class TerminalHandler(logging.Handler):
+    """Writes each record to stderr on a line of its own.
+
+    Records wait while somebody else is in the middle of a line there.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line_begun: Callable[[], bool] = lambda: False
+        """Whether somebody is. They call `flush` when they have ended it."""
+
+        self._waiting: list[str] = []
+        self._told: set[str] = set()
+        self.addFilter(Redaction())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show it; a warning as a line of the command's own."""
+        text = self.format(record)
+        if record.levelno < logging.WARNING:
+            clock = time.strftime('%H:%M:%S', time.localtime(record.created))
+            text = f'{clock} {record.levelname.lower()} {record.name}: {text}'
+        else:
+            text = f'{ROOT}: {text}'
+        if record.name == _OF_SETTINGS:  # which one command may read several times
+            if text in self._told:
+                return
+            self._told.add(text)
+        self._waiting.append(text)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        if self._waiting and not self.line_begun():
+            lines, self._waiting = self._waiting, []
+            print(*lines, sep='\n', file=sys.stderr, flush=True)
+
+
+def log_to_terminal() -> TerminalHandler:
+    """Show on stderr what is logged. For the command line; a library leaves this to the program."""
     root = logging.getLogger(ROOT)
-    for handler in [handler for handler in root.handlers if isinstance(handler, RichHandler)]:
-        root.removeHandler(handler)
-    shown = RichHandler(console=Console(stderr=True), show_path=False, markup=False)
-    shown.setFormatter(logging.Formatter('%(name)s: %(message)s'))
-    shown.addFilter(Redaction())
+    for handler in root.handlers:
+        if isinstance(handler, TerminalHandler):
+            return handler
+    shown = TerminalHandler()
     root.addHandler(shown)
     return shown
 

@@ -188,9 +188,6 @@ class Settings(BaseModel):
     debug: Switch = False
     """Log everything, whatever `log_level` says."""
 
-    tracing: Switch = False
-    """Send OpenTelemetry spans."""
-
     _origins: dict[str, Source] = PrivateAttr(default_factory=dict[str, Source])
     _variables: dict[str, SecretStr] = PrivateAttr(default_factory=dict[str, SecretStr])
 

@@ -9,6 +9,10 @@ def no_run(run: str) -> RunNotFound:
     return RunNotFound(f'there is no run {run!r} here; `habilis runs list` shows those there are')
 
 
+LATER = 'What was saved is safe; resume the run when it is back'
+"""About a store that was in use."""
+
+
 def no_name() -> JournalError:
     """A run is to be made that has an empty name."""
     return JournalError('a run needs a name; `new_run_id()` makes one')
@@ -26,5 +30,5 @@ def lost(run: str) -> LeaseLost:
 
 def unavailable(where: str, why: object, *, passing: bool = False) -> StoreUnavailable:
     """The store cannot do its work; `passing`: a lost connection, not a full disk."""
-    msg = f'the journal at {where} cannot be used: {why}. What was saved is safe; resume the run when it is back'
+    msg = f'the journal at {where} cannot be used: {why}. {LATER}'
     return StoreUnavailable(msg, passing=passing)

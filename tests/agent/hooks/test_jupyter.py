@@ -106,6 +106,14 @@ async def test_one_agent_can_do_both_in_one_notebook(notebook: Notebook) -> None
     assert len({shown['transient']['display_id'] for shown in notebook.shown}) == 2
 
 
+async def test_a_question_is_shown_as_a_question(notebook: Notebook) -> None:
+    asking = code("ask_user('Which colour?')")
+    made = f'Agent(ScriptedModel([{asking!r}]), hooks=[JupyterView()], tools=[people_toolset()])'
+    await notebook.run(f'{SETUP}\nfrom habilis.tools import people_toolset\nawait {made}.run("Paint it")')
+    assert 'Which colour?' in notebook.page
+    assert 'NeedsAnswer' not in notebook.page
+
+
 async def test_a_run_is_one_display_that_is_updated(notebook: Notebook) -> None:
     await notebook.run(f'{SETUP}\nawait agent.run("x")')
     first, *others = notebook.shown

@@ -1,9 +1,11 @@
 """The terminal shows a run as it goes on, and is never commanded by what it shows."""
 
 import io
+import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Literal, TypedDict, Unpack
 
 import pytest
@@ -18,7 +20,7 @@ from habilis.core.errors import ModelError
 from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, FunctionCall, Reply, Traits, Usage
 from habilis.models.scripted import ScriptedModel
-from habilis.tools import ApprovalRequest, CallRecord, GateCall, tool
+from habilis.tools import ApprovalRequest, CallRecord, GateCall, people_toolset, tool
 from tests.agent.watching import ANSWER, Seen, code, watch
 
 CONTROLS = re.compile('\x1b\\[[0-9;]*m')
@@ -309,6 +311,49 @@ def test_a_long_diff_is_shown_in_part() -> None:
 
 
 # Hostile text ---------------------------------------------------------------------------------------------------------
+
+LEFT = """
+import asyncio, os, sys
+from rich.console import Console
+from habilis import Agent, ScriptedModel
+from habilis.agent.hooks import TerminalView
+
+code = "```python\\nfor n in range(300): print(n)\\n```"
+agent = Agent(ScriptedModel([code, 'All is printed.']), hooks=[TerminalView(Console(stderr=True))])
+print(agent.run_sync('Print much').output)
+"""
+
+
+@pytest.mark.parametrize('broken', ['reader', 'disk'])
+def test_a_view_that_cannot_be_written_takes_nothing_else_with_it(broken: str, tmp_path: Path) -> None:
+    whole = '"$@" 2> >(true)' if broken == 'reader' else '"$@" 2>/dev/full'
+    done = subprocess.run(
+        ['bash', '-c', whole, 'bash', sys.executable, '-c', LEFT],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, 'HABILIS_JOURNAL': 'off'},
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, 'All is printed.\n')
+
+
+async def test_a_console_that_has_no_width_shows_the_run_all_the_same() -> None:
+    screen = Screen(width=0)
+    await watch(STORY, screen.view, tools=[double])
+    assert 'done · 3 steps' in screen.text
+
+
+async def test_a_question_is_shown_as_a_question() -> None:
+    screen = Screen()
+    result = await watch([code("ask_user('Which colour?')")], screen.view, tools=[people_toolset()])
+    assert result.ended == 'question'
+    assert 'question: Which colour?' in screen.text
+    assert 'waiting for an answer · 1 step' in screen.text
+    for word in ('NeedsAnswer', 'failed', 'stopped'):
+        assert word not in screen.text
+
 
 EVIL = '\x1b[2J\x1b]0;pwned\x07\x1b]52;c;cm0gLXJm\x07\x9b31m\rgone\x08\u202e[bold]x[/bold][/nothing] :smile: {x} %s'
 KINDS: list[EventKind] = [

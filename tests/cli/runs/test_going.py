@@ -217,6 +217,33 @@ def test_a_person_at_the_terminal_is_asked(asking: str) -> None:
         assert terminal.process.wait(timeout=20) == 0
 
 
+def test_ctrl_d_at_the_question_ends_its_line_and_does_not_ask_again(asking: str) -> None:
+    with on_terminal('runs', 'resume', asking) as terminal:
+        terminal.wait_for('Which colour?\n> ')
+        terminal.type('\x04')
+        assert terminal.wait_for('habilis: answer with').startswith('\n')
+        assert terminal.process.wait(timeout=20) == 4
+
+
+def test_a_question_that_was_asked_is_no_error_of_its_step(asking: str) -> None:
+    done = runs('resume', asking, '--answer', 'blue', '--json')
+    assert [step['error'] for step in json.loads(done.stdout)['steps']] == [None, None]
+    shown = runs('show', asking).stdout
+    assert "ask_user(question='Which colour?') → asked" in shown
+    assert 'NeedsAnswer' not in shown
+    assert 'NeedsAnswer' not in str(
+        [step['error'] for step in json.loads(runs('show', asking, '--json').stdout)['steps']]
+    )
+
+
+def test_a_run_that_has_ended_cannot_be_told_more(place: Place) -> None:
+    run = make(place)
+    told = runs('resume', run, '--answer', 'more')
+    assert (told.returncode, told.stdout, told.stderr.count('\n')) == (2, '', 1)
+    assert f'{run} has ended with its answer: --answer was not used' in told.stderr
+    assert runs('resume', run, '-q').stdout == '126\n'
+
+
 def test_what_asks_nothing_cannot_be_answered(place: Place) -> None:
     run = make(place)
     for command in (('approve', run), ('deny', run), ('answer', run, '1')):

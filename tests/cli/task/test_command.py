@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -158,6 +159,13 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (('x', '--base-url', 'http://127.0.0.1:1/v1'), '', 'name the model that this server has'),
         (('x', '-m', 'tiny', '--base-url', 'nonsense'), '', "--base-url is 'nonsense': expected an address"),
         (('x', '--sandbox', ''), '', '--sandbox'),
+        (('x', '--sandbox', 'no-such-place'), '', "--sandbox is 'no-such-place', which is not there; there is wasm"),
+        (('x', '--workspace', ''), '', "'--workspace' / '-w': it is empty"),
+        (('x', '--workspace', __file__), '', 'is a file, not a folder'),
+        (('x', '--journal', 'mk.py'), '', "'mk.py' is no place for the journal"),
+        (('x', '--journal', 'ftp://host/runs'), '', 'there is no store for ftp:// addresses'),
+        (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' has characters in it that cannot be printed"),
+        (('x', '--session', ''), '', "'--session': it is empty"),
     ],
 )
 def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | bytes, complaint: str) -> None:
@@ -235,6 +243,16 @@ def test_a_question_that_nobody_can_answer_is_printed(place: Place) -> None:
     assert (alone.returncode, alone.stderr) == (4, f'{LABEL}{asks}')
     asked = run('Paint it', '--json', '-q', '--model', model)
     assert (asked.returncode, json.loads(asked.stdout)['question']) == (4, 'Which colour?')
+    assert json.loads(asked.stdout)['steps'][0]['error'] is None
+
+
+def test_a_question_does_not_look_like_a_failure(place: Place) -> None:
+    model = script(place.folder, code("colour = ask_user('Which colour?')"), 'never said')
+    done = run('Paint it', '--model', model)
+    assert "→ ask_user(question='Which colour?')" in done.stderr
+    assert '\nwaiting for an answer · 1 step' in done.stderr
+    for word in ('NeedsAnswer', 'failed', 'stopped'):
+        assert word not in done.stderr
 
 
 def test_a_workspace_is_shared_and_made(place: Place) -> None:
@@ -249,20 +267,35 @@ def test_without_a_workspace_no_file_of_this_machine_is_there(place: Place) -> N
     assert run('Look around', '-q', '-m', script(place.folder, tried)).stdout == '[False, False]\n'
 
 
-@pytest.mark.parametrize(
-    ('options', 'complaint'),
-    [
-        (('--sandbox', 'no-such-place'), 'no-such-place'),
-        (('--workspace', 'script.jsonl'), 'workspace'),
-    ],
-)
-def test_an_error_of_the_sandbox_is_one_line(place: Place, options: tuple[str, ...], complaint: str) -> None:
-    done = run('Do it', '-q', '-m', script(place.folder, 'done'), *options)
+def test_an_error_of_the_sandbox_is_one_line(place: Place) -> None:
+    place.environment(HABILIS_SANDBOX='no-such-place')
+    done = run('Do it', '-q', '-m', script(place.folder, 'done'))
     assert (done.returncode, done.stdout) == (1, '')
     label, error = done.stderr.splitlines()
     assert label == LABEL.strip()
     assert error.startswith('habilis: ')
-    assert complaint in error
+    assert 'no-such-place' in error
+
+
+def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place) -> None:
+    done = run('Do it', '-q', '-m', script(place.folder, 'done'), '--journal', str(place.folder / 'script.jsonl/y.db'))
+    assert (done.returncode, done.stdout) == (1, '')
+    last = done.stderr.splitlines()[-1]
+    assert 'cannot be used' in last
+    assert last.endswith('The run was not begun; --journal names another place, or off')
+
+
+@pytest.mark.parametrize(
+    ('run_id', 'shown'),
+    [('a b;c', "habilis runs resume 'a b;c'"), ('--json', 'habilis runs resume --journal my.db -- --json')],
+)
+def test_the_command_that_goes_on_can_be_pasted(place: Place, run_id: str, shown: str) -> None:
+    more = ('--journal', 'my.db') if run_id == '--json' else ()
+    model = script(place.folder, code('x = 1'), code('final_answer(x)'))
+    stopped = run('Count', '-q', '-m', model, '--max-steps', '1', f'--run-id={run_id}', *more)
+    assert stopped.stderr.endswith(f'go on with: {shown}\n')
+    done = habilis(*shlex.split(shown)[1:])
+    assert (done.returncode, done.stdout) == (0, '1\n')
 
 
 # Ctrl-C ---------------------------------------------------------------------------------------------------------------

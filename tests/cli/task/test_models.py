@@ -163,14 +163,9 @@ def test_an_error_in_the_middle_of_a_run_is_the_last_line_and_said_once(server: 
 @pytest.mark.parametrize(
     ('model', 'said'),
     [
-        ('gpt-5', "'gpt-5' is neither an alias nor a model"),
-        ('opnai:gpt-5', "did you mean 'openai'?"),
-        ('openai:', "the name of a model is missing after 'openai'"),
         ('openai:gpt-5', 'needs a key: set OPENAI_API_KEY'),
         ('anthropic:claude', 'needs a key: set ANTHROPIC_API_KEY'),
-        ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
         ('local:weights.gguf', 'cannot read the weights weights.gguf'),
-        ('', 'no model is named'),
     ],
 )
 def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
@@ -178,6 +173,30 @@ def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
     assert (done.returncode, done.stdout) == (1, '')
     assert said in done.stderr
     assert (done.stderr.startswith('habilis: '), done.stderr.count('\n')) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ('model', 'said'),
+    [
+        ('gpt-5', "Invalid value for --model: 'gpt-5' is neither an alias nor a model"),
+        ('opnai:gpt-5', "did you mean 'openai'?"),
+        ('openai:', "the name of a model is missing after 'openai'"),
+        ('scripted:', "the name of a model is missing after 'scripted'"),
+        ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
+        ('', "Invalid value for '--model' / '-m': it is empty"),
+    ],
+)
+@pytest.mark.parametrize('command', [('run', 'What is it?'), ('demo', '1')], ids=['run', 'demo'])
+def test_a_name_that_no_model_has_is_wrong_usage(command: tuple[str, ...], model: str, said: str) -> None:
+    done = habilis(*command, '--quiet', '--model', model)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert said in done.stderr
+
+
+def test_a_name_that_no_model_has_is_no_wrong_usage_if_it_is_set(place: Place) -> None:
+    place.environment(HABILIS_MODEL='gpt-5')
+    done = habilis('run', 'What is it?', '--quiet')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
 
 
 def test_a_key_is_never_shown(server: ProtocolServer, place: Place) -> None:

@@ -71,7 +71,8 @@ def test_a_question_that_the_person_will_not_answer_ends_the_run(place: Place) -
     with on_terminal('run', 'Paint it', '--model', model) as terminal:
         terminal.wait_for('> ')
         terminal.type('\x04')
-        terminal.wait_for('habilis: the agent asks: Which colour?')
+        shown = terminal.wait_for('\nhabilis: answer with: habilis runs resume run-')
+        assert 'Which colour?' not in shown
         assert terminal.process.wait(timeout=20) == 4
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 from habilis.agent.contract import Result
 from habilis.agent.hooks.harmless import neutral, one_line
 from habilis.agent.hooks.prose import Prose
+from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event
@@ -180,13 +181,13 @@ def _cell(event: Event, panel: _Panel) -> None:
         panel.add(cell.text, _MONO)
     for display in cell.displays:
         panel.add_html(_rich(display))
-    if cell.error is not None:
+    if cell.error is not None and not is_question(cell.error.message):
         panel.add(cell.error.traceback.strip() or str(cell.error), f'{_MONO};color:#c00')
 
 
 def _tool(event: Event, panel: _Panel) -> None:
     panel.settle()
-    if isinstance(event.data, CallRecord):
+    if isinstance(event.data, CallRecord) and not is_question(event.data.error):
         record = event.data
         arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in record.arguments.items())
         result = record.result if record.ok else f'failed: {record.error}'

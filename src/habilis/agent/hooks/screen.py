@@ -1,5 +1,7 @@
 """Writing to a console what strangers wrote: nothing of it is obeyed, neither by the terminal nor as markup."""
 
+import contextlib
+import os
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -9,6 +11,9 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from habilis.agent.hooks.harmless import neutral
+
+WIDTH = 80
+"""Of a console that does not know its own."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class Screen:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        if console.width < 1:  # COLUMNS=0, as some programs have it that start others; nothing would be shown
+            console.width = WIDTH
         self._at_start = True
         self._gone = False
 
@@ -55,6 +62,11 @@ class Screen:
     def width(self) -> int:
         """Of a line; where there is no terminal, lines may be longer."""
         return self._console.width if self._console.is_terminal else max(self._console.width, 160)
+
+    @property
+    def line_begun(self) -> bool:
+        """Whether the last text ended in the middle of a line."""
+        return not self._at_start
 
     def write(self, text: str, style: str = '') -> None:
         """Go on where the last text ended."""
@@ -99,10 +111,25 @@ class Screen:
     def _print(self, what: RenderableType, *, soft_wrap: bool = True) -> None:
         if self._gone:
             return
+        # For a broken pipe rich would end the process, after taking away its stdout, whatever this console writes to.
+        vars(self._console)['on_broken_pipe'] = _raise_again
         try:
             self._console.print(what, soft_wrap=soft_wrap, end='', highlight=False)
-        except (SystemExit, OSError) as error:
-            # Nobody reads any more (`… | head`). Rich would end the process for that; a run is more than its view.
-            if not isinstance(error, OSError) and not isinstance(error.__context__, BrokenPipeError):
-                raise
+        except OSError:  # nobody reads any more (`… | head`), or their disk is full; a run is more than its view
             self._gone = True
+            self._lead_nowhere()
+        finally:
+            del vars(self._console)['on_broken_pipe']
+
+    def _lead_nowhere(self) -> None:
+        """What is still buffered would be written when the process ends, and fail again."""
+        with contextlib.suppress(OSError, ValueError):  # not every stream has a descriptor
+            descriptor = self._console.file.fileno()
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+
+
+def _raise_again() -> None:
+    """Called where the error is being handled."""
+    raise  # noqa: PLE0704 - there is one

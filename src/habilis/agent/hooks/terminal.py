@@ -5,9 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from habilis.agent.contract import Result, Step
+from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.hooks.harmless import one_line
 from habilis.agent.hooks.prose import Prose
+from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, Model, Usage
@@ -25,6 +26,11 @@ MAX_DIFF_LINES = 60
 _MARKS = re.compile(r'[*_]{2}|`|\]\(|^(?:#+|[-*+]|\d+\.|\|) ', re.MULTILINE)
 """What Markdown would show differently."""
 
+_ENDED: Mapping[Ended, str] = {
+    'answer': 'done',
+    'question': 'waiting for an answer',
+    'approval': 'waiting for an approval',
+}
 _DIFF_STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
 
 
@@ -87,6 +93,11 @@ class TerminalView:
         show(event, scene)
         if event.kind in ('run_finished', 'run_failed'):
             self._scenes[event.run] = _Scene()
+
+    @property
+    def line_begun(self) -> bool:
+        """Whether the cursor is in the middle of a line."""
+        return self._screen.line_begun
 
     def end_line(self) -> None:
         """End a line that was begun, for whoever writes next to the same terminal."""
@@ -194,7 +205,7 @@ class TerminalView:
             self._screen.line(f'({display.mime}, {len(display.data):,} long)', 'dim')
         for file in cell.files:
             self._screen.line(f'{file.path} ({file.change}, {file.size:,} bytes)', 'dim')
-        if cell.error is not None:
+        if cell.error is not None and not is_question(cell.error.message):
             where = f' (line {cell.error.line})' if cell.error.line else ''
             self._screen.line(f'{one_line(str(cell.error), 500)}{where}', 'red')
         self._screen.new_line()
@@ -210,7 +221,7 @@ class TerminalView:
             record = event.data
             if record.ok:
                 self._one_line(f'← {record.name}: {record.result} ({record.seconds:.2f} s)', 'blue')
-            else:
+            elif not is_question(record.error):
                 self._one_line(f'← {record.name} failed: {record.error} ({record.seconds:.2f} s)', 'red')
 
     def _logged(self, event: Event, _scene: _Scene) -> None:
@@ -280,7 +291,7 @@ class TerminalView:
             if result.summary and not _said(scene, result.summary):
                 self._screen.line(result.summary)
             steps = f'{len(result.steps)} step{"" if len(result.steps) == 1 else "s"}'
-            ended = 'done' if result.ended == 'answer' else f'stopped: {result.ended}'
+            ended = _ENDED.get(result.ended, f'stopped: {result.ended}')
             parts = [ended, steps, f'{result.seconds:.1f} s', *_used(result.usage)]
             self._screen.line(' · '.join(parts), 'bold green' if result.ended == 'answer' else 'bold yellow')
 

@@ -104,10 +104,34 @@ def journal(
 
     from habilis.cli.bench.journal.suite import measure
 
+    _check_what_is_named(postgres, redis, peer_python)
     with _progress() as tell:
         report = asyncio.run(measure(quick=quick, tell=tell, postgres=postgres, redis=redis, peer_python=peer_python))
     _show(report, json=json)
     raise typer.Exit(1 if check and report.missed else 0)
+
+
+def _check_what_is_named(postgres: str, redis: str, peer_python: str) -> None:
+    """What is named wrongly is wrong usage, and not minutes of measuring without it."""
+    import shutil
+
+    from habilis.core.errors import SettingsError
+    from habilis.journal import postgres as on_postgres
+    from habilis.journal import redis as on_redis
+    from habilis.journal.servers import read_address
+
+    for option, url, schemes in (
+        ('--postgres', postgres, on_postgres.SCHEMES),
+        ('--redis', redis, on_redis.SCHEMES),
+    ):
+        try:
+            if url:
+                read_address(url, schemes=schemes)
+        except SettingsError as error:
+            raise typer.BadParameter(str(error), param_hint=option) from None
+    if peer_python and shutil.which(peer_python) is None:
+        msg = f'{peer_python} is no program that can be run'
+        raise typer.BadParameter(msg, param_hint='--peer-python')
 
 
 def _show(report: 'Report', *, json: bool) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.task.command import ModelName, Quiet, Yes
+from habilis.cli.options import not_empty
+from habilis.cli.task.command import ModelName, Yes
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -41,12 +42,19 @@ def demo(
     model: ModelName = None,
     planner: Annotated[
         str | None,
-        typer.Option('--planner', metavar='M', help='The second model of demo 3; otherwise another that is found.'),
+        typer.Option(
+            '--planner',
+            metavar='M',
+            help='The second model of demo 3; otherwise another that is found.',
+            callback=not_empty,
+        ),
     ] = None,
     scripted: Annotated[
         bool, typer.Option('--scripted', help='Play from a script, without a model: nothing is thought by anyone.')
     ] = False,
-    quiet: Quiet = False,
+    quiet: Annotated[
+        bool, typer.Option('--quiet', '-q', help='Show only the tasks and the verdicts, not the work.')
+    ] = False,
     yes: Yes = False,
 ) -> None:
     """Three small tasks, solved for real by the model that is there; the embedded one if there is no other."""

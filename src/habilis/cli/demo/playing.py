@@ -10,9 +10,9 @@ from habilis.cli.demo.tasks import DEMOS, Demo
 from habilis.cli.task.choosing import Wish, choose_model
 from habilis.cli.task.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.task.person import Person
-from habilis.cli.task.showing import View, prepare_terminal, say
+from habilis.cli.task.showing import View, read_settings, say
 from habilis.core.errors import HabilisError, NoModel
-from habilis.core.settings import Settings, load_settings
+from habilis.core.settings import Settings
 from habilis.models.contract import Model
 from habilis.models.discover import found
 from habilis.models.load import load_model
@@ -39,8 +39,7 @@ class Program:
 
 def play_program(program: Program) -> int:
     """Play the demos; return the exit code."""
-    settings = load_settings()
-    prepare_terminal(settings)
+    settings = read_settings()
     theatre = Theatre(program, settings)
     try:
         return 0 if run_interruptible(theatre.play_all) else 1
@@ -93,7 +92,7 @@ class Theatre:
 
     async def _find_cast(self, models: AsyncExitStack) -> Cast:
         program = self._program
-        wish = Wish(name=program.model, download=program.download)
+        wish = Wish(name=program.model, option='--model', download=program.download)
         try:
             model = await choose_model(wish, self._settings, self._person, self._tell)
         except NoModel as error:
@@ -110,7 +109,7 @@ class Theatre:
     async def _second(self, model: Model, wish: Wish) -> Model:
         """The planner: the one that was named, another that is there, or else the same."""
         if self._program.planner is not None:
-            wish = replace(wish, name=self._program.planner)
+            wish = replace(wish, name=self._program.planner, option='--planner')
             return await choose_model(wish, self._settings, self._person, self._tell)
         if self._program.model is None:
             for choice in await found(self._settings):

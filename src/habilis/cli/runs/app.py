@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from habilis.cli.options import not_empty
+
 EPILOG = """\b
 Every run of `habilis run`, of agents and of flows is kept while it goes on. After a limit, a question, Ctrl-C or a
 crash it goes on where it stopped: nothing that is in its record is asked, run or called again.
@@ -74,6 +76,9 @@ NoResume = Annotated[bool, typer.Option('--no-resume', help='Do not go on with t
 PathOf = Annotated[str | None, typer.Option('--path', metavar='P', help='Which question, if there are several.')]
 Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Show nothing but the answer.')]
 ModelName = Annotated[
-    str | None, typer.Option('--model', '-m', metavar='M', help='Another model than before, as provider:model.')
+    str | None,
+    typer.Option(
+        '--model', '-m', metavar='M', help='Another model than before, as provider:model.', callback=not_empty
+    ),
 ]
 Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask.')]

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.cli.task.interrupt import run_interruptible
-from habilis.cli.task.showing import prepare_terminal
+from habilis.cli.task.order import wrong_option
+from habilis.cli.task.report import command_line
+from habilis.cli.task.showing import read_settings
 from habilis.core.errors import SettingsError
 from habilis.core.logs import redact
 from habilis.core.settings import Settings, load_settings
@@ -31,15 +33,14 @@ class Desk:
         """A run of the user. Raises `RunNotFound`."""
         return await read_run(self.store, run, user=self.user)
 
-    def command(self, name: str, run: str, more: str = '') -> str:
-        """A command to show to people."""
-        return f'habilis runs {name} {shlex.quote(run)}{self.options}{more}'
+    def command(self, name: str, run: str, more: str = '', *, value: str = '') -> str:
+        """A command to show to people, with more options, or with a value after the run."""
+        return command_line(name, run, f'{self.options}{more}', value)
 
 
 def at_desk(where: str | None, user: str | None, work: Callable[[Desk], Awaitable[int]], *, makes: bool = False) -> int:
     """Do something with the journal, and return the exit code. Only what `makes` something makes a journal."""
-    settings = load_settings(None, journal=where, user=user)
-    prepare_terminal(settings)
+    settings = read_settings(lambda: _settings(where, user))
 
     async def do() -> int:
         store = opened(settings, makes=makes)
@@ -51,6 +52,18 @@ def at_desk(where: str | None, user: str | None, work: Callable[[Desk], Awaitabl
             await store.close()
 
     return run_interruptible(do)
+
+
+def _settings(where: str | None, user: str | None) -> Settings:
+    """Those that hold here. Options that are wrong are wrong usage."""
+    load_settings()
+    try:
+        settings = load_settings(None, journal=where, user=user)
+        if where is not None:
+            open_store(settings.journal)  # which neither connects nor makes anything
+    except SettingsError as error:  # without the options all is right
+        raise wrong_option(error) from None
+    return settings
 
 
 def opened(settings: Settings, *, makes: bool) -> Store:

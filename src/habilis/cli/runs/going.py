@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from habilis.cli.options import folder
 from habilis.cli.runs.app import (
     App,
     AsJson,
@@ -31,7 +32,13 @@ def resume(
     model: ModelName = None,
     workspace: Annotated[
         str | None,
-        typer.Option('--workspace', '-w', metavar='DIR', help='Another folder for the code; the same as before.'),
+        typer.Option(
+            '--workspace',
+            '-w',
+            metavar='DIR',
+            help='Another folder for the code; the same as before.',
+            callback=folder,
+        ),
     ] = None,
     on_change: Annotated[
         Change, typer.Option('--on-change', help='Where the record no longer fits: fail, continue from there, or fork.')

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from habilis.cli.options import printable
 from habilis.cli.runs.app import Run, User, Where, app
 
 
@@ -46,7 +47,9 @@ def export(
 @app.command('import')
 def import_(
     file: Annotated[str, typer.Argument(metavar='FILE|-', help='As `export` has written it.')],
-    run_id: Annotated[str | None, typer.Option('--run-id', metavar='ID', help='Another name for the run.')] = None,
+    run_id: Annotated[
+        str | None, typer.Option('--run-id', metavar='ID', help='Another name for the run.', callback=printable)
+    ] = None,
     journal: Where = None,
     user: User = None,
 ) -> None:

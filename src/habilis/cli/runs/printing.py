@@ -28,7 +28,10 @@ def console() -> 'Console':
     """stdout."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False)
+    shown = Console(highlight=False, markup=False, emoji=False)
+    if shown.width < 1:  # COLUMNS=0; nothing would be shown
+        shown.width = WIDE
+    return shown
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

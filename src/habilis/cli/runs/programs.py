@@ -13,7 +13,7 @@ from habilis.agent.hooks.harmless import neutral, one_line
 from habilis.cli.runs.progress import steps_told
 from habilis.cli.task import report
 from habilis.cli.task.interrupt import INTERRUPTED, run_interruptible
-from habilis.cli.task.showing import prepare_terminal, say
+from habilis.cli.task.showing import read_settings, say
 from habilis.core.errors import HabilisError
 from habilis.core.settings import load_settings
 from habilis.flows.contract import FlowPaused
@@ -63,8 +63,7 @@ def resume_flow(
     quiet: bool = False,
 ) -> int:
     """Go on with a flow, tell its steps unless `quiet`, and print what it returns; the exit code."""
-    settings = load_settings(None, journal=where, user=user)
-    prepare_terminal(settings)
+    settings = read_settings(lambda: load_settings(None, journal=where, user=user))
 
     async def work() -> object:
         async with contextlib.nullcontext() if quiet else steps_told(settings.journal, run):

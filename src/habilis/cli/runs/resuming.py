@@ -1,7 +1,9 @@
 """Going on with runs: with the order of `habilis run` that made them, or with the program that did."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import typer
 
@@ -14,7 +16,7 @@ from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.programs import load_app, resume_flow
 from habilis.cli.task.order import Again, Going, Order
 from habilis.cli.task.person import Person
-from habilis.cli.task.report import QUESTION
+from habilis.cli.task.report import QUESTION, WRONG_USAGE
 from habilis.cli.task.running import run_order
 from habilis.cli.task.showing import say
 from habilis.core.codec import Json
@@ -57,18 +59,23 @@ class Known:
 
     replies: int
     question: str | None
-    resume: str
-    """The command, for people."""
+    resume: Callable[[str], str]
+    """The command, for people, with more options."""
 
 
 def resume_run(wish: Wish) -> int:
     """Go on with a run in front of a person, or of a pipe; the exit code. Raises `HabilisError`."""
     known = _look(wish)
+    if wish.answer is not None and known.reading.state == 'done':
+        say(f'{wish.run} has ended with its answer: --answer was not used. Without it, the answer is shown again')
+        return WRONG_USAGE
     if known.question is not None and wish.answer is None:
-        answer = Person().ask(f'\n{neutral(known.question)}\n> ')
+        person = Person()
+        answer = person.ask(f'\n{neutral(known.question)}\n> ')
         if answer is None:
-            say(f'the agent asks: {neutral(known.question)}')
-            say(f'answer with: {known.resume} --answer TEXT')
+            if not person.there:
+                say(f'the agent asks: {neutral(known.question)}')
+            say(f'answer with: {known.resume(" --answer TEXT")}')
             return QUESTION
         wish = replace(wish, answer=answer)
     going = Going(
@@ -113,7 +120,7 @@ def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
         where=wish.where,
         user=wish.user,
         on_change=wish.on_change,
-        command=known.resume,
+        command=known.resume(''),
         quiet=wish.quiet,
     )
 
@@ -138,7 +145,7 @@ def _look(wish: Wish) -> Known:
             inputs=inputs,
             replies=sum(name_of(path) == ASK for path in replies),
             question=asked if isinstance(asked, str) else None,
-            resume=desk.command('resume', wish.run),
+            resume=partial(desk.command, 'resume', wish.run),
         )
         found.append(known)
         return 0
@@ -152,12 +159,12 @@ def _made_by_a_program(known: Known) -> str:
     if info.kind == 'flow':
         name = info.name.rpartition(':')[2]
         return (
-            f'{info.run} is the run of a flow, whose code this command does not know; name it: {known.resume} '
-            f'--app {info.name}, or in Python: await {name}.resume({info.run!r})'
+            f'{info.run} is the run of a flow, whose code this command does not know; name it: '
+            f'{known.resume(f" --app {info.name}")}, or in Python: await {name}.resume({info.run!r})'
         )
     return (
-        f'{info.run} was made by a program, whose tools this command does not know; name its agent: {known.resume} '
-        f'--app MODULE:NAME, or in Python: await agent.resume({info.run!r})'
+        f'{info.run} was made by a program, whose tools this command does not know; name its agent: '
+        f'{known.resume(" --app MODULE:NAME")}, or in Python: await agent.resume({info.run!r})'
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.tokens import money
 from habilis.agent.parsing.parse import parse_reply
 from habilis.agent.trajectory import Story, Turn, stories
@@ -110,11 +111,11 @@ def show_turn(page: Page, turn: Turn, *, whole: bool = False) -> None:
         page.block('code', cell.code, 'cyan')
         shown = f'{cell.cell.stdout}{cell.cell.stderr}{cell.cell.text or ""}'
         page.block('output', shown if whole else cut(shown))
-        if cell.cell.error is not None:
+        if cell.cell.error is not None and not is_question(cell.cell.error.message):
             page.block('error', cell.cell.error.traceback if whole else str(cell.cell.error), 'red')
     for call in turn.calls:
         arguments = '…' if call.arguments is None else ', '.join(f'{n}={v!r}' for n, v in call.arguments.items())
-        end = f'failed: {call.error}' if call.error else call.result
+        end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
         page.line(f'  call  {one_line(f"{call.tool}({arguments}) → {end}", 300)}  ({call.decision})')
     if whole or not turn.cells:
         page.block('observation', turn.observation or '')
@@ -170,12 +171,12 @@ def how_to_answer(desk: Desk, reading: Reading, asked: Sequence[Question]) -> li
             lines += [line for line in str(fields.get('diff') or '').splitlines() if line]
             lines.append(f'  go on with: {desk.command("approve", run, which)}  or: {desk.command("deny", run, which)}')
         elif fields.get('kind') == 'uncertain':
-            again = desk.command('answer', run, f' \'{{"again": true}}\'{which}')
+            again = desk.command('answer', run, which, value=' \'{"again": true}\'')
             lines.append(f'  do it now: {again}')
-            done = desk.command('answer', run, f' \'{{"value": …}}\'{which}')
+            done = desk.command('answer', run, which, value=' \'{"value": …}\'')
             lines.append(f'  or, if it was done, say what came of it: {done}')
         else:
-            lines.append(f'  answer with: {desk.command("answer", run, f" JSON{which}")}')
+            lines.append(f'  answer with: {desk.command("answer", run, which, value=" JSON")}')
     if not lines and reading.state in {'interrupted', 'stopped', 'failed'}:
         lines += ['', f'{reading.state}; go on with: {desk.command("resume", run)}']
     return lines
@@ -213,6 +214,7 @@ def _as_json(
 
 def _turn(turn: Turn) -> dict[str, Json]:
     cell = turn.cells[-1].cell if turn.cells else None
+    error = cell.error if cell else None
     return {
         'step': turn.number,
         'path': turn.path,
@@ -223,7 +225,7 @@ def _turn(turn: Turn) -> dict[str, Json]:
         'stdout': ''.join(each.cell.stdout for each in turn.cells),
         'value': cell.text if cell else None,
         'observation': turn.observation,
-        'error': turn.error or (str(cell.error) if cell and cell.error else None),
+        'error': turn.error or (None if error is None or is_question(error.message) else str(error)),
         'calls': [call.as_json() for call in turn.calls],
         'seconds': turn.seconds,
     }

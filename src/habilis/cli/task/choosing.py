@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+import typer
+
 from habilis.cli.task.downloading import download_line
 from habilis.cli.task.person import Person
-from habilis.core.errors import NoModel
+from habilis.core.errors import ModelNotFound, NoModel
 from habilis.core.settings import Settings
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
@@ -24,6 +26,9 @@ class Wish:
     """What the user has said about the model."""
 
     name: str | None = None
+    option: str | None = None
+    """That has named it: then a name that nobody knows is wrong usage."""
+
     overrides: Overrides = field(default_factory=Overrides)
     download: bool = False
     """Download the embedded model without asking."""
@@ -31,8 +36,13 @@ class Wish:
 
 async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say) -> Model:
     """A model to ask: the one that was named, or the first that is found. Raises `ModelError`."""
-    choice = await find_choice(wish, settings)
-    await get_ready(choice, wish, person, say)
+    try:
+        choice = await find_choice(wish, settings)
+        await get_ready(choice, wish, person, say)
+    except ModelNotFound as error:
+        if wish.option is None or wish.name is None:
+            raise
+        raise typer.BadParameter(str(error), param_hint=wish.option) from None
     model = load_model(choice.config, settings=settings)
     if model.traits.scripted:
         say(f'SCRIPTED: {model.name} answers from a file; no model is asked')

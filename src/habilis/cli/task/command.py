@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from habilis.cli import options
+
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 EPILOG = """\b
@@ -48,7 +50,13 @@ def _above_zero(value: float | None) -> float | None:
 
 ModelName = Annotated[
     str | None,
-    typer.Option('--model', '-m', metavar='M', help='provider:model or an alias; otherwise what is set or found.'),
+    typer.Option(
+        '--model',
+        '-m',
+        metavar='M',
+        help='provider:model or an alias; otherwise what is set or found.',
+        callback=options.not_empty,
+    ),
 ]
 Yes = Annotated[bool, typer.Option('--yes', '-y', help='Download the embedded model without asking.')]
 Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Show nothing but the answer.')]
@@ -63,7 +71,13 @@ def run(
     sandbox: Annotated[str | None, typer.Option('--sandbox', metavar='B', help='Where the code runs; wasm.')] = None,
     workspace: Annotated[
         str | None,
-        typer.Option('--workspace', '-w', metavar='DIR', help='Folder that the code may read and write; none.'),
+        typer.Option(
+            '--workspace',
+            '-w',
+            metavar='DIR',
+            help='Folder that the code may read and write; none.',
+            callback=options.folder,
+        ),
     ] = None,
     max_steps: Annotated[
         int | None, typer.Option('--max-steps', metavar='N', help='Most replies; 20.', callback=_above_zero)
@@ -91,9 +105,14 @@ def run(
     ] = None,
     user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Whose run it is.')] = None,
     session: Annotated[
-        str | None, typer.Option('--session', metavar='ID', help='Conversation to go on with, or to begin.')
+        str | None,
+        typer.Option(
+            '--session', metavar='ID', help='Conversation to go on with, or to begin.', callback=options.printable
+        ),
     ] = None,
-    run_id: Annotated[str | None, typer.Option('--run-id', metavar='ID', help='A name for the run.')] = None,
+    run_id: Annotated[
+        str | None, typer.Option('--run-id', metavar='ID', help='A name for the run.', callback=options.printable)
+    ] = None,
 ) -> None:
     """Do a task: the model writes Python, which runs in a sandbox, until it has the answer."""
     from habilis.cli.task.order import Order, read_task

@@ -15,7 +15,9 @@ from habilis.core.errors import JournalError, SettingsError
 from habilis.core.logs import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
+from habilis.journal.opening import open_store
 from habilis.models.registry import Overrides
+from habilis.sandbox.backends import names
 
 EXAMPLE = 'for example: habilis run "What is the sum of the first 100 primes?"'
 PATIENCE = 1.0
@@ -72,6 +74,9 @@ class Order:
     """What was piped in."""
 
     model: str | None = None
+    named_before: bool = False
+    """Whether the model was named when the run began, and not now."""
+
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     workspace: str | None = None
@@ -121,6 +126,7 @@ class Order:
         return cls(
             task=task,
             model=model or known.get('model'),
+            named_before=model is None,
             overrides=Overrides() if model else overrides,
             settings={**settings, **_given(more.get('settings', {}))},
             workspace=workspace,
@@ -135,9 +141,14 @@ class Order:
         load_settings()
         try:
             check_model(self.model or 'any', self.overrides)
-            return load_settings(None, **self.settings)
+            settings = load_settings(None, **self.settings)
+            if self.settings.get('journal'):
+                open_store(settings.journal)  # which neither connects nor makes anything
+            if self.settings.get('sandbox') and self.going is None and settings.sandbox not in names():
+                raise SettingsError(_no_backend(settings.sandbox))
         except SettingsError as error:  # without the options all is right
-            raise typer.BadParameter(_as_option(str(error))) from None
+            raise wrong_option(error) from None
+        return settings
 
 
 def read_task(argument: str | None, *, quiet: bool = False) -> tuple[str, str | None]:
@@ -193,7 +204,13 @@ def _absolute(model: str) -> str:
     return f'{provider}:{os.path.abspath(name)}' if provider in FILES and os.path.isfile(name) else model
 
 
-def _as_option(complaint: str) -> str:
+def _no_backend(name: str) -> str:
+    return f'the argument sandbox is {name!r}, which is not there; there is {", ".join(names())}'
+
+
+def wrong_option(error: SettingsError) -> typer.BadParameter:
     """The complaint about an argument in the words of the command line."""
+    complaint = str(error)
     name, space, rest = complaint.removeprefix('the argument ').partition(' ')
-    return f'--{name.replace("_", "-")}{space}{rest}' if complaint.startswith('the argument ') else complaint
+    ours = complaint.startswith('the argument ')
+    return typer.BadParameter(f'--{name.replace("_", "-")}{space}{rest}' if ours else complaint)

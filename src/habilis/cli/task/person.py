@@ -53,7 +53,10 @@ class Person:
         if not self.there or self._gone.is_set():
             return None
         print(prompt, end='', file=sys.stderr, flush=True)
-        return self._lines.read(self._gone)
+        line = self._lines.read(self._gone)
+        if line is None and not self._gone.is_set():  # Ctrl-D, after which the cursor is where it was
+            print(file=sys.stderr, flush=True)
+        return line
 
 
 def describe(request: ApprovalRequest) -> str:

@@ -7,10 +7,19 @@ from typing import Any
 
 from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.agent.hooks.questions import is_question
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.settings import Settings
 
 ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
+
+
+def command_line(name: str, run: str, options: str = '', value: str = '') -> str:
+    """A command of `habilis runs` to show to people, who may paste it into a shell."""
+    if run.startswith('-'):
+        return f'habilis runs {name}{options} -- {shlex.quote(run)}{value}'
+    return f'habilis runs {name} {shlex.quote(run)}{value}{options}'
+
 
 NAME = 60
 """Letters of the name of a tool."""
@@ -48,10 +57,11 @@ def to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
 
 def _step(step: Step) -> dict[str, Json]:
     cell = step.cell
+    error = cell.error if cell else None
     return {
         'code': step.code,
         'stdout': cell.stdout if cell else '',
-        'error': str(cell.error) if cell and cell.error else None,
+        'error': None if error is None or is_question(error.message) else str(error),
         'seconds': step.seconds,
     }
 

@@ -15,12 +15,13 @@ from habilis.cli.task.choosing import Wish, choose_model
 from habilis.cli.task.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.task.order import OUTPUT_TYPES, Order
 from habilis.cli.task.person import Person
-from habilis.cli.task.showing import View, prepare_terminal, say
-from habilis.core.errors import HabilisError
+from habilis.cli.task.showing import View, read_settings, say
+from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.core.events import Event
 from habilis.core.settings import Settings
 from habilis.journal.copying import new_run_id
 from habilis.journal.opening import OFF
+from habilis.journal.refusals import LATER
 from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
@@ -32,11 +33,16 @@ def run_order(order: Order, *, agent: Agent[Any] | None = None) -> int:
 
     An agent that a program has made does it instead of one that is made here.
     """
-    settings = order.load_settings()
-    prepare_terminal(settings)
+    settings = read_settings(order.load_settings)
     work = Work(order, settings, agent)
     try:
         return run_interruptible(work.do)
+    except StoreUnavailable as error:
+        work.view.make_room()
+        if work.kept:
+            raise
+        msg = f'{str(error).removesuffix(LATER)}The run was not begun; --journal names another place, or off'
+        raise StoreUnavailable(msg) from error
     except HabilisError:
         work.view.make_room()
         if work.kept and work.acted:
@@ -69,7 +75,7 @@ class Work:
 
     def command(self, name: str, more: str = '') -> str:
         """A command of `habilis runs` about this run."""
-        return f'habilis runs {name} {self._run}{self._order.options}{more}'
+        return report.command_line(name, self._run, f'{self._order.options}{more}')
 
     async def do(self) -> int:
         """Choose the model, do the task, show the answer."""
@@ -91,7 +97,8 @@ class Work:
 
     async def _with_model(self) -> tuple[Result[Any], str]:
         order = self._order
-        wish = Wish(name=order.model, overrides=order.overrides, download=order.download)
+        option = None if order.named_before else '--model'
+        wish = Wish(name=order.model, option=option, overrides=order.overrides, download=order.download)
         model = await choose_model(wish, self._settings, self._person, self._tell)
         try:
             self._prepare(model)
@@ -168,7 +175,8 @@ class Work:
             text = report.answer_text(result.output)
             print(neutral(text) if sys.stdout.isatty() else text, flush=True)
         if result.ended == 'question':
-            say(f'the agent asks: {neutral(result.question or "")}')
+            if not self._person.there:  # who has not answered has seen it
+                say(f'the agent asks: {neutral(result.question or "")}')
             self._advise('answer with', self.command('resume', ' --answer TEXT'))
         elif result.ended == 'approval':
             for line in report.asked(result, self.command):
