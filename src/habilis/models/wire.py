@@ -1,5 +1,6 @@
 """Our messages as the model layer wants them, and its answers as ours. Imported with the first request."""
 
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
     from habilis.models.config import ModelConfig
+
+# A server that counts wrongly is no business of whoever sees the output of the program; we count nothing then.
+warnings.filterwarnings('ignore', message='Failed to extract usage with `genai-prices`')
+warnings.filterwarnings(
+    'ignore', message=r"Pydantic serializer warnings:[^$]*field_name='\w*_tokens", category=UserWarning
+)
 
 MAX_MARKS = 4
 """More than these a provider refuses."""
