@@ -73,7 +73,7 @@ def test_a_model_that_is_set_is_the_reason(bare: Environment) -> None:
     ('model', 'lack'),
     [
         ('openai:x', 'OPENAI_API_KEY is not set'),
-        ('local:nofile', 'no model in the catalogue'),
+        ('local:nofile', 'is named'),
         ('scripted:no', 'no file'),
     ],
 )
