@@ -69,6 +69,22 @@ def test_a_model_that_is_set_is_the_reason(bare: Environment) -> None:
     assert done.stdout.splitlines()[-1].startswith('openai:gpt-x would be used: it is set in the environment')
 
 
+@pytest.mark.parametrize(
+    ('model', 'lack'),
+    [
+        ('openai:x', 'OPENAI_API_KEY is not set'),
+        ('local:nofile', 'is named'),
+        ('scripted:no', 'no file'),
+    ],
+)
+def test_a_model_that_is_set_but_lacks_something_is_not_ready(bare: Environment, model: str, lack: str) -> None:
+    done = habilis('models', env={**bare, 'HABILIS_MODEL': model})
+    _, first, *_, last = done.stdout.splitlines()
+    assert first.split()[:3] == ['→', model, 'no']
+    assert last.startswith('No model is ready: it is set in the environment, but ')
+    assert lack in last
+
+
 def test_the_list_has_size_licence_and_whether_it_is_there(bare: Environment) -> None:
     done = habilis('models', 'list', env=bare)
     head, *lines = done.stdout.splitlines()

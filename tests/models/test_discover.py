@@ -70,6 +70,45 @@ class TestOrder:
         choice = await discover(servers=())
         assert (choice.config.model, choice.reason, choice.ready) == ('ollama:x', 'it is set in the environment', True)
 
+    @pytest.mark.parametrize(
+        ('model', 'lack'),
+        [
+            ('openai:x', 'OPENAI_API_KEY is not set'),
+            ('local:', 'the model qwen2.5-coder-1.5b is not installed; `habilis models install'),
+            ('local:qwen2.5-coder-0.5b', 'the model qwen2.5-coder-0.5b is not installed; `habilis models install'),
+            ('local:nofile', "no model in the catalogue is named 'nofile'"),
+            ('local:no/file.gguf', 'cannot read the weights no/file.gguf'),
+            ('scripted:nofile', 'there is no file nofile'),
+        ],
+    )
+    async def test_the_model_that_is_set_may_lack_something(self, place: Place, model: str, lack: str) -> None:
+        place.environment(HABILIS_MODEL=model)
+        choice = await discover(servers=())
+        assert (choice.ready, choice.named) == (False, True)
+        assert choice.reason.startswith(f'it is set in the environment, but {lack}')
+
+    async def test_a_script_that_is_set_is_ready_if_it_is_there(self, place: Place) -> None:
+        (place.folder / 'replies.jsonl').write_text('"hi"\n')
+        place.environment(HABILIS_MODEL='scripted:replies.jsonl')
+        assert (await discover(servers=())).ready
+
+    async def test_an_sdk_that_is_missing_is_missing_for_a_model_that_is_set_too(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, 'anthropic', None)
+        place.environment(ANTHROPIC_API_KEY='some-key', HABILIS_MODEL='anthropic:x')
+        choice = await discover(servers=())
+        assert (choice.ready, choice.reason.partition(', but ')[2]) == (
+            False,
+            "its SDK is missing: pip install 'habilis[anthropic]'",
+        )
+
+    async def test_a_server_that_is_set_wants_the_name_of_a_model(self, place: Place) -> None:
+        place.environment(HABILIS_BASE_URL='http://127.0.0.1:1/v1')
+        choice = await discover(servers=())
+        assert not choice.ready
+        assert choice.reason.startswith('base_url is set in the environment: name the model that this server has')
+
     async def test_an_alias_that_is_set_stands_for_its_model(self, place: Place) -> None:
         place.project('model = "mine"\n[models.mine]\nmodel = "ollama:x"\ntemperature = 0.5\n')
         choice = await discover(servers=())

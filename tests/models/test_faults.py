@@ -1,9 +1,12 @@
 """What goes wrong with a provider is one error of ours, with one clear line and never the key."""
 
+import json
+import math
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from email.utils import formatdate
+from importlib.util import find_spec
 
 import pytest
 from hypothesis import given
@@ -19,7 +22,7 @@ from habilis.core.errors import (
     RateLimited,
 )
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Options, Reply
+from habilis.models.contract import NO_OPTIONS, Options, Reply
 from habilis.models.engine import EngineModel
 from habilis.models.faults import redacted
 from habilis.models.providers import PROVIDERS
@@ -37,12 +40,12 @@ from tests.models.protocol_server import (
 ALL = sorted(set(BASES) - {'vllm', 'llamacpp'})
 
 
-async def fault(config: ModelConfig, *, stream: bool = False) -> ModelError:
+async def fault(config: ModelConfig, *, stream: bool = False, options: Options = NO_OPTIONS) -> ModelError:
     """The error that asking ends with."""
     model = EngineModel(config)
     try:
         with pytest.raises(ModelError) as caught:
-            await (_drained(model.stream(START)) if stream else model.request(START))
+            await (_drained(model.stream(START, options)) if stream else model.request(START, options))
     finally:
         await model.close()
     error = caught.value
@@ -251,6 +254,139 @@ async def test_bedrock_without_a_region_says_what_to_set(no_keys: None, monkeypa
     assert 'AWS_REGION' in str(error)
 
 
+# Before anything is sent ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('key', ['sk-клю“”', 'sk-abc\ndef', 'sk-a\x00b'])
+@pytest.mark.parametrize('provider', ['openai', 'groq', 'google', 'mistral', 'anthropic', 'bedrock'])
+async def test_a_key_that_cannot_be_sent_is_said_to_be_so(provider: str, key: str, server: ProtocolServer) -> None:
+    error = await fault(replace(asking(server, provider), api_key=key))
+    assert isinstance(error, ModelAccessDenied)
+    assert 'has characters that cannot be sent' in str(error)
+    assert PROVIDERS[provider].keys[0] in str(error)
+    assert (key in str(error), server.requests) == (False, [])
+
+
+@pytest.mark.parametrize('provider', ['openai', 'groq', 'anthropic'])
+async def test_what_cannot_be_sent_is_not_the_fault_of_the_server(provider: str, server: ProtocolServer) -> None:
+    error = await fault(asking(server, provider), options=Options(temperature=math.nan))
+    assert isinstance(error, ModelRefused)
+    assert 'cannot be asked that' in str(error)
+    assert server.requests == []
+
+
+# An error where an answer should be -----------------------------------------------------------------------------------
+
+EXPLODED = {'error': {'message': 'backend exploded', 'type': 'x', 'code': None}}
+
+
+@pytest.mark.parametrize(
+    ('answer', 'stream'),
+    [
+        (answer_json(EXPLODED), False),
+        (answer_json(EXPLODED), True),
+        (answer_text(f'data: {json.dumps(EXPLODED)}\n\n', content_type='text/event-stream'), True),
+    ],
+    ids=['whole', 'whole instead of a stream', 'in the stream'],
+)
+@pytest.mark.parametrize('provider', ['openai', 'ollama', 'openrouter', 'groq'])
+async def test_an_error_with_the_status_of_an_answer_is_told(
+    provider: str, answer: Answer, stream: bool, server: ProtocolServer
+) -> None:
+    server.will_answer(answer)
+    error = await fault(asking(server, provider), stream=stream)
+    assert isinstance(error, ModelUnavailable)
+    assert 'backend exploded' in str(error)
+
+
+async def test_too_long_a_conversation_overflows_also_with_the_status_of_an_answer(server: ProtocolServer) -> None:
+    server.will_answer(answer_json({'error': {'message': TOO_LONG['openai']}}))
+    assert isinstance(await fault(asking(server, 'openai')), ContextOverflow)
+
+
+@pytest.mark.parametrize('stream', [False, True])
+@pytest.mark.parametrize('status', [301, 302, 307, 308])
+@pytest.mark.parametrize('provider', ['openai', 'openai-responses', 'anthropic', 'google', 'mistral', 'groq', 'ollama'])
+async def test_a_redirect_says_which_address_to_use(
+    provider: str, status: int, stream: bool, server: ProtocolServer
+) -> None:
+    config = asking(server, provider)
+    server.will_answer(Answer(status=status, headers={'location': 'https://other.example/v1/things?key=1'}))
+    error = await fault(config, stream=stream)
+    assert type(error) is ModelRefused
+    assert (error.status, len(server.requests)) == (status, 1)
+    assert 'redirects to https://other.example/v1/things; use that address as base_url' in str(error)
+
+
+async def test_a_redirect_names_the_address_without_what_each_request_adds_to_it(server: ProtocolServer) -> None:
+    server.will_answer(Answer(status=308, headers={'location': 'https://other.example/v2/chat/completions'}))
+    assert 'redirects to https://other.example/v2; use' in str(await fault(asking(server, 'openai')))
+
+
+async def test_a_server_cannot_steer_the_terminal(server: ProtocolServer) -> None:
+    server.will_answer(answer_json(said('openai', 'bad \x1b[31mred\x07 \u202eevil'), status=400))
+    error = await fault(replace(asking(server, 'openai'), model='openai:m\x1b[2J'))
+    assert str(error).isprintable()
+    assert 'bad \\x1b[31mred\\x07' in str(error)
+    server.will_answer(Answer(silent_before=True))
+    assert str(await fault(replace(asking(server, 'openai'), model='openai:m\x1b[2J', timeout=0.2))).isprintable()
+
+
+# Proxies --------------------------------------------------------------------------------------------------------------
+
+
+def through(monkeypatch: pytest.MonkeyPatch, **proxies: str) -> None:
+    for name in ('HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'):
+        monkeypatch.delenv(name.lower(), raising=False)
+        monkeypatch.delenv(name, raising=False)
+    for name, value in proxies.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize('provider', ALL)
+async def test_a_server_on_this_machine_is_asked_without_a_proxy(
+    provider: str, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = f'http://127.0.0.1:{free_port()}'
+    through(monkeypatch, HTTP_PROXY=proxy, ALL_PROXY=proxy)
+    model = EngineModel(asking(server, provider))
+    assert (await model.request(START)).text
+    await model.close()
+
+
+@pytest.mark.parametrize('provider', ['openai', 'anthropic', 'groq', 'bedrock'])
+@pytest.mark.usefixtures('no_keys')
+async def test_a_dead_proxy_is_named(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = f'127.0.0.1:{free_port()}'
+    through(monkeypatch, HTTPS_PROXY=f'http://me:secret@{proxy}')
+    monkeypatch.setenv('AWS_REGION', 'us-east-1')
+    config = ModelConfig(model=f'{provider}:m', base_url='https://models.example/v1', api_key=_key(provider))
+    error = await fault(config)
+    assert isinstance(error, ModelUnavailable)
+    assert str(error).startswith(f'the proxy at http://{proxy}, through which ')
+    assert str(error).endswith(' refused the connection: is it running?')
+
+
+@pytest.mark.skipif(find_spec('socksio') is not None, reason='the package is there')
+@pytest.mark.parametrize('provider', ['openai', 'groq'])
+@pytest.mark.usefixtures('no_keys')
+async def test_a_socks_proxy_needs_a_package_that_has_a_name(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, ALL_PROXY='socks5://proxy.example:1')
+    error = await fault(ModelConfig(model=f'{provider}:m', api_key=KEY))
+    assert isinstance(error, ImportError)
+    assert "proxy socks5://proxy.example:1 needs a package that is not installed: pip install 'httpx[socks]'" in str(
+        error
+    )
+
+
+@pytest.mark.usefixtures('no_keys')
+async def test_a_proxy_of_no_known_kind_is_not_the_fault_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    through(monkeypatch, ALL_PROXY='ftp://proxy.example')
+    error = await fault(ModelConfig(model='openai:m', api_key=KEY))
+    assert isinstance(error, ModelRefused)
+    assert 'ftp://proxy.example' in str(error)
+
+
 async def test_an_empty_reply_is_a_reply(server: ProtocolServer) -> None:
     body = exchange('openai', 'plain').response['body']
     body['choices'][0]['message']['content'] = ''
@@ -277,7 +413,14 @@ def test_a_key_never_stays_in_a_text(before: str, after: str, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'text', ['key sk-abcdefghijklmnop', 'Bearer abc.def', 'AIzaSyA1234567890abc', 'gsk_abcdefghijk']
+    'text',
+    [
+        'key sk-abcdefghijklmnop',
+        'Bearer abc.def',
+        'AIzaSyA1234567890abc',
+        'gsk_abcdefghijk',
+        'Basic dXNlcjpwYXNzd29yZA==',
+    ],
 )
 def test_what_looks_like_a_key_is_hidden_too(text: str) -> None:
-    assert '[key]' in redacted(text, None)
+    assert text.rsplit(maxsplit=1)[-1] not in redacted(text, None)

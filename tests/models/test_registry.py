@@ -1,5 +1,8 @@
 """Named models: add, default, list; two names of one model."""
 
+import math
+from typing import Any
+
 import pytest
 
 from habilis.core.errors import ModelNotFound, NoModel, SettingsError
@@ -125,6 +128,37 @@ def test_a_wrong_argument_is_told(overrides: dict[str, object], complaint: str) 
     with pytest.raises(SettingsError) as raised:
         Registry().get('ollama:x', overrides)  # pyright: ignore[reportArgumentType]
     assert str(raised.value) == complaint
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'complaint'),
+    [
+        ({'temperature': math.nan}, 'the argument temperature is nan: expected a number from 0 to 2'),
+        ({'timeout': 'soon'}, "the argument timeout is 'soon': expected a number of seconds above 0"),
+        ({'timeout': None}, 'the argument timeout of a ModelConfig cannot be None'),
+        ({'api_key': 5}, 'the argument api_key: expected text'),
+        ({'base_url': 5}, 'the argument base_url of a ModelConfig cannot be 5'),
+        ({'extra': 5}, 'the argument extra: expected a table of JSON values'),
+        ({'extra': {'x': object()}}, 'the argument extra: expected a table of JSON values'),
+    ],
+)
+def test_a_config_that_no_request_could_carry_is_refused_when_it_is_made(
+    arguments: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(SettingsError) as raised:
+        ModelConfig(model='ollama:x', **arguments)
+    assert str(raised.value) == complaint
+
+
+def test_a_number_that_is_written_as_text_is_one() -> None:
+    assert ModelConfig(model='ollama:x', timeout='5').timeout == 5.0  # pyright: ignore[reportArgumentType]
+
+
+def test_an_alias_of_an_alias_is_told_what_an_alias_stands_for() -> None:
+    registry = Registry(aliases(a={'model': 'b'}, b={'model': 'openai:gpt-x'}, self={'model': 'self'}))
+    for alias, other in (('a', 'b'), ('self', 'self')):
+        with pytest.raises(ModelNotFound, match=f"^'{other}' is an alias, and an alias stands for a model"):
+            registry.get(alias)
 
 
 @pytest.mark.parametrize('name', ['local', 'local:'])

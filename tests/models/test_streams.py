@@ -1,6 +1,7 @@
 """Streams: as it comes, and nothing left behind when somebody stops listening."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -121,3 +122,45 @@ async def test_a_stream_that_breaks_gives_an_error_and_no_reply(provider: str, s
         await _listen(model, heard)
     await model.close()
     assert not any(isinstance(item, Reply) for item in heard)
+
+
+@pytest.mark.parametrize('provider', ALL)
+async def test_a_stream_that_ends_cleanly_but_too_early_gives_an_error_and_no_reply(
+    provider: str, server: ProtocolServer
+) -> None:
+    answer = exchange(provider, 'stream').answer()
+    server.will_answer(replace(answer, chunks=answer.chunks[: text_only(provider)]))
+    model = streaming(server, provider)
+    heard: list[Delta | Reply] = []
+    with pytest.raises(ModelUnavailable, match='ended its answer in the middle'):
+        await _listen(model, heard)
+    await model.close()
+    assert ''.join(item.text for item in heard).startswith('Let me ')
+    assert not any(isinstance(item, Reply) for item in heard)
+
+
+@pytest.mark.parametrize('provider', ['openai', 'ollama', 'openrouter', 'mistral', 'groq'])
+async def test_a_server_that_gives_no_reason_may_end_its_stream_with_the_mark_alone(
+    provider: str, server: ProtocolServer
+) -> None:
+    answer = exchange(provider, 'stream').answer()
+    unsaid = tuple(re.sub(rb'finish_reason": "\w+"', b'finish_reason": null', chunk) for chunk in answer.chunks)
+    assert unsaid != answer.chunks
+    server.will_answer(replace(answer, chunks=unsaid))
+    model = streaming(server, provider)
+    heard: list[Delta | Reply] = []
+    await _listen(model, heard)
+    await model.close()
+    assert (type(heard[-1]), heard[-1].text) == (Reply, exchange(provider, 'stream').reply['text'])
+
+
+async def test_a_reply_that_speaks_of_the_mark_does_not_end_with_it(server: ProtocolServer) -> None:
+    answer = exchange('openai', 'stream').answer()
+    chunks = tuple(chunk.replace(b'Let me ', b'See:\\ndata: [DONE]\\n') for chunk in answer.chunks[:2])
+    server.will_answer(replace(answer, chunks=chunks))
+    model = streaming(server, 'openai')
+    heard: list[Delta | Reply] = []
+    with pytest.raises(ModelUnavailable, match='ended its answer in the middle'):
+        await _listen(model, heard)
+    await model.close()
+    assert ''.join(item.text for item in heard) == 'See:\ndata: [DONE]\n'

@@ -5,6 +5,19 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from habilis.core.codec import Json
+from habilis.core.errors import SettingsError
+
+_TEXTS = (('model', str), ('base_url', str | None))
+_CHECKED = (
+    'temperature',
+    'max_tokens',
+    'timeout',
+    'api_key',
+    'functions',
+    'context_tokens',
+    'retries',
+    'extra',
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +32,7 @@ class ModelConfig:
     """Of one reply."""
 
     timeout: float = 120.0
-    """Seconds one request may take; while streaming, until the next bit comes."""
+    """Seconds to wait for an answer; while streaming, for its next bit, each time anew."""
 
     base_url: str | None = None
     """Of an OpenAI-compatible server. It wins over what the name looks like."""
@@ -36,6 +49,20 @@ class ModelConfig:
 
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """More options, passed through in the body of each request (`num_ctx`, `top_p`, …)."""
+
+    def __post_init__(self) -> None:
+        """Raises `SettingsError` for a value that no request could carry."""
+        from habilis.core.settings import check_model  # here, as whoever needs only the messages makes no config
+
+        values = check_model('any', {name: getattr(self, name) for name in _CHECKED})
+        for name in _CHECKED:
+            if name != 'api_key' and getattr(self, name) is not None:  # text that is a number is a number from here on
+                object.__setattr__(self, name, getattr(values, name))
+        wrong = [name for name, kind in _TEXTS if not isinstance(getattr(self, name), kind)]
+        wrong += [name for name in ('timeout', 'retries', 'extra') if getattr(self, name) is None]
+        if wrong:
+            msg = f'the argument {wrong[0]} of a ModelConfig cannot be {getattr(self, wrong[0])!r}'
+            raise SettingsError(msg)
 
     @property
     def provider(self) -> str:

@@ -15,15 +15,14 @@ from pydantic_ai.models import Model as VendorModel
 from pydantic_ai.models import create_async_httpx2_client
 
 from habilis.core.codec import Json
-from habilis.models.providers import NO_KEY
+from habilis.models.heard import HEARD, Heard
+from habilis.models.providers import NO_KEY, is_local
 
 if TYPE_CHECKING:
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 CONNECT_SECONDS = 10.0
-
-OPENED: ContextVar[list[httpx2.Response]] = ContextVar('habilis_opened_responses')
-"""Where to note the responses that are being read, to be able to hang up: Google's SDK does not when left."""
+_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 
 MERGED: ContextVar[Mapping[str, Json]] = ContextVar('habilis_merged_options')
 """What to merge into the body of the request being sent, for the SDKs that have no place for more options."""
@@ -55,7 +54,10 @@ def connect(target: Target) -> Connection:
         return _bedrock(target)
     if target.provider == 'groq':
         return _groq(target)
-    client = create_async_httpx2_client(timeout=httpx2.Timeout(target.seconds, connect=CONNECT_SECONDS))
+    timeout = httpx2.Timeout(target.seconds, connect=CONNECT_SECONDS)
+    # With a transport of one's own, proxies are not read from the environment.
+    direct = httpx2.AsyncHTTPTransport(limits=_LIMITS) if is_local(target.url) else None
+    client = create_async_httpx2_client(timeout=timeout, transport=direct)
     client.event_hooks['request'].append(_merge_options)
     client.event_hooks['response'].append(_note_response)
     make = _MAKERS.get(target.provider, _openai_compatible)
@@ -71,8 +73,13 @@ async def _merge_options(request: httpx2.Request) -> None:
     request.headers['Content-Length'] = str(len(body))
 
 
+class _Heard(Heard, httpx2.AsyncByteStream):
+    pass
+
+
 async def _note_response(response: httpx2.Response) -> None:
-    OPENED.get([]).append(response)
+    response.stream = heard = _Heard(response)
+    HEARD.get([]).append(heard)
 
 
 def _merged(body: Json, extra: Mapping[str, Json]) -> Json:
@@ -167,7 +174,18 @@ def _groq(target: Target) -> Connection:
     from pydantic_ai.models.groq import GroqModel
     from pydantic_ai.providers.groq import GroqProvider
 
-    client = httpx.AsyncClient(timeout=httpx.Timeout(target.seconds, connect=CONNECT_SECONDS))
+    class HeardToo(Heard, httpx.AsyncByteStream):
+        pass
+
+    async def note_response(response: httpx.Response) -> None:
+        response.stream = heard = HeardToo(response)
+        HEARD.get([]).append(heard)
+
+    client = httpx.AsyncClient(
+        timeout=httpx.Timeout(target.seconds, connect=CONNECT_SECONDS),
+        transport=httpx.AsyncHTTPTransport() if is_local(target.url) else None,
+        event_hooks={'response': [note_response]},
+    )
     sdk = AsyncGroq(
         api_key=target.key or NO_KEY,
         base_url=target.url,
@@ -193,6 +211,7 @@ def _bedrock(target: Target) -> Connection:
         connect_timeout=CONNECT_SECONDS,
         retries={'total_max_attempts': 1, 'mode': 'standard'},
         signature_version='bearer' if target.key else None,
+        proxies={} if is_local(target.url) else None,
     )
     session = boto3.Session(botocore_session=_bearer_session(target.key) if target.key else None, region_name=region)
     client = cast('Any', session).client('bedrock-runtime', config=config, endpoint_url=target.url)

@@ -9,12 +9,14 @@ import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import cast
 
+from habilis.core.errors import ModelError
 from habilis.core.settings import Settings, load_settings
 from habilis.models.config import ModelConfig
-from habilis.models.providers import NO_KEY, PROVIDERS
-from habilis.models.registry import EMBEDDED, Registry
+from habilis.models.providers import NO_KEY, OPENAI_COMPATIBLE, PROVIDERS
+from habilis.models.registry import EMBEDDED, Registry, name_of
 
 PROBE_SECONDS = 0.3
 """How long a server on this machine may take to say which models it has."""
@@ -44,7 +46,10 @@ class Choice:
     """Why this one, for people."""
 
     ready: bool = True
-    """Whether nothing needs to be installed or downloaded first."""
+    """Whether nothing needs to be set, installed or downloaded first."""
+
+    named: bool = False
+    """Whether somebody has asked for this very model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,18 +89,64 @@ async def found(settings: Settings | None = None, *, servers: Sequence[Server] |
 async def _candidates(settings: Settings, servers: Sequence[Server]) -> AsyncGenerator[Choice, None]:
     registry = Registry(settings)
     if settings.model:
-        yield Choice(config=registry.get(settings.model), reason=_origin(settings))
+        config = registry.get(settings.model)
+        lack = _lack(config)
+        reason = f'it is set {_origin(settings, "model")}'
+        yield Choice(config=config, reason=f'{reason}, but {lack}' if lack else reason, ready=not lack, named=True)
     for choice in sorted(_with_keys(registry), key=lambda choice: not choice.ready):
         yield choice
+    if settings.base_url and not settings.model:
+        yield _nameless(settings)
     for server, model in await _listening(servers):
         config = registry.get(f'{server.provider}:{model}', {'base_url': server.url, 'api_key': NO_KEY})
         yield Choice(config=config, reason=f'{server.label} answers on port {server.port}')
     yield _embedded(registry)
 
 
-def _origin(settings: Settings) -> str:
+def _origin(settings: Settings, name: str) -> str:
     where = {'argument': 'by the program', 'environment': 'in the environment', '.env': 'in .env'}
-    return f'it is set {where.get(settings.origin("model"), "in habilis.toml")}'
+    return where.get(settings.origin(name), 'in habilis.toml')
+
+
+def _lack(config: ModelConfig) -> str | None:
+    """What a model needs before it can be asked, in words; None if all is there, as far as this machine can tell."""
+    name = name_of(config)
+    if name.provider == 'scripted':
+        return None if Path(name.model).is_file() else f'there is no file {name.model}'
+    if name.provider == 'hf':
+        missing = [package for package in ('torch', 'transformers') if find_spec(package) is None]
+        return f"it needs {missing[0]}: pip install 'habilis[hf]'" if missing else None
+    if name.provider == 'local':
+        return _lack_of_weights(name.model)
+    provider = PROVIDERS[name.provider]
+    if not _is_installed(provider.name):
+        return f"its SDK is missing: pip install 'habilis[{provider.install}]'"
+    if provider.needs_key and not (config.api_key or config.base_url):
+        return f'{" or ".join(provider.keys)} is not set'
+    return None
+
+
+def _lack_of_weights(name: str) -> str | None:
+    from habilis.models.local import store
+
+    if not _has_llama():
+        return "it needs llama.cpp: pip install 'habilis[local]'"
+    try:
+        store.find(name)
+    except ModelError as error:
+        return str(error)
+    return None
+
+
+def _has_llama() -> bool:
+    return find_spec('xllamacpp') is not None or find_spec('llama_cpp') is not None
+
+
+def _nameless(settings: Settings) -> Choice:
+    """A server without the name of a model: that it was set must not be passed over in silence."""
+    config = ModelConfig(model=f'{OPENAI_COMPATIBLE}:NAME', base_url=settings.base_url)
+    reason = f'base_url is set {_origin(settings, "base_url")}: name the model that this server has, with HABILIS_MODEL'
+    return Choice(config=config, reason=f'{reason} or --model', ready=False)
 
 
 def _with_keys(registry: Registry) -> Iterator[Choice]:
@@ -167,7 +218,7 @@ def _embedded(registry: Registry) -> Choice:
     from habilis.models.local import store
 
     config = registry.get(f'local:{EMBEDDED}')
-    if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:
+    if not _has_llama():
         reason = "the embedded model needs llama.cpp: pip install 'habilis[local]'"
     elif store.installed(EMBEDDED):
         return Choice(config=config, reason='the embedded model: no key is set, and no server answers on this machine')

@@ -74,9 +74,9 @@ class EngineModel:
                 with prepared.sending():
                     response = await connection.model.request(*prepared.arguments)
         except Exception as error:
-            raise self._fault(error) from None
+            raise self._fault(error, prepared) from None
         if not response.parts and not response.finish_reason:
-            raise faults.not_understood(self._asked)
+            raise faults.not_understood(self._asked, prepared.answer)
         return self._reply(response, options, started)
 
     async def stream(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> AsyncIterator[Delta | Reply]:
@@ -98,9 +98,9 @@ class EngineModel:
                     yield delta
                 response = streamed.get()
         except Exception as error:
-            raise self._fault(error, began=began) from None
-        if response.state == 'incomplete' or not (response.parts or response.finish_reason):
-            raise faults.broken_off(self._asked)
+            raise self._fault(error, prepared, began=began) from None
+        if self._is_cut(response, prepared):
+            raise faults.broken_off(self._asked, prepared.answer)
         yield self._reply(response, options, started)
 
     async def close(self) -> None:
@@ -141,6 +141,8 @@ class EngineModel:
             return found
         if self._asked.provider.needs_key and not self._asked.key and not self.config.base_url:
             raise faults.missing_key(self._asked)
+        if (key := self._asked.key) and not (key.isascii() and key.isprintable()):
+            raise faults.unsendable_key(self._asked)
         async with self._opening.setdefault(loop, asyncio.Lock()):
             if loop not in self._connections:
                 opened = await asyncio.to_thread(self._open)
@@ -173,10 +175,15 @@ class EngineModel:
 
         return prepare(connection.model, self._asked.provider, self.config, messages, options)
 
-    def _fault(self, error: Exception, *, began: bool = False) -> ModelError:
+    def _is_cut(self, response: 'ModelResponse', prepared: 'Prepared') -> bool:
+        from habilis.models.wire import is_cut
+
+        return is_cut(response, prepared.answer)
+
+    def _fault(self, error: Exception, prepared: 'Prepared', *, began: bool = False) -> ModelError:
         if isinstance(error, TimeoutError):
             return faults.too_slow(self._asked, began=began)
-        return faults.translated(error, self._asked)
+        return faults.translated(error, self._asked, prepared.answer)
 
     def _reply(self, response: 'ModelResponse', options: Options, started: float) -> Reply:
         from habilis.models.prices import cost_of

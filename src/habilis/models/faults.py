@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
+from urllib.parse import urlsplit
 
 from habilis.core.errors import (
     ContextOverflow,
@@ -16,15 +17,20 @@ from habilis.core.errors import (
     ModelUnavailable,
     RateLimited,
 )
+from habilis.core.logs import redact
+from habilis.models.heard import Heard
 from habilis.models.names import ModelName
-from habilis.models.providers import Provider, shown_url
+from habilis.models.providers import Provider, proxy_of, shown_url
 
 _log = logging.getLogger(__name__)
 
 _LONGEST = 300
+_SOCKS = "pip install 'httpx[socks]'"
 _WEB_PAGE = 'a web page'
 _SHORTEST_KEY = 6  # anything shorter is a stand-in such as `none`, and may be a word of the message
 _TOKENS = re.compile(r'\b(?:sk|pk|gsk|key|xai)[-_][\w*-]{8,}|\bAIza[\w-]{10,}|\bAKIA\w{10,}|(?<=Bearer )\S+')
+"""Beside what is never logged: a server likes to show a key with stars, or a part of it."""
+
 _TOO_LONG = re.compile(
     r'context[ _-]?(?:length|window|size)|maximum context|prompt is too long|input is too long'
     r'|too many (?:input |prompt )?tokens|(?:input|prompt)[ \w]{0,20}tokens?[ \w()]{0,30}exceed'
@@ -51,6 +57,11 @@ class Asked:
     seconds: float
 
     @property
+    def shown(self) -> str:
+        """The name of the model, for people."""
+        return harmless(str(self.name))
+
+    @property
     def place(self) -> str:
         """The server, for people: by name where there is only one, by address where they run it."""
         if (self.url and self.url != self.provider.url) or self.provider.own_server:
@@ -61,8 +72,14 @@ class Asked:
 def missing_key(asked: Asked) -> ModelAccessDenied:
     """No key was given, and the environment has none."""
     variables = ' or '.join(asked.provider.keys)
-    msg = f'{asked.name} needs a key: set {variables}, or api_key in the settings of the model'
+    msg = f'{asked.shown} needs a key: set {variables}, or api_key in the settings of the model'
     return ModelAccessDenied(msg)
+
+
+def unsendable_key(asked: Asked) -> ModelAccessDenied:
+    """The key was copied with something in it that no header takes: a curly quote, a line break."""
+    advice = _key_advice(asked)
+    return ModelAccessDenied(f'the key for {asked.shown} has characters that cannot be sent. {advice}')
 
 
 class PackageMissing(ModelError, ImportError):
@@ -71,6 +88,8 @@ class PackageMissing(ModelError, ImportError):
     @classmethod
     def of(cls, asked: Asked, error: ImportError) -> 'PackageMissing':
         """For one provider, from what the import said."""
+        if 'socksio' in str(error):  # what it takes has nothing to do with the provider
+            return cls(f'the proxy {shown_url(proxy_of(asked.url))} needs a package that is not installed: {_SOCKS}')
         extra = asked.provider.install
         wanted = f"pip install 'habilis[{extra}]'" if extra else 'pip install --force-reinstall habilis'
         missing = cls(f'{asked.name.provider} needs a package that is not installed: {wanted}')
@@ -81,26 +100,47 @@ class PackageMissing(ModelError, ImportError):
 def too_slow(asked: Asked, *, began: bool) -> ModelUnavailable:
     """Our own time limit passed."""
     what = 'stopped in the middle of its answer and sent nothing more for' if began else 'did not answer within'
-    msg = f'{asked.place} {what} {asked.seconds:g} s; try again, or raise the timeout of {asked.name}'
+    msg = f'{asked.place} {what} {asked.seconds:g} s; try again, or raise the timeout of {asked.shown}'
     return ModelUnavailable(msg)
 
 
-def broken_off(asked: Asked) -> ModelUnavailable:
+def broken_off(asked: Asked, answer: Heard | None) -> ModelError:
     """The stream ended before the answer did."""
+    if answer and (said := _text_in(answer.error)):
+        return _complained(asked, _tidy(said, asked))
     msg = f'{asked.place} ended its answer in the middle; try again'
     return ModelUnavailable(msg)
 
 
-def not_understood(asked: Asked, said: str = '') -> ModelUnavailable:
-    """What came is no answer in this protocol, or an empty one."""
+def not_understood(asked: Asked, answer: Heard | None = None, said: str = '') -> ModelError:
+    """What came is no answer in this protocol, or an empty one; perhaps it says itself what is wrong."""
+    if answer and (complaint := _text_in(answer.error)):
+        return _complained(asked, _tidy(complaint, asked))
     advice = 'Try again; if it stays so, check the address'
     return ModelUnavailable(_line(asked, 'sent an answer that cannot be understood', said, advice))
 
 
-def translated(error: Exception, asked: Asked) -> ModelError:
+def _complained(asked: Asked, said: str) -> ModelError:
+    """The server says in its answer, or in the middle of it, that it cannot answer."""
+    if _TOO_LONG.search(said):
+        return ContextOverflow(_line(asked, 'cannot read that much', said, 'Send less, or use a larger model'))
+    return ModelUnavailable(_line(asked, 'cannot answer', said, 'Try again later'))
+
+
+def _redirected(asked: Asked, answer: Heard, place: str) -> ModelRefused:
+    """It is not followed: the key would go where nobody has sent it."""
+    base = (urlsplit(asked.url).path if asked.url else '').rstrip('/')
+    place = shown_url(place).removesuffix(answer.path.removeprefix(base))
+    msg = f'{asked.place} redirects to {_tidy(place, asked)}; use that address as base_url'
+    return ModelRefused(msg, status=answer.status)
+
+
+def translated(error: Exception, asked: Asked, answer: Heard | None = None) -> ModelError:
     """The error of ours for one of the model layer, an SDK or the network."""
     from pydantic_ai import exceptions as vendor
 
+    if answer and (place := answer.redirect):
+        return _redirected(asked, answer, place)
     said = _said(error, asked)
     if isinstance(error, vendor.ModelHTTPError):
         return _from_status(error, said, asked)
@@ -115,11 +155,16 @@ def translated(error: Exception, asked: Asked) -> ModelError:
     if any(_ACCESS.search(type(cause).__name__) for cause in _causes(error)):
         return ModelAccessDenied(_line(asked, 'got no credentials', said, _key_advice(asked)))
     if type(error).__name__ == 'NoRegionError':
-        return ModelRefused(f'{asked.name} needs a region: set AWS_REGION, for instance to us-east-1')
+        return ModelRefused(f'{asked.shown} needs a region: set AWS_REGION, for instance to us-east-1')
     if type(error).__module__.startswith('botocore'):
         return ModelRefused(_line(asked, 'cannot be asked that', said))
     _log.debug('%s: %s: %s', asked.name, type(error).__name__, said)
-    return not_understood(asked, said if said.startswith(_WEB_PAGE) else '')
+    bodies = (_text_in(getattr(cause, 'body', None)) for cause in _causes(error))
+    if complaint := next(filter(None, bodies), ''):
+        return _complained(asked, _tidy(complaint, asked))
+    if answer is None and asked.provider.name != 'bedrock':  # nothing was sent, so it is not the server's fault
+        return ModelRefused(_line(asked, 'cannot be asked that', said))
+    return not_understood(asked, answer, said if said.startswith(_WEB_PAGE) else '')
 
 
 def _from_status(error: object, said: str, asked: Asked) -> ModelError:
@@ -154,6 +199,8 @@ def _from_status(error: object, said: str, asked: Asked) -> ModelError:
 
 def _unreachable(error: Exception, said: str, asked: Asked) -> ModelUnavailable:
     server = f'the server at {shown_url(asked.url)}' if asked.url else asked.place
+    if proxy := proxy_of(asked.url):  # it is what was connected to, if anything was
+        server = f'the proxy at {shown_url(proxy)}, through which {asked.place} is asked,'
     chain = ' '.join(f'{type(cause).__name__} {cause}' for cause in _causes(error))
     if _UNKNOWN_HOST.search(chain):
         return ModelUnavailable(f'{server} cannot be found: check the address, and the network')
@@ -164,7 +211,9 @@ def _unreachable(error: Exception, said: str, asked: Asked) -> ModelUnavailable:
     if re.search(r'timeout|timed out', chain, re.IGNORECASE):
         return too_slow(asked, began=False)
     why = '' if said in {'', 'Connection error.'} else f': {said.rstrip(".")}'
-    return ModelUnavailable(f'the connection to {server.removeprefix("the server at ")} broke{why}; try again')
+    return ModelUnavailable(
+        f'the connection to {server.removeprefix("the server at ").rstrip(",")} broke{why}; try again'
+    )
 
 
 def _is_network(error: Exception) -> bool:
@@ -200,7 +249,7 @@ def _key_advice(asked: Asked) -> str:
 
 def _name_advice(asked: Asked) -> str:
     if asked.provider.name == 'ollama':
-        return f'Get it with: ollama pull {asked.name.model}'
+        return f'Get it with: ollama pull {harmless(asked.name.model)}'
     if asked.provider.own_server:
         return 'Check the name; and the address, which mostly ends in /v1'
     return 'Check the name' if asked.url == asked.provider.url else 'Check the name, and the address'
@@ -209,12 +258,21 @@ def _name_advice(asked: Asked) -> str:
 def _said(error: Exception, asked: Asked) -> str:
     """What the provider says about it, on one line, short, and without the key."""
     body = getattr(error, 'body', None)
-    text = (_text_in(body) if body else '') or ('' if _is_status(error) else str(error))
+    return _tidy((_text_in(body) if body else '') or ('' if _is_status(error) else str(error)), asked)
+
+
+def _tidy(text: str, asked: Asked) -> str:
+    """What others wrote, on one line, short, without the key, and with nothing in it that a terminal obeys."""
     if re.search(r'<!doctype|<html|<body', text, re.IGNORECASE):
         title = re.search(r'<title[^>]*>(.*?)</title>', text, re.IGNORECASE | re.DOTALL)
         text = f'{_WEB_PAGE}{f" named {title[1].strip()!r}" if title else ""}'
-    text = redacted(' '.join(text.split()), asked.key)
+    text = harmless(redacted(' '.join(text.split()), asked.key))
     return text if len(text) <= _LONGEST else f'{text[:_LONGEST]}…'
+
+
+def harmless(text: str) -> str:
+    """The same text, with what cannot be printed shown as `\\x1b`."""
+    return text if text.isprintable() else ''.join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _is_status(error: Exception) -> bool:
@@ -225,7 +283,7 @@ def redacted(text: str, key: str | None) -> str:
     """The text without the key, and without anything that looks like one."""
     if key and len(key) >= _SHORTEST_KEY:
         text = text.replace(key, '[key]')
-    return _TOKENS.sub('[key]', text)
+    return redact(_TOKENS.sub('[key]', text))
 
 
 def _text_in(body: object) -> str:

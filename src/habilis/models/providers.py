@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from habilis.core.errors import SettingsError
 from habilis.models.contract import Role
@@ -177,6 +178,16 @@ def is_local(url: str | None) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def proxy_of(url: str | None) -> str | None:
+    """The proxy through which that server is asked, as the system and the environment have it."""
+    parts = _parts(url or '')
+    if not parts.hostname or is_local(url) or proxy_bypass(parts.hostname):
+        return None
+    proxies = getproxies()
+    found = proxies.get(parts.scheme) or proxies.get('all')
+    return f'http://{found}' if found and '://' not in found else found
 
 
 def shown_url(url: str | None) -> str:

@@ -141,6 +141,8 @@ class Registry:
         )
 
     def _unknown(self, name: str) -> str:
+        if name in self._named:
+            return f'{name!r} is an alias, and an alias stands for a model, not for another alias: write provider:model'
         near = get_close_matches(name, self._named, n=1, cutoff=0.5)
         known = f'the aliases are {", ".join(self._named)}' if self._named else 'no alias is set'
         advice = f'did you mean {near[0]}?' if near else f'{known}; or write provider:model'

@@ -1,11 +1,11 @@
 """Our messages as the model layer wants them, and its answers as ours. Imported with the first request."""
 
+import warnings
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from httpx2 import Response
 from pydantic_ai.messages import (
     CachePoint,
     ModelMessage,
@@ -30,8 +30,9 @@ from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.tools import ToolDefinition
 
 from habilis.core.codec import Json
-from habilis.models.connect import MERGED, OPENED
+from habilis.models.connect import MERGED
 from habilis.models.contract import Delta, Finish, Function, FunctionCall, Message, Options, Reply, Role
+from habilis.models.heard import HEARD, Heard
 from habilis.models.providers import Provider
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings
 
     from habilis.models.config import ModelConfig
+
+# A server that counts wrongly is no business of whoever sees the output of the program; we count nothing then.
+warnings.filterwarnings('ignore', message='Failed to extract usage with `genai-prices`')
+warnings.filterwarnings(
+    'ignore', message=r"Pydantic serializer warnings:[^$]*field_name='\w*_tokens", category=UserWarning
+)
 
 MAX_MARKS = 4
 """More than these a provider refuses."""
@@ -65,23 +72,28 @@ class Prepared:
     merged: Mapping[str, Json]
     """Options that the SDK has no place for."""
 
-    opened: list[Response] = field(default_factory=list[Response])
-    """The responses to it that are being read."""
+    answers: list[Heard] = field(default_factory=list[Heard])
+    """Those to it that are being read. Empty if none came, and always with Bedrock."""
 
     @contextmanager
     def sending(self) -> Generator[None]:
-        """While this is open, requests that are sent carry the merged options, and responses are noted."""
-        merged, opened = MERGED.set(self.merged), OPENED.set(self.opened)
+        """While this is open, requests that are sent carry the merged options, and answers are noted."""
+        merged, heard = MERGED.set(self.merged), HEARD.set(self.answers)
         try:
             yield
         finally:
             MERGED.reset(merged)
-            OPENED.reset(opened)
+            HEARD.reset(heard)
+
+    @property
+    def answer(self) -> Heard | None:
+        """The one to this request, as far as it has come."""
+        return self.answers[-1] if self.answers else None
 
     async def hang_up(self) -> None:
-        """Close the responses. Those that were read to their end are closed already."""
-        for response in self.opened:
-            await response.aclose()
+        """Close the answers."""
+        for answer in self.answers:
+            await answer.hang_up()
 
 
 def prepare(
@@ -160,6 +172,18 @@ def request_settings(
         settings['bedrock_additional_model_requests_fields'] = extra
         extra = {}
     return cast('ModelSettings', settings), extra
+
+
+def is_cut(response: ModelResponse, answer: Heard | None) -> bool:
+    """Whether a stream stopped before the reply was over.
+
+    Without a reason to finish the model layer makes up a `stop`, as some servers never send one; those send at least
+    the mark that ends a stream.
+    """
+    if response.state == 'incomplete':
+        return True
+    raw = (response.provider_details or {}).get('finish_reason')
+    return not (raw or response.finish_reason not in {None, 'stop'} or (answer is not None and answer.ended))
 
 
 def reply_from(response: ModelResponse) -> Reply:

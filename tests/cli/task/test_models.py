@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.cli.chat import code, streamed
-from tests.cli.process import PATIENCE, environment, habilis
+from tests.cli.process import PATIENCE, environment, habilis, on_terminal
+from tests.models.local.weights_server import WeightsServer, registry_environment
 from tests.models.protocol_server import Answer, ProtocolServer, answer_json, answer_text, free_port
 from tests.place import Place
 
@@ -95,6 +97,37 @@ def test_an_embedded_model_that_is_named_but_missing_is_not_downloaded_unasked(p
     assert not (place.folder / 'empty').exists()
 
 
+def test_an_embedded_model_that_is_set_but_missing_is_told_like_one_that_is_named(place: Place) -> None:
+    place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'), HABILIS_MODEL='local:')
+    done = habilis('run', 'What is it?')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert done.stderr.startswith('habilis: qwen2.5-coder-1.5b is not downloaded yet (1.1 GB): habilis models install')
+    assert done.stderr.endswith('--yes downloads it now\n')
+
+
+def test_a_server_that_is_set_without_a_model_is_not_passed_over(place: Place) -> None:
+    place.environment(HABILIS_BASE_URL='http://127.0.0.1:1/v1')
+    done = habilis('run', 'What is it?')
+    assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
+    assert 'base_url is set in the environment: name the model that this server has' in done.stderr
+
+
+def test_ctrl_c_during_a_download_keeps_what_is_in_and_says_so(tmp_path: Path, place: Place) -> None:
+    with WeightsServer() as weights:
+        catalogue = weights.catalogue(tmp_path / 'catalogue.toml', sources=('registry',))
+        place.environment(
+            **registry_environment(weights.url),
+            HABILIS_CACHE=os.fspath(place.folder / 'empty'),
+            HABILIS_CATALOGUE=os.fspath(catalogue),
+        )
+        weights.hold_from = 2
+        with on_terminal('run', 'What is it?', '--model', 'local:tiny', '--yes') as terminal:
+            terminal.wait_for('downloading: 0 of 1 MB (33%)')
+            terminal.type('\x03')
+            terminal.wait_for('habilis: what is downloaded so far is kept: the same command goes on with it')
+            assert terminal.process.wait() == 130
+
+
 # When it cannot answer ------------------------------------------------------------------------------------------------
 
 
@@ -148,6 +181,26 @@ def test_an_error_begins_a_line_of_its_own(server: ProtocolServer, place: Place)
     done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', server.base_url('openai'))
     assert done.returncode == 1
     assert 'Let me think\nhabilis: ' in done.stderr
+
+
+def test_a_stream_that_ends_too_early_is_no_answer(server: ProtocolServer, place: Place) -> None:
+    place.environment(HABILIS_RETRIES='0')
+    whole = streamed('Let me ', 'think')
+    server.will_answer(replace(whole, chunks=whole.chunks[:2]))
+    done = ask(server)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert 'ended its answer in the middle' in done.stderr
+
+
+def test_a_server_that_counts_wrongly_prints_nothing(server: ProtocolServer) -> None:
+    whole = streamed('It is 42.')
+    odd = [(b'"prompt_tokens": 11', b'"prompt_tokens": -5'), (b'"total_tokens": 16', b'"total_tokens": "x"')]
+    chunks = whole.chunks
+    for right, wrong in odd:
+        chunks = tuple(chunk.replace(right, wrong) for chunk in chunks)
+    server.will_answer(replace(whole, chunks=chunks))
+    done = ask(server)
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'It is 42.\n', '')
 
 
 def test_an_error_in_the_middle_of_a_run_is_the_last_line_and_said_once(server: ProtocolServer, place: Place) -> None:

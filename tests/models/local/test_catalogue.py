@@ -67,6 +67,8 @@ def test_a_catalogue_of_ones_own_comes_first(tmp_path: Path, monkeypatch: pytest
         ({'sha256': 'abc'}, 'sha256'),
         ({'source': ''}, 'sources'),
         ({'source': '{url = "file:///etc/passwd"}'}, 'sources'),
+        ({'source': '{url = "http://[bad/f"}'}, 'is not an address such as'),
+        ({'source': '{url = "http://h.test/a b"}'}, 'is not an address such as'),
         ({'source': '{packages = "p{n}", count = 1, version = "1", payload = "("}'}, 'not a regular expression'),
     ],
 )

@@ -93,9 +93,41 @@ async def test_a_partial_file_that_has_all_or_too_much_is_checked_before_use(
     use('hub')
     (cache / 'models').mkdir(parents=True)
     (cache / 'models' / 'tiny.gguf.partial').write_bytes(b'x' * length)
-    with pytest.raises(DownloadError, match='sha256 differs'):
-        await install('tiny')
     assert (await install('tiny')).read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize('source', ['hub', 'registry'])
+async def test_what_an_earlier_try_left_damaged_is_not_blamed_on_the_source(
+    server: WeightsServer, cache: Path, use: Use, source: str
+) -> None:
+    use(source)
+    (cache / 'models').mkdir(parents=True)
+    (cache / 'models' / 'tiny.gguf.partial').write_bytes(b'x' * SIZE)
+    (cache / 'models' / 'tiny.gguf.partial.json').write_text(note(1, SIZE))
+    notes: list[str] = []
+    assert (await install('tiny', on_note=notes.append)).read_bytes() == WEIGHTS
+    assert (notes, leftovers(cache)) == ([], set())
+
+
+async def test_a_wrong_file_is_asked_for_once_more_only_if_something_was_left(
+    server: WeightsServer, cache: Path, use: Use
+) -> None:
+    use('hub', sha256='0' * 64)
+    (cache / 'models').mkdir(parents=True)
+    (cache / 'models' / 'tiny.gguf.partial').write_bytes(WEIGHTS[:700_000])
+    for asked in (2, 3):
+        with pytest.raises(DownloadError, match='sha256 differs'):
+            await install('tiny')
+        assert server.requests['/hub/model.gguf'] == asked
+
+
+async def test_redirects_in_a_circle_are_one_line_said_once(server: WeightsServer, use: Use) -> None:
+    use('hub')
+    server.hub_status = 302
+    notes: list[str] = []
+    with pytest.raises(DownloadError, match=r'127\.0\.0\.1:\d+ redirects in a circle') as caught:
+        await install('tiny', on_note=notes.append)
+    assert (notes, '\n' in str(caught.value)) == ([], False)
 
 
 async def test_a_file_with_another_content_is_refused_and_removed(server: WeightsServer, cache: Path, use: Use) -> None:

@@ -1,10 +1,11 @@
 """Which weights are there."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import ModelNotFound, NoModel
+from habilis.core.errors import DownloadError, ModelNotFound, NoModel
 from habilis.models.local import store
 
 
@@ -50,3 +51,10 @@ def test_what_looks_like_a_path(name: str) -> None:
 @pytest.mark.parametrize('name', ['', 'qwen2.5-coder-1.5b', 'tiny'])
 def test_what_looks_like_a_name(name: str) -> None:
     assert not store.looks_like_path(name)
+
+
+def test_what_cannot_be_removed_is_named(cache: Path) -> None:
+    odd = cache / 'models' / 'qwen2.5-coder-1.5b-instruct-q4_k_m.gguf'
+    odd.mkdir(parents=True)
+    with pytest.raises(DownloadError, match=f'^cannot remove {re.escape(str(odd))}: '):
+        store.remove('')

@@ -174,6 +174,8 @@ def _handler(server: WeightsServer) -> type[http.server.BaseHTTPRequestHandler]:
 
         def _send(self, status: int, data: bytes, *, kind: str = 'application/octet-stream') -> None:
             self.send_response(status)
+            if status == 302:
+                self.send_header('Location', self.path)
             self.send_header('Content-Type', kind)
             self.send_header('Content-Length', str(len(data)))
             self.end_headers()

@@ -1,8 +1,9 @@
 """Which model does the work, and getting the embedded one if it is the only one there could be."""
 
+import asyncio
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import typer
@@ -38,7 +39,7 @@ async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say)
     """A model to ask: the one that was named, or the first that is found. Raises `ModelError`."""
     try:
         choice = await find_choice(wish, settings)
-        await get_ready(choice, wish, person, say)
+        downloaded = await get_ready(choice, wish, person, say)
     except ModelNotFound as error:
         if wish.option is None or wish.name is None:
             raise
@@ -47,7 +48,7 @@ async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say)
     if model.traits.scripted:
         say(f'SCRIPTED: {model.name} answers from a file; no model is asked')
     else:
-        say(f'{model.name} ({choice.reason if choice.ready else "downloaded just now"})')
+        say(f'{model.name} ({"downloaded just now" if downloaded else choice.reason})')
     return model
 
 
@@ -55,30 +56,39 @@ async def find_choice(wish: Wish, settings: Settings) -> Choice:
     """The model that was named, or the first that is found; perhaps not installed yet."""
     registry = Registry(settings)
     if wish.name is not None:
-        return Choice(config=registry.get(wish.name, wish.overrides), reason='--model')
+        return Choice(config=registry.get(wish.name, wish.overrides), reason='--model', named=True)
     found = await discover(settings)
-    return Choice(config=registry.get(found.config, wish.overrides), reason=found.reason, ready=found.ready)
+    return replace(found, config=registry.get(found.config, wish.overrides))
 
 
-async def get_ready(choice: Choice, wish: Wish, person: Person, say: Say) -> None:
-    """Get what the model needs, if the user wants it. Raises `NoModel`, saying what to do instead."""
+async def get_ready(choice: Choice, wish: Wish, person: Person, say: Say) -> bool:
+    """Get what the model needs, if the user wants it; whether something was downloaded.
+
+    Raises `NoModel`, saying what to do instead. What else a model that was named needs, it says itself.
+    """
     if not is_embedded(choice.config):
-        if not choice.ready:
+        if not (choice.ready or choice.named):
             raise NoModel(_no_model(choice))
-        return
-    from habilis.models.local import ensure_installed, store
+        return False
+    from habilis.models.local import catalogue, ensure_installed, store
 
     name = name_of(choice.config).model
     if store.looks_like_path(name) or store.installed(name):
-        return
+        return False
     if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # the weights alone would be of no use
         raise NoModel(_no_model(choice))
     if not (wish.download or person.there):
         msg = f'{_no_model(choice)}. --yes downloads it now'
         raise NoModel(msg)
-    with download_line(sys.stderr) as on_progress:
-        ask = None if wish.download else person.confirm
-        await ensure_installed(name, ask=ask, on_progress=on_progress, on_note=say)
+    ask = None if wish.download else person.confirm
+    try:
+        with download_line(sys.stderr) as on_progress:
+            await ensure_installed(name, ask=ask, on_progress=on_progress, on_note=say)
+    except asyncio.CancelledError:
+        if store.partial(catalogue.entry(name)).exists():
+            say('what is downloaded so far is kept: the same command goes on with it')
+        raise
+    return True
 
 
 def is_embedded(config: ModelConfig) -> bool:
@@ -87,7 +97,7 @@ def is_embedded(config: ModelConfig) -> bool:
 
 
 def _no_model(choice: Choice) -> str:
-    if choice.reason == '--model':
+    if choice.named:
         from habilis.models.local import catalogue
 
         entry = catalogue.entry(name_of(choice.config).model)

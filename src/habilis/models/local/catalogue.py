@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
@@ -38,6 +39,17 @@ def _pattern(text: str) -> str:
     return text
 
 
+def _address(url: str) -> str:
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # brackets that do not match
+        host = None
+    if not host or any(character.isspace() for character in url) or not url.isprintable():
+        msg = 'is not an address such as https://host/file.gguf'
+        raise ValueError(msg)
+    return url
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra='forbid')
 
@@ -45,7 +57,7 @@ class _Strict(BaseModel):
 class HubSource(_Strict):
     """A file on a model hub."""
 
-    url: str = Field(pattern=r'^https?://')
+    url: Annotated[str, AfterValidator(_address)] = Field(pattern=r'^https?://')
 
 
 class RegistrySource(_Strict):

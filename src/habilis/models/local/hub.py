@@ -45,7 +45,8 @@ def _read_on(source: HubSource, incoming: Incoming) -> SourceFailed | None:
                 incoming.write(chunk)
     except urllib.error.HTTPError as error:
         error.close()
-        msg = f'{host} answers {error.code} {error.reason}'
+        endless = 'infinite loop' in str(error.reason)  # `urllib` says so in three lines
+        msg = f'{host} redirects in a circle' if endless else f'{host} answers {error.code} {error.reason}'
         return SourceFailed(msg)
     except (OSError, HTTPException) as error:
         reason = getattr(error, 'reason', None) or error

@@ -72,13 +72,24 @@ class Installation:
                 self._fetch(source)
             except SourceFailed as failure:
                 failures.append(failure)
-                self._note(f'{failure}{"; trying the next source" if source is not self.entry.sources[-1] else ""}')
+                if source is not self.entry.sources[-1]:  # after the last one, the error says it
+                    self._note(f'{failure}; trying the next source')
             else:
                 store.progress_note(self.entry).unlink(missing_ok=True)
                 return store.partial(self.entry).replace(store.place(self.entry))
         raise self._no_source(failures)
 
     def _fetch(self, source: Source) -> None:
+        """From one source. If what an earlier try left does not fit, it is left out: the source is not to blame."""
+        left = store.partial(self.entry)
+        resumed = left.exists() and left.stat().st_size > 0
+        if self._fetched_right(source) or (resumed and self._fetched_right(source)):
+            return
+        msg = f'the file from {_name(source)} is not the published one (its sha256 differs); it was removed'
+        raise SourceFailed(msg)
+
+    def _fetched_right(self, source: Source) -> bool:
+        """Whether what is there now is what it should be; if not, it is gone."""
         entry, note = self.entry, store.progress_note(self.entry)
         with Incoming(store.partial(entry), entry.bytes, on_progress=self.on_progress, stop=self.stop) as incoming:
             match source:
@@ -90,8 +101,7 @@ class Installation:
         if not right:
             store.partial(entry).unlink(missing_ok=True)
             note.unlink(missing_ok=True)
-            msg = f'the file from {_name(source)} is not the published one (its sha256 differs); it was removed'
-            raise SourceFailed(msg)
+        return right
 
     def _check_room(self) -> None:
         """Before a gigabyte is asked for in vain."""

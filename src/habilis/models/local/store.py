@@ -75,15 +75,23 @@ def _own_file(path: Path) -> Path:
 
 
 def remove(name: str) -> int:
-    """Delete the weights of a model and what is left of an installation. Returns how many bytes that freed."""
+    """Delete the weights of a model and what is left of an installation. Returns how many bytes that freed.
+
+    Raises `DownloadError` for a file that cannot be removed.
+    """
     entry = catalogue.entry(name)
     freed = 0
     with locked(entry):
         for path in (place(entry), partial(entry), progress_note(entry)):
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 size = path.stat().st_size
                 path.unlink()
-                freed += size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                msg = f'cannot remove {path}: {error.strerror}'
+                raise DownloadError(msg) from error
+            freed += size
     return freed
 
 
