@@ -16,7 +16,7 @@ from habilis.tools.names import check_name
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.plain import NotConvertible, to_plain
 from habilis.tools.shapes import Shape, show
-from habilis.tools.stubs import TypeNames, description, function_stub, signature_text
+from habilis.tools.stubs import TypeNames, function_stub, note, signature_text
 
 P = ParamSpec('P')
 Q = ParamSpec('Q')
@@ -124,8 +124,8 @@ class Tool(Generic[P, R]):
     def render(self, names: TypeNames) -> str:
         """The stub without its types: those are remembered in `names`, so that several tools share them."""
         parameters = self._parameters.signature.parameters.values()
-        notes = [(parameter.name, description(parameter.annotation)) for parameter in parameters]
-        lines = [f'{name}: {note}' for name, note in notes if note]
+        notes = [(parameter.name, note(parameter.annotation)) for parameter in parameters]
+        lines = [f'{name}: {said}' for name, said in notes if said]
         doc = '\n\n'.join(part for part in (self.description, '\n'.join(lines)) if part)
         return function_stub(name=self.name, is_async=self.is_async, signature=self._signature_text(names), doc=doc)
 
