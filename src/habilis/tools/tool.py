@@ -213,7 +213,10 @@ class Tool(Generic[P, R]):
         if hint is inspect.Signature.empty or hint is Any:
             return None
         try:
-            return Shape(hint, TypeNames(spell_enums=True).text(hint), recheck=True)
+            return Shape(hint, TypeNames(spell_enums=True).text(hint), result=True)
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
+            raise ToolDefinitionError(msg)
         except ToolDefinitionError as error:
             msg = f'{self.name} cannot be a tool: its result: {error}'
             raise ToolDefinitionError(msg) from error
