@@ -143,8 +143,12 @@ class Tool(Generic[P, R]):
         return self._parameters.validate(args, kwargs)
 
     def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that all come by name, as from a model's function call."""
+        """The same for arguments that all come by name."""
         return self._parameters.validate_named(arguments)
+
+    def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same for arguments that were read from JSON, as from a model's function call."""
+        return self._parameters.validate_json(arguments)
 
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
         """Validated arguments with some of them replaced. Raises `ToolArgumentsError`."""
@@ -210,13 +214,13 @@ class Tool(Generic[P, R]):
         return compiled.parameters
 
     def _result_shape(self, hint: object) -> Shape | None:
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
+            raise ToolDefinitionError(msg)
         if hint is inspect.Signature.empty or hint is Any:
             return None
         try:
             return Shape(hint, TypeNames(spell_enums=True).text(hint), result=True)
-        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
-            msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
-            raise ToolDefinitionError(msg)
         except ToolDefinitionError as error:
             msg = f'{self.name} cannot be a tool: its result: {error}'
             raise ToolDefinitionError(msg) from error

@@ -156,7 +156,7 @@ class Toolbox:
     async def call_for_model(self, name: str, arguments: Mapping[str, object]) -> object:
         """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised."""
         tool = self._find(name, 'model')
-        bind = functools.partial(tool.validate_named, arguments)
+        bind = functools.partial(tool.validate_json, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model')
 
     async def remember(self, call: CallRecord) -> None:
