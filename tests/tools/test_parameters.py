@@ -3,6 +3,8 @@
 import datetime
 import enum
 import inspect
+import json
+import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ import typing_extensions
 from hypothesis import given
 
 from habilis.core.errors import ToolArgumentsError
-from habilis.tools import tool
+from habilis.tools import Toolbox, tool
 from tests.tools.signatures import Sample, samples
 
 
@@ -342,6 +344,65 @@ def test_arguments_by_name_fill_what_is_given_by_position() -> None:
     assert (bound.args, bound.kwargs) == ((1, 2, 7, 8), {'z': 9})
     with pytest.raises(ToolArgumentsError, match='more: expected a list'):
         f.validate_named({'a': 1, 'more': 5})
+
+
+def test_a_gap_before_one_by_position_is_filled() -> None:
+    @tool
+    def f(a: int = 1, b: int = 2, c: int = 3, /, d: int = 4) -> None: ...
+
+    bound = f.validate_named({'b': 5, 'd': 6})
+    assert (bound.args, bound.kwargs) == ((1, 5), {'d': 6})
+    assert f.changed(f.validate((), {}), {'c': 7}).args == (1, 2, 7)
+
+
+@pytest.mark.parametrize(
+    ('hint', 'value', 'arrives'),
+    [
+        (dict[int, str], {'1': 'a'}, {1: 'a'}),
+        (bytes, 'abc', b'abc'),
+        (list[dict[float, bytes]], [{'1.5': 'é'}], [{1.5: 'é'.encode()}]),
+        (str | bytes, 'abc', 'abc'),
+        (tuple[int, Color], [1, 'red'], (1, Color.RED)),
+    ],
+)
+def test_what_comes_as_json_is_read_as_json(hint: Any, value: object, arrives: object) -> None:
+    def f(x: object) -> None: ...
+
+    f.__annotations__['x'] = hint
+    assert tool(f).validate_json({'x': value}).arguments == {'x': arrives}
+
+
+@pytest.mark.parametrize(
+    ('hint', 'value'), [(int, '5'), (bytes, 5), (dict[int, str], {'a': 'b'}), (bool, 1), (bytes, [object()])]
+)
+def test_json_is_checked_as_strictly(hint: Any, value: object) -> None:
+    def f(x: object) -> None: ...
+
+    f.__annotations__['x'] = hint
+    with pytest.raises(ToolArgumentsError, match=r'(?m)^  x'):
+        tool(f).validate_json({'x': value})
+
+
+async def test_a_model_may_call_with_what_json_has() -> None:
+    @tool(side='model')
+    def f(names: dict[int, str], data: bytes) -> object:
+        return [names, data]
+
+    assert await Toolbox([f]).call_for_model('f', {'names': {'1': 'a'}, 'data': 'x'}) == [{1: 'a'}, b'x']
+
+
+def test_the_schema_of_the_parameters_is_json_whatever_the_defaults() -> None:
+    @dataclass
+    class Range:
+        upper: float = math.inf
+
+    @tool
+    def f(a: Range, b: float = math.nan, c: float = 1.5) -> None: ...
+
+    assert json.loads(json.dumps(f.parameters, allow_nan=False)) == f.parameters
+    properties = f.parameters['properties']
+    assert isinstance(properties, dict)
+    assert (properties['b'], properties['c']) == ({'type': 'number'}, {'type': 'number', 'default': 1.5})
 
 
 @pytest.mark.parametrize('arguments', [{}, {'x': 1, 'nope': 2}, {'x': '1'}])

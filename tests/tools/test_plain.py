@@ -50,6 +50,31 @@ class Made:
         self.double = self.x * 2
 
 
+@dataclass
+class Price:
+    """What it makes of its field must not be made twice."""
+
+    net: float
+
+    def __post_init__(self) -> None:
+        self.net = round(self.net * 1.19, 2)
+
+
+@dataclass
+class Animal:
+    name: str
+
+
+@dataclass
+class Dog(Animal):
+    tricks: int
+
+
+@dataclass
+class Chain:
+    below: 'Chain | None' = None
+
+
 @given(plain_data)
 def test_plain_data_stays_as_it_is(value: object) -> None:
     assert shape(to_plain(value)) == shape(value)
@@ -137,6 +162,70 @@ async def test_a_dataclass_with_fields_that_are_no_arguments_can_be_returned() -
         return Made(2)
 
     assert await make.invoke() == {'x': 2, 'double': 4}
+
+
+async def test_an_instance_is_not_made_a_second_time() -> None:
+    @tool
+    def price() -> Price:
+        return Price(100.0)
+
+    @tool
+    def prices() -> list[Price]:
+        return [Price(100.0)]
+
+    assert await price.invoke() == {'net': 119.0}
+    assert await prices.invoke() == [{'net': 119.0}]
+
+
+async def test_a_dict_for_a_declared_dataclass_is_made_one_once() -> None:
+    def price() -> object:
+        return {'net': 100.0}
+
+    price.__annotations__['return'] = Price
+    assert await tool(price).invoke() == {'net': 119.0}
+
+
+async def test_an_instance_of_a_subclass_keeps_its_fields() -> None:
+    @tool
+    def pet() -> Animal:
+        return Dog('Rex', 3)
+
+    @tool
+    def pets() -> set[Hit]:
+        return {Hit('u')}
+
+    assert await pet.invoke() == {'name': 'Rex', 'tricks': 3}
+    assert await pets.invoke() == [{'url': 'u', 'color': 'red'}]
+
+
+async def test_something_else_for_a_declared_dataclass_is_the_tools_error() -> None:
+    def pet() -> object:
+        return Hit('u')
+
+    pet.__annotations__['return'] = Animal
+    with pytest.raises(ToolResultError, match='result: expected Animal, got Hit'):
+        await tool(pet).invoke()
+
+
+async def test_dataclasses_inside_each_other_are_checked() -> None:
+    @tool
+    def chain(wrong: bool) -> Chain:
+        return Chain(Chain(Chain(5 if wrong else None)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+    assert await chain.invoke((False,)) == {'below': {'below': {'below': None}}}
+    with pytest.raises(ToolResultError, match=r'result\.below\.below\.below: .*got 5 \(int\)'):
+        await chain.invoke((True,))
+
+
+async def test_an_instance_that_contains_itself_is_the_tools_error() -> None:
+    @tool
+    def loop() -> Chain:
+        made = Chain()
+        made.below = made
+        return made
+
+    with pytest.raises(ToolResultError, match='cyclic'):
+        await loop.invoke()
 
 
 async def test_a_function_that_declares_none_must_return_none() -> None:

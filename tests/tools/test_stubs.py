@@ -3,7 +3,9 @@
 import ast
 import datetime
 import enum
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 
 import pydantic
@@ -152,10 +154,101 @@ def test_what_is_said_of_parameters_follows_the_documentation() -> None:
         (Settings, 'Settings'),
         (Tree, 'Tree'),
         (Box[int], 'Box'),
+        (Path, 'str'),
+        (list[PurePosixPath], 'list[str]'),
+        (Callable[[int, str], bool], 'Callable[[int, str], bool]'),
+        (Callable[..., bool], 'Callable[..., bool]'),
     ],
 )
 def test_a_hint_is_written_as_code(hint: object, text: str) -> None:
     assert TypeNames().text(hint) == text
+
+
+class User(pydantic.BaseModel):
+    name: str = pydantic.Field(validation_alias='user_name')
+    count: int = pydantic.Field(serialization_alias='N', ge=1, le=9, default=1)
+    secret: str = pydantic.Field(exclude=True, default='')
+
+    @pydantic.computed_field
+    @property
+    def loud(self) -> str:
+        """In capitals."""
+        return self.name.upper()
+
+
+class Team(pydantic.BaseModel):
+    users: list[User]
+
+
+@dataclass
+class Square:
+    side: int
+    area: int = field(init=False, default=0)
+
+
+async def test_a_type_with_other_keys_in_results_is_shown_twice() -> None:
+    @tool
+    def same(team: Team) -> Team:
+        return team
+
+    assert (
+        same.stub
+        == """\
+class User(TypedDict):
+    user_name: str
+    count: int  # >= 1, <= 9; default 1
+    secret: str  # default ''
+
+class Team(TypedDict):
+    users: list[User]
+
+class User2(TypedDict):
+    name: str
+    N: int  # >= 1, <= 9; default 1
+    loud: str  # In capitals.
+
+class Team2(TypedDict):
+    users: list[User2]
+
+def same(team: Team) -> Team2:
+    ..."""
+    )
+    assert await same.invoke(({'users': [{'user_name': 'a'}]},)) == {'users': [{'name': 'a', 'N': 1, 'loud': 'A'}]}
+
+
+def test_a_field_that_is_no_argument_is_shown_in_results_only() -> None:
+    @tool
+    def take(square: Square) -> None: ...
+
+    @tool
+    def give() -> Square:
+        return Square(1)
+
+    assert take.stub.startswith('class Square(TypedDict):\n    side: int\n\n')
+    assert give.stub.startswith('class Square(TypedDict):\n    side: int\n    area: int\n\n')
+
+
+def test_what_a_value_must_fulfil_is_said() -> None:
+    @dataclass
+    class Order:
+        count: Annotated[int, 'pieces', pydantic.Field(gt=0)] = 1
+
+    @tool
+    def buy(
+        order: Order,
+        code: Annotated[str, pydantic.Field(description='of the shop', min_length=2, max_length=4, pattern='^[a-z]+$')],
+        rates: list[Annotated[float, pydantic.Field(ge=0, lt=1)]],
+        limit: pydantic.PositiveInt | None = None,
+    ) -> None:
+        """Buy."""
+
+    assert '    count: int  # pieces; > 0; default 1\n' in buy.stub
+    assert buy.stub.endswith('''"""Buy.
+
+    code: of the shop; length >= 2, length <= 4, matches ^[a-z]+$
+    rates: each >= 0, each < 1
+    limit: > 0
+    """''')
 
 
 def test_two_types_of_one_name_get_two() -> None:

@@ -6,8 +6,10 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+import pydantic
 import pytest
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError, ToolTimeout
@@ -139,6 +141,25 @@ async def test_an_object_that_can_be_called_is_a_tool() -> None:
     slow = tool(name='slow')(SlowMachine())
     assert slow.is_async
     assert await slow.invoke((1,)) == 2
+
+
+async def test_a_class_is_a_tool_that_returns_an_instance() -> None:
+    @tool
+    @dataclass
+    class Pt:
+        """A point."""
+
+        x: int
+        y: int = 0
+
+    assert Pt.signature == '(x: int, y: int = 0) -> Pt'
+    assert await Pt.invoke((1,)) == {'x': 1, 'y': 0}
+
+    class Page(pydantic.BaseModel):
+        data: str
+
+    assert await tool(Page).invoke((), {'data': 'd'}) == {'data': 'd'}
+    assert tool(Page).signature == '(*, data: str) -> Page'
 
 
 async def test_a_partial_is_a_tool_with_the_parameters_that_are_left() -> None:

@@ -3,6 +3,7 @@
 import difflib
 import functools
 import inspect
+import json
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -12,6 +13,7 @@ from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
 
 if TYPE_CHECKING:
     from habilis.core.codec import Json
+from habilis.tools.postponed import settle
 from habilis.tools.shapes import Shape
 from habilis.tools.stubs import TypeNames, description, signature_text
 
@@ -19,6 +21,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _Args = inspect.Parameter.VAR_POSITIONAL
 _Kwargs = inspect.Parameter.VAR_KEYWORD
+_Check = Callable[[Shape, object], object]
 
 
 def read_signature(name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> inspect.Signature:
@@ -33,19 +36,22 @@ def read_signature(name: str, function: Callable[..., object], local_names: Mapp
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         msg = f'{name} cannot be a tool: its type hints cannot be read ({error}); define the types before the tool'
         raise ToolDefinitionError(msg) from error
+    settle(hints.values(), local_names)
     parameters = [
         parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
         for parameter in signature.parameters.values()
     ]
-    result = hints.get('return', signature.return_annotation)
+    result = function if inspect.isclass(function) else hints.get('return', signature.return_annotation)
     return signature.replace(parameters=parameters, return_annotation=result)
 
 
 def _with_hints(function: Callable[..., object]) -> object:
-    """The object that has the hints: of a partial its function, of an object with `__call__` that method."""
+    """What has the hints: of a partial its function, of a class `__init__`, of another object `__call__`."""
     found: object = function
     while isinstance(found, functools.partial):
         found = cast('functools.partial[object]', found).func
+    if inspect.isclass(found) and inspect.isfunction(found.__init__) and '__signature__' not in found.__dict__:
+        found = found.__init__
     if not (inspect.isroutine(found) or inspect.isclass(found) or hasattr(found, '__wrapped__')):
         found = type(found).__call__
     return inspect.unwrap(cast('Callable[..., object]', found))
@@ -63,8 +69,8 @@ class Parameters:
         self._more = {parameter.kind: parameter.name for parameter in everything if parameter.kind in {_Args, _Kwargs}}
         self.positional = tuple(parameter.name for parameter in self._positional)
         self._defaults = {parameter.name: _default(parameter) for parameter in everything}
-        self._text = signature_text(signature, TypeNames())
         self._shapes = {parameter.name: self._shape(parameter) for parameter in everything}
+        self._text = signature_text(signature, TypeNames())
 
     @functools.cached_property
     def schema(self) -> 'dict[str, Json]':
@@ -95,7 +101,8 @@ class Parameters:
                 required.append(parameter.name)
         whole: dict[str, Json] = {'type': 'object', 'properties': properties, 'required': required}
         whole['additionalProperties'] = _Kwargs in self._more
-        return whole | cast('dict[str, Json]', {key: value for key, value in shared.items() if key == '$defs'})
+        whole |= cast('dict[str, Json]', {key: value for key, value in shared.items() if key == '$defs'})
+        return cast('dict[str, Json]', _without_odd_defaults(whole))
 
     def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
         """The arguments by parameter, as the hints want them. Raises `ToolArgumentsError` with every problem."""
@@ -106,6 +113,14 @@ class Parameters:
     def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
         """The same for arguments that all come by name, `*args` as a list under its own."""
         problems: list[str] = []
+        return self._checked(self._bind_named(arguments, problems), problems)
+
+    def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same for arguments that were read from JSON, where there are no bytes, and every key is text."""
+        problems: list[str] = []
+        return self._checked(self._bind_named(arguments, problems), problems, check=Shape.check_json)
+
+    def _bind_named(self, arguments: Mapping[str, object], problems: list[str]) -> dict[str, object]:
         given: dict[str, object] = {}
         extra: dict[str, object] = {}
         for name, value in arguments.items():
@@ -125,10 +140,17 @@ class Parameters:
         if extra:
             given[self._more[_Kwargs]] = extra
         self._note_missing(given, problems)
-        if self._more.get(_Args) in given:  # what comes before `*args` can only be given by position
-            for parameter in self._positional:
-                given.setdefault(parameter.name, parameter.default)
-        return self._checked(given, problems)
+        self._fill_gaps(given)
+        return given
+
+    def _fill_gaps(self, given: dict[str, object]) -> None:
+        """What comes before `*args`, or before one that is by position only, can itself only be given by position."""
+        last = len(self._positional) if self._more.get(_Args) in given else 0
+        for index, parameter in enumerate(self._positional):
+            if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.name in given:
+                last = max(last, index)
+        for parameter in self._positional[:last]:
+            given.setdefault(parameter.name, parameter.default)
 
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
         """Bound arguments with some of them replaced, and checked again."""
@@ -189,7 +211,9 @@ class Parameters:
         near = difflib.get_close_matches(name, self._by_name, n=1)
         return f'{name}: there is no such parameter' + (f'; did you mean {near[0]!r}?' if near else '')
 
-    def _checked(self, given: dict[str, object], problems: list[str]) -> inspect.BoundArguments:
+    def _checked(
+        self, given: dict[str, object], problems: list[str], check: _Check = Shape.check
+    ) -> inspect.BoundArguments:
         checked: dict[str, Any] = {}
         for name, parameter in self.signature.parameters.items():
             if name not in given:
@@ -197,33 +221,52 @@ class Parameters:
             value = given[name]
             if parameter.kind is _Args:
                 values = cast('tuple[object, ...]', value)
-                checked[name] = tuple(self._check(name, f'*{name}[{i}]', v, problems) for i, v in enumerate(values))
+                checked[name] = tuple(
+                    self._check(name, f'*{name}[{i}]', v, problems, check) for i, v in enumerate(values)
+                )
             elif parameter.kind is _Kwargs:
                 named = cast('dict[str, object]', value)
-                checked[name] = {key: self._check(name, key, item, problems) for key, item in named.items()}
+                checked[name] = {key: self._check(name, key, item, problems, check) for key, item in named.items()}
             elif value is parameter.default:
                 checked[name] = value  # a default is right, whatever the hint says
             else:
-                checked[name] = self._check(name, name, value, problems)
+                checked[name] = self._check(name, name, value, problems, check)
         if problems:
             lines = '\n'.join(f'  {problem}' for problem in problems)
             msg = f'{self.name} was not called, its arguments do not fit:\n{lines}\n{self.name}{self._text}'
             raise ToolArgumentsError(msg)
         return inspect.BoundArguments(self.signature, cast('Any', checked))
 
-    def _check(self, name: str, label: str, value: object, problems: list[str]) -> object:
+    def _check(self, name: str, label: str, value: object, problems: list[str], check: _Check) -> object:
         from pydantic import ValidationError
 
         shape = self._shapes[name]
         if shape is None:
             return value
         try:
-            return shape.check(value)
+            return check(shape, value)
         except ValidationError as error:
             problems += shape.problems(label, value, error)
         except RecursionError:
             problems.append(f'{label}: nested too deep')
         return value
+
+
+def _without_odd_defaults(part: 'Json') -> 'Json':
+    """A schema without the defaults that have no form in JSON: infinity and NaN."""
+    if isinstance(part, list):
+        return [_without_odd_defaults(inner) for inner in part]
+    if isinstance(part, dict):
+        return {key: _without_odd_defaults(inner) for key, inner in part.items() if key != 'default' or _is_json(inner)}
+    return part
+
+
+def _is_json(default: 'Json') -> bool:
+    try:
+        json.dumps(default, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _default(parameter: inspect.Parameter) -> object:

@@ -5,6 +5,9 @@ has no form of its own in plain data is converted: a dict to a dataclass or mode
 enum member or date, an int to a float. A pydantic model keeps its own rules.
 """
 
+import collections.abc
+import difflib
+import json
 import reprlib
 import types
 import typing
@@ -12,21 +15,22 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
+from habilis.tools.strictness import Node, keys, strictly
 from habilis.tools.typed_dicts import modern
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
-    from pydantic_core import CoreSchema, SchemaValidator
+    from pydantic_core import CoreSchema, ErrorDetails, SchemaValidator
 
-_STRICT = frozenset({'int', 'str', 'bool', 'float', 'bytes'})
-_HOLD_SCHEMAS = frozenset(
-    {
-        *('schema', 'items_schema', 'keys_schema', 'values_schema', 'extras_schema', 'arguments_schema'),
-        *('lax_schema', 'strict_schema', 'json_schema', 'python_schema', 'var_args_schema', 'var_kwargs_schema'),
-        *('choices', 'fields', 'definitions', 'steps'),
-    }
+_WRONG_TYPE = ('_type', '_parsing', '_inexact')
+_WRONG_VALUE = frozenset({'enum', 'literal_error', 'none_required', 'is_instance_of', 'int_from_float'})
+"""How errors of pydantic are called, or end, that say no more than that the type is another."""
+
+_UNKNOWN_KEY = frozenset({'unexpected_keyword_argument', 'extra_forbidden'})
+_ONCE: tuple[object, ...] = (
+    *(collections.abc.Iterator, collections.abc.Generator, collections.abc.Awaitable, collections.abc.Coroutine),
+    *(collections.abc.AsyncIterable, collections.abc.AsyncIterator, collections.abc.AsyncGenerator),
 )
-"""Keys of pydantic's schema under which there are more schemas; under other keys there are values of the user."""
 
 
 class _Short(reprlib.Repr):
@@ -45,31 +49,56 @@ _short.maxlevel = 4
 
 
 class Shape:
-    """One type hint, ready to check values. Made once per parameter and result."""
+    """One type hint, ready to check values. Made once per parameter and result.
 
-    def __init__(self, hint: object, text: str, *, recheck: bool = False) -> None:
+    What is given may not have keys that a record lacks. In a result, instances are looked into, and stay as they are.
+    """
+
+    def __init__(self, hint: object, text: str, *, result: bool = False) -> None:
         self.text = text
         """The hint, as the model reads it."""
 
         self.adapter = _adapter(hint)
         self._is_union = _members(hint) > 1
-        self._validate = _validator(self.adapter, recheck).validate_python
+        self._validator = _validator(self.adapter, result)
+        self._validate = self._validator.validate_python
 
     def check(self, value: object) -> object:
         """The value as the hint wants it. Raises pydantic's `ValidationError`."""
         return self._validate(value)
 
+    def check_json(self, value: object) -> object:
+        """The same for a value that was read from JSON, where bytes are text, and so is every key."""
+        from pydantic import ValidationError
+
+        try:
+            return self._validate(value)
+        except ValidationError:
+            try:
+                text = json.dumps(value)
+            except (TypeError, ValueError):  # it came from the host, as Python
+                text = ''
+            if not text:
+                raise
+            return self._validator.validate_json(text)
+
     def problems(self, label: str, value: object, error: 'ValidationError') -> list[str]:
         """What is wrong with a value, one line each."""
         details = error.errors(include_url=False, include_context=False)
-        if self._is_union or any(not detail['loc'] and detail['type'] != 'value_error' for detail in details):
+        if self._is_union:  # the first part of the place is a member then
+            details = [detail for detail in details if len(detail['loc']) == 1 and not _is_other(detail)]
+        if not details or any(not detail['loc'] and _is_other(detail) for detail in details):
             return [f'{label}: expected {self.text}, got {show(value)}']
-        lines: list[str] = []
-        for detail in details:
-            where = label + ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in detail['loc'])
-            came = '' if detail['type'] == 'missing' else f', got {show(detail["input"])}'
-            lines.append(f'{where}: {_line(detail["msg"])}{came}')
-        return lines
+        return [self._line(label, detail) for detail in details]
+
+    def _line(self, label: str, detail: 'ErrorDetails') -> str:
+        place = () if self._is_union else detail['loc']
+        where = label + ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in place)
+        if detail['type'] in _UNKNOWN_KEY:
+            near = difflib.get_close_matches(str(detail['loc'][-1]), set(keys(self.adapter.core_schema)), n=1)
+            return f'{where}: there is no such key' + (f'; did you mean {near[0]!r}?' if near else '')
+        came = '' if detail['type'] == 'missing' else f', got {show(detail["input"])}'
+        return f'{where}: {_one_line(detail["msg"])}{came}'
 
 
 def show(value: object) -> str:
@@ -81,20 +110,27 @@ def show(value: object) -> str:
 def shorten(value: object, length: int) -> str:
     """The start of a value's `repr`, on one line; what is large is not written out whole first."""
     try:
-        text = _line(_short.repr(value))
+        text = _one_line(_short.repr(value))
     except Exception:  # a `__repr__` may do anything
         text = f'something ({type(value).__name__})'
     return text if len(text) <= length else f'{text[: length - 1]}…'
 
 
+def _is_other(detail: 'ErrorDetails') -> bool:
+    """Whether the value is of another type, so that the hint says all; otherwise it breaks a rule, and that is said."""
+    return detail['type'] in _WRONG_VALUE or detail['type'].endswith(_WRONG_TYPE)
+
+
 def _members(hint: object) -> int:
     """Of a union, without None: pydantic names the members in its errors, which says little."""
+    if typing.get_origin(hint) is typing.Annotated:
+        return _members(typing.get_args(hint)[0])
     if typing.get_origin(hint) not in {typing.Union, types.UnionType}:
         return 1
     return sum(member is not type(None) for member in typing.get_args(hint))
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     return ' '.join(text.split())
 
 
@@ -102,52 +138,22 @@ def _adapter(hint: object) -> 'TypeAdapter[Any]':
     from pydantic import TypeAdapter
     from pydantic.errors import PydanticUserError
 
+    name = getattr(hint, '__name__', hint)
+    if (typing.get_origin(hint) or hint) in _ONCE:
+        msg = f'the type {name} gives its values only once, and cannot cross into a sandbox: use a list'
+        raise ToolDefinitionError(msg)
     try:
-        return TypeAdapter(cast('Any', modern(hint)))
+        adapter = TypeAdapter[Any](cast('Any', modern(hint)))
+        if not adapter.pydantic_complete:  # a name in a class is not known: without this, the first call would say so
+            adapter.rebuild(raise_errors=True)
     except (PydanticUserError, NameError, TypeError) as error:
-        msg = (
-            f'the type {getattr(hint, "__name__", hint)} cannot be checked: {_line(str(error).split("For further")[0])}'
-        )
+        why = _one_line(str(error).split('For further')[0].split(' Set `arbitrary')[0])
+        msg = f'the type {name} cannot be checked: {why}'
         raise ToolDefinitionError(msg) from error
+    return adapter
 
 
-def _validator(adapter: 'TypeAdapter[Any]', recheck: bool) -> 'SchemaValidator':
+def _validator(adapter: 'TypeAdapter[Any]', result: bool) -> 'SchemaValidator':
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(cast('CoreSchema', _strictly(cast('dict[str, object]', adapter.core_schema), recheck)))
-
-
-def _strictly(node: dict[str, object], recheck: bool) -> dict[str, object]:
-    """A copy of pydantic's schema with our strictness."""
-    kind = node.get('type')
-    if kind == 'model' or '__pydantic_validator__' in getattr(node.get('cls'), '__dict__', ()):
-        return node
-    made = {key: _below(value, recheck) if key in _HOLD_SCHEMAS else value for key, value in node.items()}
-    if kind in _STRICT:
-        made.setdefault('strict', True)
-    if kind == 'dataclass' and recheck and _all_fields_are_arguments(node):
-        made['revalidate_instances'] = 'always'
-    return made
-
-
-def _below(part: object, recheck: bool) -> object:
-    """One schema, several in a list, tuple (with a label) or dict (by name), or something else that stays."""
-    if isinstance(part, dict):
-        named = cast('dict[str, object]', part)
-        if isinstance(named.get('type'), str):
-            return _strictly(named, recheck)
-        return {name: _below(inner, recheck) for name, inner in named.items()}
-    if isinstance(part, list):
-        return [_below(inner, recheck) for inner in cast('list[object]', part)]
-    if isinstance(part, tuple):
-        return tuple(_below(inner, recheck) for inner in cast('tuple[object, ...]', part))
-    return part
-
-
-def _all_fields_are_arguments(node: dict[str, object]) -> bool:
-    """Otherwise an instance cannot be made again from its fields."""
-    inner = cast('dict[str, object]', node['schema'])
-    while 'fields' not in inner and isinstance(inner.get('schema'), dict):
-        inner = cast('dict[str, object]', inner['schema'])
-    fields = cast('list[dict[str, object]]', inner.get('fields', []))
-    return all(field.get('init', True) and not field.get('init_only') for field in fields)
+    return SchemaValidator(cast('CoreSchema', strictly(cast('Node', adapter.core_schema), result=result)))

@@ -12,12 +12,14 @@ import keyword
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Any, cast
 
 import typing_extensions
 
 from habilis.tools import typed_dicts
+from habilis.tools.postponed import class_hints
 
 _TRANSPARENT = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly, typing.Final)
 
@@ -27,8 +29,17 @@ class TypeNames:
 
     def __init__(self, *, spell_enums: bool = False) -> None:
         self._spell_enums = spell_enums
-        self._names: dict[object, str] = {}
+        self._names: dict[tuple[type, bool], str] = {}
         self._stubs: list[str] = []
+        self._in_result = False
+
+    def result(self, hint: object) -> str:
+        """The hint of a result as code: a record in it may have other keys than where it is given."""
+        self._in_result = True
+        try:
+            return self.text(hint)
+        finally:
+            self._in_result = False
 
     def text(self, hint: object) -> str:
         """A hint as code; the classes it names are remembered for `stubs`."""
@@ -38,6 +49,8 @@ class TypeNames:
             return '...'
         if isinstance(hint, str):
             return hint
+        if isinstance(hint, list):  # the parameters of a `Callable`
+            return f'[{", ".join(self.text(inner) for inner in cast("list[object]", hint))}]'
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
         if origin is typing.Annotated or origin in _TRANSPARENT:
             return self.text(arguments[0])
@@ -68,66 +81,113 @@ class TypeNames:
         if _is_enum(kind):
             return _enum_values(kind) if self._spell_enums else self._named(kind)
         if tuple in kind.__mro__ and hasattr(kind, '_fields'):  # a named tuple
-            hints = typing.get_type_hints(kind)
+            hints = class_hints(kind)
             names = cast('tuple[str, ...]', cast('Any', kind)._fields)
             return f'tuple[{", ".join(self.text(hints.get(name, Any)) for name in names)}]'
-        return self._named(kind) if _is_record(kind) else _identifier(kind.__name__)
+        if _is_record(kind):
+            return self._named(kind)
+        return 'str' if issubclass(kind, PurePath) else _identifier(kind.__name__)
 
     def _named(self, kind: type) -> str:
-        if kind in self._names:
-            return self._names[kind]
+        key = kind, self._in_result and _is_record(kind) and _has_two_forms(kind)
+        if key in self._names:
+            return self._names[key]
         base = name = _identifier(kind.__name__)
         count = 1
         while name in self._names.values():
             count += 1
             name = f'{base}{count}'
-        self._names[kind] = name
+        self._names[key] = name
         self._stubs.append(f'{name} = {_enum_values(kind)}' if _is_enum(kind) else self._record_stub(name, kind))
         return name
 
     def _record_stub(self, name: str, kind: type) -> str:
-        fields = list(_fields(kind))
-        if not all(field.name.isidentifier() and not keyword.iskeyword(field.name) for field in fields):
-            inside = ', '.join(f'{field.name!r}: {self.text(field.hint)}' for field in fields)
+        fields = [field for field in _fields(kind) if field.key(self._in_result)]
+        names = [field.key(self._in_result) for field in fields]
+        if not all(key.isidentifier() and not keyword.iskeyword(key) for key in names):
+            inside = ', '.join(f'{key!r}: {self.text(field.hint)}' for key, field in zip(names, fields, strict=True))
             return f'{name} = TypedDict({name!r}, {{{inside}}})'
         lines = [f'class {name}(TypedDict):']
         doc = _own_doc(kind)
         if doc:
             lines.append(f'    {docstring(doc)}')
-        lines += [f'    {field.name}: {self.text(field.hint)}{field.comment}' for field in fields]
+        lines += [
+            f'    {key}: {self.text(field.hint)}{field.comment}' for key, field in zip(names, fields, strict=True)
+        ]
         return '\n'.join(lines if len(lines) > 1 else [*lines, '    pass'])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Field:
-    name: str
+    given: str
+    """Its key in an argument, empty if it cannot be given."""
+
+    returned: str
+    """Its key in a result, empty if it is not there."""
+
     hint: object
     note: str = ''
 
+    def key(self, in_result: bool) -> str:
+        return self.returned if in_result else self.given
+
     @property
     def comment(self) -> str:
-        said = '; '.join(part for part in (description(self.hint), self.note) if part)
+        said = '; '.join(part for part in (note(self.hint), self.note) if part)
         return f'  # {" ".join(said.split())}' if said else ''
 
 
 def _fields(kind: type) -> Iterator[_Field]:
     if typing_extensions.is_typeddict(kind):
         for name, (hint, needed) in typed_dicts.fields(kind).items():
-            yield _Field(name=name, hint=hint, note='' if needed else 'may be absent')
+            yield _Field(given=name, returned=name, hint=hint, note='' if needed else 'may be absent')
     elif dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind, include_extras=True)
+        hints = class_hints(kind)
         for field in dataclasses.fields(kind):
-            has_default = field.default is not dataclasses.MISSING
-            made = field.default_factory is not dataclasses.MISSING
-            note = f'default {_value(field.default)}' if has_default else 'optional' if made else ''
-            yield _Field(name=field.name, hint=hints.get(field.name, Any), note=note)
+            has_default = field.init and field.default is not dataclasses.MISSING
+            made = field.init and field.default_factory is not dataclasses.MISSING
+            said = f'default {_value(field.default)}' if has_default else 'optional' if made else ''
+            given = field.name if field.init else ''
+            yield _Field(given=given, returned=field.name, hint=hints.get(field.name, Any), note=said)
     else:
-        for name, info in cast('Any', kind).model_fields.items():
-            note = (
-                '' if info.is_required() else 'optional' if info.default_factory else f'default {_value(info.default)}'
-            )
-            note = '; '.join(part for part in (info.description, note) if part)
-            yield _Field(name=info.alias or name, hint=info.annotation, note=note)
+        yield from _model_fields(cast('Any', kind))
+
+
+def _model_fields(model: Any) -> Iterator[_Field]:
+    for name, info in model.model_fields.items():
+        default = 'optional' if info.default_factory else f'default {_value(info.default)}'
+        parts = (info.description, ', '.join(_demands(info.metadata)), '' if info.is_required() else default)
+        given = _first_alias(info.validation_alias) or info.alias or name
+        returned = '' if info.exclude else info.serialization_alias or name
+        said = '; '.join(part for part in parts if part)
+        yield _Field(given=given, returned=returned, hint=info.annotation, note=said)
+    for name, info in model.model_computed_fields.items():
+        yield _Field(given='', returned=info.alias or name, hint=info.return_type, note=info.description or '')
+
+
+def _first_alias(alias: object) -> str:
+    """The first name by which a field can be given; a path into other data has none."""
+    choices = cast('list[object]', getattr(alias, 'choices', [alias]))
+    return next((choice for choice in choices if isinstance(choice, str)), '')
+
+
+def _has_two_forms(kind: type, seen: tuple[type, ...] = ()) -> bool:
+    """Whether a record, or one inside of it, has other keys in a result than in an argument."""
+    if kind in seen:
+        return False
+    fields = list(_fields(kind))
+    if any(field.given != field.returned for field in fields):
+        return True
+    inner = (record for field in fields for record in _records(field.hint))
+    return any(_has_two_forms(record, (*seen, kind)) for record in inner)
+
+
+def _records(hint: object) -> Iterator[type]:
+    if isinstance(hint, type) and _is_record(hint):
+        yield hint
+    for inner in (typing.get_origin(hint), *typing.get_args(hint)):
+        if inner is not None:
+            yield from _records(inner)
 
 
 def _is_record(kind: object) -> bool:
@@ -187,6 +247,47 @@ def description(hint: object) -> str:
     return ''
 
 
+_DEMANDS = {
+    'gt': '>',
+    'ge': '>=',
+    'lt': '<',
+    'le': '<=',
+    'multiple_of': 'a multiple of',
+    'min_length': 'length >=',
+    'max_length': 'length <=',
+    'pattern': 'matches',
+}
+"""Attributes of what stands in `Annotated[…]`, in pydantic's words and in ours."""
+
+
+def note(hint: object) -> str:
+    """All that `Annotated[…]` says of a value: what it is for, and what it must fulfil."""
+    return '; '.join(part for part in (description(hint), ', '.join(_limits(hint))) if part)
+
+
+def _limits(hint: object) -> Iterator[str]:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        yield from _limits(arguments[0])
+        yield from _demands(arguments[1:])
+    elif origin in {typing.Union, types.UnionType}:
+        for member in arguments:
+            yield from _limits(member)
+    elif len(arguments) == 1 and origin is not typing.Literal:
+        yield from (f'each {said}' for said in _limits(arguments[0]))
+
+
+def _demands(metadata: Iterable[object]) -> Iterator[str]:
+    for known in metadata:
+        yield from _demands(getattr(known, 'metadata', ()))  # of a `Field(…)`
+        for name, words in _DEMANDS.items():
+            value = getattr(known, name, None)
+            if name == 'pattern':
+                value = getattr(value, 'pattern', value)  # it may be compiled
+            if isinstance(value, (str, int, float)) and (value or name != 'min_length'):
+                yield f'{words} {value}'
+
+
 def signature_text(signature: inspect.Signature, names: TypeNames, *, may_be_none: bool = False) -> str:
     """The parameters and the result, as after a `def name`."""
     parts: list[str] = []
@@ -202,7 +303,7 @@ def signature_text(signature: inspect.Signature, names: TypeNames, *, may_be_non
             parts.append('/')
     result = ''
     if signature.return_annotation is not inspect.Signature.empty:
-        result = names.text(signature.return_annotation)
+        result = names.result(signature.return_annotation)
         if may_be_none and 'None' not in result.split(' | ') and result != 'Any':
             result += ' | None'
         result = f' -> {result}'

@@ -16,7 +16,7 @@ from habilis.tools.names import check_name
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.plain import NotConvertible, to_plain
 from habilis.tools.shapes import Shape, show
-from habilis.tools.stubs import TypeNames, description, function_stub, signature_text
+from habilis.tools.stubs import TypeNames, function_stub, note, signature_text
 
 P = ParamSpec('P')
 Q = ParamSpec('Q')
@@ -124,8 +124,8 @@ class Tool(Generic[P, R]):
     def render(self, names: TypeNames) -> str:
         """The stub without its types: those are remembered in `names`, so that several tools share them."""
         parameters = self._parameters.signature.parameters.values()
-        notes = [(parameter.name, description(parameter.annotation)) for parameter in parameters]
-        lines = [f'{name}: {note}' for name, note in notes if note]
+        notes = [(parameter.name, note(parameter.annotation)) for parameter in parameters]
+        lines = [f'{name}: {said}' for name, said in notes if said]
         doc = '\n\n'.join(part for part in (self.description, '\n'.join(lines)) if part)
         return function_stub(name=self.name, is_async=self.is_async, signature=self._signature_text(names), doc=doc)
 
@@ -143,8 +143,12 @@ class Tool(Generic[P, R]):
         return self._parameters.validate(args, kwargs)
 
     def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that all come by name, as from a model's function call."""
+        """The same for arguments that all come by name."""
         return self._parameters.validate_named(arguments)
+
+    def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
+        """The same for arguments that were read from JSON, as from a model's function call."""
+        return self._parameters.validate_json(arguments)
 
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
         """Validated arguments with some of them replaced. Raises `ToolArgumentsError`."""
@@ -210,10 +214,13 @@ class Tool(Generic[P, R]):
         return compiled.parameters
 
     def _result_shape(self, hint: object) -> Shape | None:
+        if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
+            msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
+            raise ToolDefinitionError(msg)
         if hint is inspect.Signature.empty or hint is Any:
             return None
         try:
-            return Shape(hint, TypeNames(spell_enums=True).text(hint), recheck=True)
+            return Shape(hint, TypeNames(spell_enums=True).text(hint), result=True)
         except ToolDefinitionError as error:
             msg = f'{self.name} cannot be a tool: its result: {error}'
             raise ToolDefinitionError(msg) from error

@@ -191,7 +191,7 @@ class Toolbox:
         `ended` is told the record of the call, which `take_records` has too.
         """
         tool = self._find(name, 'model')
-        bind = functools.partial(tool.validate_named, arguments)
+        bind = functools.partial(tool.validate_json, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
 
     async def remember(self, call: CallRecord) -> None:

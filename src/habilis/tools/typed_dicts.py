@@ -1,5 +1,10 @@
-"""`typing.TypedDict` before Python 3.12, where pydantic takes only the one of `typing_extensions`."""
+"""Hints that pydantic does not take as they are.
 
+Before Python 3.12 that is `typing.TypedDict`: it takes only the one of `typing_extensions`. And it knows `Sequence`
+but not `Collection`, which becomes a list.
+"""
+
+import collections.abc
 import sys
 import types
 import typing
@@ -7,13 +12,23 @@ from typing import Any, cast
 
 import typing_extensions
 
+from habilis.tools.postponed import class_hints
+
+_LISTS: tuple[object, ...] = (
+    collections.abc.Collection,
+    collections.abc.Container,
+    collections.abc.Reversible,
+    collections.abc.KeysView,
+    collections.abc.ValuesView,
+)
+
 
 def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
-    """The hint with every `typing.TypedDict` in it made anew. A newer Python needs none of this."""
-    if sys.version_info >= (3, 12):
-        return hint
-    if typing.is_typeddict(cast('type', hint)):
+    """The hint with what pydantic does not take replaced by what means the same."""
+    if sys.version_info < (3, 12) and typing.is_typeddict(cast('type', hint)):
         return _remade(cast('type', hint), seen)
+    if hint in _LISTS:
+        return list
     origin = cast('Any', typing.get_origin(hint))
     if origin is None or origin is typing.Literal:
         return hint
@@ -21,6 +36,8 @@ def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
     if origin is typing.Annotated:
         return cast('Any', typing.Annotated)[(modern(arguments[0], seen), *arguments[1:])]
     made = tuple(modern(argument, seen) for argument in arguments)
+    if origin in _LISTS:
+        return cast('Any', list)[made] if made else list
     if all(new is old for new, old in zip(made, arguments, strict=True)):
         return hint
     if origin in {typing.Union, types.UnionType}:
@@ -32,7 +49,7 @@ def fields(typed_dict: type) -> dict[str, tuple[object, bool]]:
     """The keys of a `TypedDict`: the hint of each, and whether it must be there."""
     required = cast('frozenset[str]', getattr(typed_dict, '__required_keys__', frozenset[str]()))
     found: dict[str, tuple[object, bool]] = {}
-    for name, hint in typing_extensions.get_type_hints(typed_dict, include_extras=True).items():
+    for name, hint in class_hints(typed_dict).items():
         found[name] = _unmarked(hint, name in required)
     return found
 
@@ -59,5 +76,7 @@ def _remade(typed_dict: type, seen: tuple[object, ...]) -> object:
             hints[name] = inner if needed else typing_extensions.NotRequired[cast('Any', inner)]
         made = cast('Any', typing_extensions.TypedDict)(typed_dict.__name__, hints)
         made.__doc__, made.__module__ = typed_dict.__doc__, typed_dict.__module__
+        if hasattr(typed_dict, '__pydantic_config__'):
+            made.__pydantic_config__ = cast('Any', typed_dict).__pydantic_config__
         _cache[typed_dict] = made
     return _cache[typed_dict]

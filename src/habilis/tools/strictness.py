@@ -1,0 +1,195 @@
+"""Our strictness, put into the schema by which pydantic checks values."""
+
+import re
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pydantic_core import PydanticKnownError
+
+_STRICT = frozenset({'int', 'str', 'bool', 'float', 'bytes'})
+_HOLD_SCHEMAS = frozenset(
+    {
+        *('schema', 'items_schema', 'keys_schema', 'values_schema', 'extras_schema', 'arguments_schema'),
+        *('lax_schema', 'strict_schema', 'json_schema', 'python_schema', 'var_args_schema', 'var_kwargs_schema'),
+        *('choices', 'fields', 'definitions', 'steps'),
+    }
+)
+"""Keys of pydantic's schema under which there are more schemas; under other keys there are values of the user."""
+
+_PLAIN = frozenset({bool, int, float, str})
+_TIMES = {'date': 'date_type', 'datetime': 'datetime_type', 'time': 'time_type'}
+_NUMBER = re.compile(r'\s*[+-]?\d+(\.\d*)?\s*')
+
+Node = dict[str, object]
+
+
+def strictly(node: Node, *, result: bool) -> Node:
+    """A copy of pydantic's schema with our strictness. A pydantic model keeps its own rules."""
+    kind = cast('str', node.get('type'))
+    if kind == 'model' or '__pydantic_validator__' in getattr(node.get('cls'), '__dict__', ()):
+        return node
+    made = {key: _below(value, result) if key in _HOLD_SCHEMAS else value for key, value in node.items()}
+    if kind in _STRICT:
+        made.setdefault('strict', True)
+    elif kind == 'generator':  # it would check each value only when the tool comes to it
+        made['type'] = 'list'
+    elif kind == 'literal' or (kind == 'enum' and not _reads_values_itself(cast('type', node['cls']))):
+        return _before(_exactly(cast('list[object]', node.get('expected', node.get('members')))), made)
+    elif kind in _TIMES:
+        return _before(_no_timestamp(_TIMES[kind]), made)
+    elif kind == 'timedelta':
+        return _before(_no_bool, made)
+    elif kind == 'dataclass':
+        return _instance(made) if result else _without_extras(made)
+    elif kind == 'typed-dict' and not result:
+        return _without_extras(made)
+    return made
+
+
+def keys(part: object) -> Iterable[str]:
+    """The names of all fields that records in a schema have."""
+    if isinstance(part, dict):
+        node = cast('Node', part)
+        fields = node.get('fields')
+        if node.get('type') in {'typed-dict', 'model-fields'}:
+            yield from cast('dict[str, object]', fields)
+        elif node.get('type') == 'dataclass-args':
+            yield from (cast('str', field['name']) for field in cast('list[Node]', fields))
+        for key, inner in node.items():
+            if key in _HOLD_SCHEMAS or node.get('type') is None:
+                yield from keys(inner)
+    elif isinstance(part, (list, tuple)):
+        for inner in cast('Iterable[object]', part):
+            yield from keys(inner)
+
+
+def _below(part: object, result: bool) -> object:
+    """One schema, several in a list, tuple (with a label) or dict (by name), or something else that stays."""
+    if isinstance(part, dict):
+        named = cast('Node', part)
+        if isinstance(named.get('type'), str):
+            return strictly(named, result=result)
+        return {name: _below(inner, result) for name, inner in named.items()}
+    if isinstance(part, list):
+        return [_below(inner, result) for inner in cast('list[object]', part)]
+    if isinstance(part, tuple):
+        return tuple(_below(inner, result) for inner in cast('tuple[object, ...]', part))
+    return part
+
+
+def _around(how: str, function: Callable[..., object], node: Node) -> Node:
+    """A schema with a function before or around it; the name by which others refer to it stays outermost."""
+    made: Node = {'type': f'function-{how}', 'function': {'type': 'no-info', 'function': function}, 'schema': node}
+    if 'ref' in node:
+        made['ref'] = node.pop('ref')
+    return made
+
+
+def _before(function: Callable[[object], object], node: Node) -> Node:
+    return _around('before', function, node)
+
+
+# Numbers, text and truth are four things ------------------------------------------------------------------------------
+
+
+def _exactly(members: list[object]) -> Callable[[object], object]:
+    """For a literal or an enum: `True` is not 1, and neither are 1.0 and '1'."""
+    values: list[object] = [member.value if isinstance(member, Enum) else member for member in members]
+    refused = _PLAIN - {type(value) for value in values}
+    if float not in refused:
+        refused -= {int}
+    expected = ' or '.join(dict.fromkeys(map(repr, values)))
+
+    def check(value: object) -> object:
+        if type(value) in refused:
+            raise _known('literal_error', {'expected': expected})
+        return value
+
+    return check
+
+
+def _reads_values_itself(kind: type) -> bool:
+    return any('_missing_' in base.__dict__ for base in kind.__mro__ if base is not Enum)
+
+
+def _no_timestamp(error: str) -> Callable[[object], object]:
+    """For dates: a number, also one in text, is hardly meant as seconds since 1970."""
+
+    def check(value: object) -> object:
+        if isinstance(value, (int, float, bytes)) or (isinstance(value, str) and _NUMBER.fullmatch(value)):
+            raise _known(error)
+        return value
+
+    return check
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise _known('time_delta_type')
+    return value
+
+
+def _known(kind: str, context: dict[str, Any] | None = None) -> 'PydanticKnownError':
+    from pydantic_core import PydanticKnownError
+
+    return PydanticKnownError(cast('Any', kind), context)
+
+
+# Records --------------------------------------------------------------------------------------------------------------
+
+
+def _without_extras(node: Node) -> Node:
+    """A key that a dataclass or `TypedDict` does not have is a mistake, unless its own settings say what to do."""
+    if 'extra' in getattr(node.get('cls'), '__pydantic_config__', ()):
+        return node
+    if node['type'] == 'dataclass':
+        node['config'] = {'extra_fields_behavior': 'forbid', **cast('dict[str, object]', node.get('config') or {})}
+        return _without_computed(node)
+    if node.get('extra_behavior') == 'ignore':
+        node['extra_behavior'] = 'forbid'
+    return node
+
+
+def _without_computed(node: Node) -> Node:
+    """Fields that are no arguments are in results, and code may pass on what a tool has returned: they are dropped."""
+    fields = cast('list[Node]', cast('Node', node['schema']).get('fields', []))
+    computed = {field['name'] for field in fields if not field.get('init', True)}
+    if not computed:
+        return node
+
+    def drop(value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        return {key: item for key, item in cast('dict[object, object]', value).items() if key not in computed}
+
+    return _before(drop, node)
+
+
+def _instance(node: Node) -> Node:
+    """For results: an instance of a dataclass has its fields checked, and stays what it is."""
+    inner = cast('Node', node['schema'])
+    fields = cast('list[Node]', inner.get('fields', []))
+    if inner.get('type') != 'dataclass-args' or not all(_can_be_read(field) for field in fields):
+        return node
+    kind = cast('type', node['cls'])
+
+    def check(value: object, check_fields: Callable[[object], tuple[dict[str, object], object, object]]) -> object:
+        if isinstance(value, kind):
+            check_fields(value)
+            return value
+        if not isinstance(value, dict):
+            raise _known('dataclass_type', {'class_name': kind.__name__})
+        return kind(**check_fields(cast('object', value))[0])
+
+    by_name = {field['name']: {'type': 'model-field', 'schema': field['schema']} for field in fields}
+    read: Node = {'type': 'model-fields', 'fields': by_name, 'from_attributes': True}
+    if 'ref' in node:
+        read['ref'] = node['ref']
+    return _around('wrap', check, read)
+
+
+def _can_be_read(field: Node) -> bool:
+    """Whether an instance has it under its own name, and a new one takes it."""
+    return bool(field.get('init', True)) and not field.get('init_only') and 'validation_alias' not in field
