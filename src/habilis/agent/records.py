@@ -68,15 +68,21 @@ def _rest_of(written: Json) -> Result[Any]:
     return _RESULT.read(written.get('r') if isinstance(written, dict) else None)
 
 
+_ATOMS = frozenset({str, int, float, bool, type(None)})
+
+
 def to_plain(value: object) -> object:
     """Data classes as dicts of their fields that are not as by default; the rest as it is, if it is plain."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields: dict[str, object] = {}
-        for field in dataclasses.fields(value):
-            own: object = getattr(value, field.name)
+    kind = type(value)
+    if kind in _ATOMS:  # most of what is recorded
+        return value
+    if dataclasses.is_dataclass(kind):
+        plain: dict[str, object] = {}
+        for name, field in _fields(kind):
+            own: object = getattr(value, name)
             if own != _default(field):
-                fields[field.name] = to_plain(own)
-        return fields
+                plain[name] = to_plain(own)
+        return plain
     if isinstance(value, tuple):
         return tuple(to_plain(item) for item in cast('tuple[object, ...]', value))
     if isinstance(value, list):
@@ -84,6 +90,11 @@ def to_plain(value: object) -> object:
     if isinstance(value, Mapping):
         return {_key(key): to_plain(item) for key, item in cast('Mapping[object, object]', value).items()}
     return _plain_or_text(value)
+
+
+@cache
+def _fields(kind: type) -> 'tuple[tuple[str, dataclasses.Field[Any]], ...]':
+    return tuple((field.name, field) for field in dataclasses.fields(kind))
 
 
 def _key(key: object) -> object:
