@@ -139,9 +139,8 @@ def outline(result: Result[Any]) -> object:
 
 
 def _step(step: Step) -> object:
-    # Calls that are made at the same time end in any order.
     cell = step.cell and replace(
-        step.cell, seconds=0.0, calls=tuple(sorted((replace(call, seconds=0.0) for call in step.cell.calls), key=repr))
+        step.cell, seconds=0.0, calls=tuple(replace(call, seconds=0.0) for call in step.cell.calls)
     )
     return (
         step.number,

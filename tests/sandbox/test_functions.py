@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import functools
+import time
 from typing import Any
 
 import pytest
@@ -189,6 +190,7 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
     async def fail_later() -> None:
         raise error if isinstance(error, Exception) else RuntimeError
 
+    start = time.monotonic()
     for call in ('fail()', 'await fail_later()'):
         cell = await run(
             f"try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__)\n'on'", fail, fail_later
@@ -197,6 +199,7 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
         assert cell.value == 'on'
         assert cell.stdout in ('ToolError\n', 'RuntimeError\n')
         assert [call.ok for call in cell.calls] == [False]
+    assert time.monotonic() - start < 3
 
 
 async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:
@@ -240,3 +243,16 @@ async def test_ten_slow_tools_run_at_the_same_time() -> None:
 
     cell = await run('import asyncio\nawait asyncio.gather(*[slow(i) for i in range(10)])', slow)
     assert cell.value == list(range(10))
+
+
+async def test_calls_at_the_same_time_are_listed_as_they_began() -> None:
+    second_is_over = asyncio.Event()
+
+    async def wait(name: str) -> None:
+        if name == 'first':
+            await second_is_over.wait()
+        else:
+            second_is_over.set()
+
+    cell = await run("import asyncio\nawait asyncio.gather(wait('first'), wait('second'))", wait)
+    assert [call.arguments for call in cell.calls] == [('first',), ('second',)]

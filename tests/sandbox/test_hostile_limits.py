@@ -67,7 +67,7 @@ async def test_a_cell_that_goes_on_for_ever_ends_at_its_time_limit(sandbox: Sand
     assert cell.error is not None
     assert (cell.error.kind, cell.error.type) == ('time', 'TimeoutError')
     assert cell.error.message == 'the cell took longer than its 0.4 s'
-    assert cell.seconds < 20
+    assert cell.seconds < 5
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ async def test_a_cell_that_goes_on_for_ever_ends_at_its_time_limit(sandbox: Sand
 async def test_a_sleep_ends_at_the_time_limit(sandbox: Sandbox, code: str) -> None:
     cell = await attack(sandbox, code, seconds=0.3)
     assert kind_of(cell) == 'time'
-    assert cell.seconds < 20
+    assert cell.seconds < 5
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_a_sleep_ends_at_the_time_limit(sandbox: Sandbox, code: str) -> No
 )
 async def test_waiting_for_what_cannot_come_does_not_outlast_the_time_limit(sandbox: Sandbox, code: str) -> None:
     cell = await attack(sandbox, code, seconds=1)
-    assert cell.seconds < 20
+    assert cell.seconds < 5
 
 
 async def test_a_cell_that_answers_just_after_its_time_is_over_was_too_late() -> None:
@@ -143,7 +143,7 @@ async def test_a_tool_that_never_returns_does_not_hold_the_cell_for_ever(release
     async with await Sandbox.create(tools=[stuck], limits=Limits(seconds=0.3)) as sandbox:
         cell = await attack(sandbox, 'stuck()')
     assert kind_of(cell) == 'time'
-    assert cell.seconds < 20
+    assert cell.seconds < 5
 
 
 async def test_an_asynchronous_tool_that_never_returns_is_cancelled_at_the_time_limit() -> None:

@@ -74,7 +74,7 @@ async def test_who_waits_too_long_is_told_what_to_do() -> None:
         start = time.monotonic()
         with pytest.raises(PoolTimeout, match=r'all 1 sandboxes .* in use for 0\.1 s; release some or make it larger'):
             await pool.acquire()
-        assert time.monotonic() - start >= 0.1
+        assert 0.1 <= time.monotonic() - start < 1
         with pytest.raises(PoolTimeout, match='for 0 s'):
             await pool.acquire(timeout=0)
     async with SandboxPool(1) as pool:
@@ -114,7 +114,7 @@ async def test_first_come_first_served() -> None:
 
 
 async def test_a_waiter_that_is_cancelled_takes_no_place() -> None:
-    async with SandboxPool(2, timeout=20) as pool:
+    async with SandboxPool(2, timeout=1) as pool:
         held = [await pool.acquire(), await pool.acquire()]
         waiters = [asyncio.create_task(pool.acquire()) for _ in range(5)]
         await settle()
@@ -131,7 +131,7 @@ async def test_a_waiter_that_is_cancelled_takes_no_place() -> None:
 
 
 async def test_cancelling_at_any_moment_of_acquiring_takes_no_place() -> None:
-    async with SandboxPool(1, timeout=20) as pool:
+    async with SandboxPool(1, timeout=1) as pool:
         for moment in range(30):
             task = asyncio.create_task(pool.acquire())
             for _ in range(moment % 10):
@@ -145,7 +145,7 @@ async def test_cancelling_at_any_moment_of_acquiring_takes_no_place() -> None:
 
 
 async def test_a_sandbox_that_cannot_be_made_gives_its_place_back(counting: CountingBackend) -> None:
-    async with SandboxPool(1, backend='counting', timeout=20) as pool:
+    async with SandboxPool(1, backend='counting', timeout=0.2) as pool:
         counting.broken = True
         for _ in range(3):
             with pytest.raises(SandboxError, match='nothing left to start'):
@@ -168,7 +168,7 @@ async def test_releasing_twice_frees_one_place_only() -> None:
 
 
 async def test_an_error_in_the_body_gives_the_place_back() -> None:
-    async with SandboxPool(1, timeout=20) as pool:
+    async with SandboxPool(1, timeout=0.2) as pool:
         for _ in range(3):
             with pytest.raises(KeyError):
                 async with pool.sandbox():
@@ -237,8 +237,8 @@ async def test_an_idle_sandbox_is_closed_and_makes_room() -> None:
         idle = await pool.acquire()
         assert (await idle.run('1')).ok
         start = time.monotonic()
-        next_one = await pool.acquire(timeout=20)
-        assert time.monotonic() - start > 0.15
+        next_one = await pool.acquire(timeout=3)
+        assert 0.15 < time.monotonic() - start < 1
         assert idle.closed
         with pytest.raises(SandboxClosed):
             await idle.run('1')
@@ -271,7 +271,7 @@ async def test_closing_ends_what_runs_and_refuses_whoever_waits() -> None:
         waiting = [asyncio.create_task(pool.acquire()) for _ in range(3)]
         await settle()
         start = time.monotonic()
-    assert time.monotonic() - start < 20
+    assert time.monotonic() - start < 2
     error = (await cell).error
     assert error is not None
     assert error.kind == 'cancelled'

@@ -7,6 +7,7 @@ this object has counted decides about limits, whatever the guest says of itself.
 import asyncio
 import codecs
 import contextvars
+import operator
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -67,7 +68,7 @@ class CellHost:
         self._force = False
         self.limit = seconds
         self.ended: ErrorKind | None = None
-        self.calls: list[ToolCall] = []
+        self._calls: list[tuple[float, ToolCall]] = []
 
     # What the session asks --------------------------------------------------------------------------------------------
 
@@ -225,16 +226,20 @@ class CellHost:
     def _record(
         self, name: str, args: list[object], kwargs: dict[str, object], started: float, error: BaseException | None
     ) -> None:
-        self.calls.append(
-            ToolCall(
-                name=name,
-                arguments=tuple(args) if self._argument_bytes <= MAX_RECORDED else None,
-                keywords=kwargs if self._argument_bytes <= MAX_RECORDED else None,
-                ok=error is None,
-                seconds=time.monotonic() - started,
-                error=None if error is None else f'{type(error).__name__}: {_message(error)}',
-            )
+        call = ToolCall(
+            name=name,
+            arguments=tuple(args) if self._argument_bytes <= MAX_RECORDED else None,
+            keywords=kwargs if self._argument_bytes <= MAX_RECORDED else None,
+            ok=error is None,
+            seconds=time.monotonic() - started,
+            error=None if error is None else f'{type(error).__name__}: {_message(error)}',
         )
+        self._calls.append((started, call))
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Those that are over, in the order in which they began: calls at the same time end in any order."""
+        return [call for _, call in sorted(self._calls, key=operator.itemgetter(0))]
 
     def _cancel(self, body: str) -> str:
         task = self._tasks.pop(int(body), None) if body.isascii() and body.isdigit() and len(body) < 20 else None
