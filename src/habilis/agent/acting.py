@@ -194,7 +194,7 @@ class Actor:
             await self._sandbox.run('\n'.join(imports))
         on_output = self._tell if self._watchers.anyone else None  # each piece of output wakes the event loop
         try:
-            cell = await self._sandbox.run(code, on_output=on_output, tools=functions)
+            cell = await self._sandbox.run(code, on_output=on_output, tools=functions, describe=True)
         finally:
             self._toolbox.cancel()  # what a cell that was stopped has left waiting, for a person perhaps
         self._watchers.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))

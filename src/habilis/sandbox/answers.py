@@ -111,9 +111,11 @@ def checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
     return Checkpoint(state=state, python=python, cells=cells, lost=tuple(str(name) for name in lost))
 
 
-def described(answer: dict[str, Json]) -> dict[str, Variable]:
+def described(answer: Json) -> dict[str, Variable]:
     """The variables the guest describes."""
     found: dict[str, Variable] = {}
+    if not isinstance(answer, dict):
+        raise Malformed('names')
     for name, parts in answer.items():
         if not (isinstance(parts, list) and len(parts) == 3):
             raise Malformed('names')

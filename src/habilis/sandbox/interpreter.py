@@ -14,7 +14,7 @@ from habilis.core.codec import CodecError, Json, dump_with, parse_with
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.sandbox import answers
 from habilis.sandbox.cellhost import CellHost
-from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec
+from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec, Variable
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Checkpoint
@@ -42,6 +42,9 @@ class Interpreter(Interruptible):
         self.checkpoint = checkpoint
         self.unsaved = False
         """Whether the variables have changed since the checkpoint."""
+
+        self.described: dict[str, Variable] | None = None
+        """The variables as the last request left them, if it described them."""
 
         self._options = options
         self._guest: Guest | None = None
@@ -87,14 +90,18 @@ class Interpreter(Interruptible):
 
     # Cells and other requests -----------------------------------------------------------------------------------------
 
-    async def run(self, code: str, policy: Policy | None, host: CellHost, seconds: float) -> Cell:
+    async def run(
+        self, code: str, policy: Policy | None, host: CellHost, seconds: float, *, describe: bool = False
+    ) -> Cell:
         """One cell. If its guest has to go, the next request starts from the checkpoint."""
         self._host = host
+        self.described = None
         self._cells += 1
         died = True
         try:
-            answer = await self._enter(self._cell_request(code, policy), host, seconds)
+            answer = await self._enter(self._cell_request(code, policy, describe), host, seconds)
             cell = answers.cell(answer, host)
+            self.described = answers.described(answer['names']) if describe and 'names' in answer else None
             self._remember(answer)
             died = False
         except GuestDied as death:
@@ -110,10 +117,10 @@ class Interpreter(Interruptible):
             return answers.rolled_back(cell, lost, kept=self._options.checkpoints)
         return cell
 
-    def _cell_request(self, code: str, policy: Policy | None) -> str:
+    def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
         if policy is None and not self._fresh and not _HALF_PAIR.search(code):
-            return 'r' + code  # the short way, see `Kernel.enter`
-        request: dict[str, Json] = {'op': 'run', 'code': code}
+            return ('d' if describe else 'r') + code  # the short way, see `Kernel.enter`
+        request: dict[str, Json] = {'op': 'run', 'code': code, 'describe': describe}
         if policy is not None:
             request['policy'] = cast('Json', policy.to_json())
         return self._message(request)
@@ -122,6 +129,8 @@ class Interpreter(Interruptible):
         self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
     ) -> T:
         """A request that is not a cell. If the guest does not survive it, the variables are rolled back."""
+        if request['op'] != 'save':
+            self.described = None
         try:
             return read(await self._enter(self._message(request), host, seconds))
         except (GuestDied, CodecError) as error:
@@ -186,7 +195,7 @@ class Interpreter(Interruptible):
 
     async def roll_back(self) -> None:
         """Let the guest go; the variables of the checkpoint come back with the next request."""
-        self.unsaved = False
+        self.unsaved, self.described = False, None
         self._cells = self.checkpoint.cells if self.checkpoint else 0
         await self.close()
 

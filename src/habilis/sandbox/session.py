@@ -158,6 +158,7 @@ class Sandbox:
         seconds: float | None = None,
         on_output: OnOutput | None = None,
         tools: Iterable[AnyFunction | HostFunction] | None = None,
+        describe: bool = False,
     ) -> Cell:
         """Run code; its variables stay. Errors of the code are in the `Cell`; only errors of the sandbox are raised.
 
@@ -166,6 +167,7 @@ class Sandbox:
             seconds: a shorter time limit for this cell.
             on_output: called on the event loop with `'stdout'` or `'stderr'` and text, while the cell runs.
             tools: offer these from now on, as `set_tools` does. Whoever shares a sandbox gives theirs with each cell.
+            describe: `describe_variables` will be asked for next: have the answer come along, which saves a round trip.
         """
         if seconds is not None and not seconds > 0:
             msg = f'seconds must be more than zero, not {seconds!r}'
@@ -180,7 +182,8 @@ class Sandbox:
                 await self._offer(host_functions(tools))
             workspace = self._options.workspace
             before = workspace.scan() if workspace else None
-            cell = await self._interpreter.run(code, self.policy, self._make_host(limit, on_output), limit)
+            host = self._make_host(limit, on_output)
+            cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
             if workspace is None or before is None:
@@ -218,6 +221,8 @@ class Sandbox:
         seconds = self._options.limits.seconds
         async with self._turn():
             await self._wake()
+            if (known := self._interpreter.described) is not None:
+                return dict(known)
             return await self._interpreter.request(
                 {'op': 'names'}, self._quiet_host(seconds), seconds, answers.described
             )

@@ -22,7 +22,7 @@ from habilis.sandbox.guest.display import displays_of
 from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
-from habilis.sandbox.guest.show import short_of, size_of, text_of
+from habilis.sandbox.guest.show import PLAIN, descriptions, text_of
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.trace import CELL_PREFIX, describe, is_user_file, remember_source
 
@@ -98,10 +98,13 @@ class Kernel:
     def enter(self, message: str) -> str:
         """Do what the host asks. Whatever happens inside, the answer is one JSON text.
 
-        A message that starts with `r` is a cell and nothing else: the commonest request, and the shortest way.
+        A message that starts with `r` is a cell and nothing else: the commonest request, and the shortest way. One that
+        starts with `d` is a cell whose variables are to be described too.
         """
         if message[:1] == 'r':
             return self._written(self.run_cell(message[1:], None), 'state')
+        if message[:1] == 'd':
+            return self._written(self._describe_along(self.run_cell(message[1:], None)), 'state')
         request: Any = parse_with(message, 'state')
         if 'setup' in request:
             self.set_up(request['setup'])
@@ -138,9 +141,10 @@ class Kernel:
     def run(self, request: Request) -> Json:
         """Run one cell, as a request with more than code."""
         policy: Any = request.get('policy')
-        return self.run_cell(cast('str', request['code']), None if policy is None else Policy.from_json(policy))
+        answer = self.run_cell(cast('str', request['code']), None if policy is None else Policy.from_json(policy))
+        return self._describe_along(answer) if request.get('describe') else answer
 
-    def run_cell(self, code: str, policy: Policy | None) -> Json:
+    def run_cell(self, code: str, policy: Policy | None) -> Request:
         """Run one cell."""
         self.cells += 1
         self.policy = policy
@@ -221,11 +225,14 @@ class Kernel:
 
     def names(self, request: Request) -> Json:
         """The variables, each with its type and how large it is."""
-        return {
-            name: [type(value).__qualname__, size_of(value), short_of(value)]
-            for name, value in self._user_values().items()
-            if not isinstance(value, types.ModuleType)
-        }
+        return descriptions(self._user_values())
+
+    def _describe_along(self, answer: Request) -> Request:
+        """With a cell only where no code of the user can run for it; else the host asks for it by itself."""
+        values = self._user_values()
+        if all(type(value) in PLAIN for value in values.values()):
+            answer['names'] = descriptions(values)
+        return answer
 
     def _offer(self, descriptions: list[dict[str, Json]]) -> None:
         for description in descriptions:

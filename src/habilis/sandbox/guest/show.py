@@ -1,7 +1,10 @@
 """The text of a value: its `repr`, kept within bounds."""
 
 import reprlib
+import types
 from typing import Any
+
+from habilis.core.codec import Json
 
 MAX_CHARACTERS = 100_000
 MAX_SHORT = 60
@@ -9,6 +12,8 @@ MAX_SHORT_ITEMS = 8
 _WORD = 1 << 63
 _ATOMS = frozenset({int, float, bool, str, type(None)})
 _CONTAINERS = frozenset({list, tuple, dict, set})
+PLAIN: frozenset[type] = _ATOMS | _CONTAINERS | {bytes, complex, frozenset, types.FunctionType, types.ModuleType}
+"""Types whose values are described without any code of the user."""
 
 
 class _Bounded(reprlib.Repr):
@@ -45,7 +50,16 @@ def _unshowable(value: object, error: Exception) -> str:
     return f'<{type(value).__name__} object whose __repr__ raised {type(error).__name__}>'
 
 
-def size_of(value: object) -> str:
+def descriptions(values: dict[str, object]) -> dict[str, Json]:
+    """Of each variable its type, how large it is, and its text where that is short."""
+    return {
+        name: [type(value).__qualname__, _size_of(value), _short_of(value)]
+        for name, value in values.items()
+        if not isinstance(value, types.ModuleType)
+    }
+
+
+def _size_of(value: object) -> str:
     """How large it is, in the words of its type; empty where that says nothing."""
     try:
         if isinstance(value, str | bytes):
@@ -58,7 +72,7 @@ def size_of(value: object) -> str:
         return ''
 
 
-def short_of(value: Any) -> str:
+def _short_of(value: Any) -> str:
     """The value itself where it is small and plain; empty otherwise. No code of the user runs for it."""
     kind: object = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind not in _ATOMS and not (kind in _CONTAINERS and len(value) <= MAX_SHORT_ITEMS):
