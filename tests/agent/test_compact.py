@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.compact import KEPT_STEPS, Turn, compact, too_long
+from habilis.agent.compact import KEPT_STEPS, Turn, compact, earlier_turn, too_long
 from habilis.models.contract import FunctionCall, Message
 from habilis.models.tokens import count_message_tokens
 
@@ -74,6 +74,17 @@ def test_later_steps_join_the_digest() -> None:
     assert [turn.digest for turn in again].count(True) == 1
     digest = next(turn.message.text for turn in again if turn.digest)
     assert [f'print({number})' in digest for number in range(14)] == [True] * 11 + [False] * 3
+
+
+def test_steps_from_before_this_run_are_not_said_to_have_left_variables() -> None:
+    before = [earlier_turn(replace(turn.message, by_agent=not turn.by_user)) for turn in history(4)]
+    short = compact([*before, *history(8)])
+    earlier, own = (turn for turn in short if turn.digest)
+    assert (earlier.earlier, own.earlier) == (True, False)
+    assert 'variables' not in earlier.message.text
+    assert 'variables are still there' in own.message.text
+    later = earlier_turn(own.message)  # in the run after this one
+    assert (later.digest, 'variables' in later.message.text) == (True, False)
 
 
 def test_a_digest_of_very_many_steps_is_bounded_and_says_what_is_missing() -> None:

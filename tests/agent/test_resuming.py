@@ -12,7 +12,7 @@ from habilis.agent.options import AgentOptions, RunOptions
 from habilis.core.errors import ContextOverflow
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
-from habilis.tools import Deny, GateCall, people_toolset, todo_toolset, tool
+from habilis.tools import Deny, GateCall, log, people_toolset, todo_toolset, tool
 from tests.agent.cutting import Effects, Story, check_all_cuts
 from tests.agent.watching import code
 
@@ -35,6 +35,7 @@ def tools(effects: Effects) -> AgentOptions:
     def add(a: int, b: int) -> int:
         """Add."""
         effects.append(f'add {a} {b}')
+        log(f'adding {a} and {b}')
         return a + b
 
     @tool
@@ -66,6 +67,8 @@ def tools(effects: Effects) -> AgentOptions:
     def lookup(word: str) -> str:
         """Look up."""
         effects.append(f'lookup {word}')
+        log(f'looking for {word}')
+        log('found')
         return word.upper()
 
     @tool

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.core.errors import CorruptRecord, RunBusy, StoreUnavailable
-from habilis.journal import MemoryStore, RunInfo, copying
+from habilis.core.errors import CorruptRecord, JournalError, RunBusy, StoreUnavailable
+from habilis.journal import Journal, MemoryStore, RunInfo, copying
 from habilis.journal.contract import BLOB_BYTES, Record
 from habilis.journal.copying import copy_run, digests_of, export_run, import_run, new_run_id
 from habilis.journal.lines import digest_of
@@ -64,6 +64,15 @@ async def test_a_run_may_get_another_name_and_user(store: MemoryStore) -> None:
     assert (info.run, info.user) == ('other', 'you')
     assert await _content(store, 'other') == await _content(store, RUN)
     assert (await store.info(RUN)).user == ''
+
+
+@pytest.mark.parametrize('name', ['a\nb', '\x1b[2J', 'a\u202eb', '\ud800'])
+async def test_a_name_that_nobody_could_type_is_refused(store: MemoryStore, name: str) -> None:
+    with pytest.raises(JournalError, match='cannot be the name of a run'):
+        await import_run(store, await export_run(store, RUN), run=name)
+    with pytest.raises(JournalError, match='cannot be the name of a run'):
+        await Journal.create(store, RunInfo(run=name))
+    assert [info.run for info in await store.runs()] == [RUN]
 
 
 async def test_a_run_does_not_take_the_place_of_another(store: MemoryStore) -> None:

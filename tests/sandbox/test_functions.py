@@ -256,3 +256,13 @@ async def test_calls_at_the_same_time_are_listed_as_they_began() -> None:
 
     cell = await run("import asyncio\nawait asyncio.gather(wait('first'), wait('second'))", wait)
     assert [call.arguments for call in cell.calls] == [('first',), ('second',)]
+
+
+async def test_a_forgotten_await_names_the_tool() -> None:
+    async def fetch(url: str) -> str:
+        return url
+
+    async with await Sandbox.create(tools=[fetch]) as sandbox:
+        cell = await sandbox.run("print(fetch('x'))")
+    assert cell.stdout.startswith('<coroutine object fetch at 0x')
+    assert "coroutine 'fetch' was never awaited" in cell.stderr

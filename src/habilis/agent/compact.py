@@ -1,6 +1,6 @@
 """A conversation that grew too long, made shorter. What people wrote stays; earlier steps become a line each.
 
-Nothing is lost that the code needs: its variables are still in the sandbox.
+Nothing is lost that the code needs: its variables are still in the sandbox, but for those of an earlier conversation.
 """
 
 import re
@@ -17,6 +17,7 @@ ROOM = 0.8
 _LINE = 160
 _MAX_LINES = 60
 _TITLE = 'Earlier steps, shortened (their variables are still there):'
+_BEFORE = 'Steps of an earlier conversation, shortened:'
 _LEFT_OUT = re.compile(r'- \((\d+) before these are left out\)')
 
 
@@ -35,7 +36,9 @@ class Turn:
 
 def earlier_turn(message: Message) -> Turn:
     """A message of the history that a run was given."""
-    digest = message.by_agent and message.text.startswith(_TITLE)
+    digest = message.by_agent and message.text.startswith((_TITLE, _BEFORE))
+    if digest:  # its sandbox is gone, and the variables with it
+        message = replace(message, text=message.text.replace(_TITLE, _BEFORE, 1))
     by_user = message.role == 'user' and not message.by_agent
     return Turn(message=message, by_user=by_user, digest=digest, earlier=True)
 
@@ -56,18 +59,22 @@ def compact(history: Sequence[Turn], *, keep: int = KEPT_STEPS) -> tuple[Turn, .
 
 
 def _digested(old: Sequence[Turn]) -> Iterator[Turn]:
-    """What people wrote, then a line for each of the others."""
-    lines: list[str] = []
+    """What people wrote, then a line for each of the others: those from before this run, and those of it."""
+    before, now = list[str](), list[str]()
     for turn in old:
         if turn.by_user or turn.message.role == 'system':
             yield turn
-        elif turn.digest:
+            continue
+        lines = before if turn.earlier else now
+        if turn.digest:
             lines += turn.message.text.split('\n')[1:]
         elif line := _line(turn.message):
             lines.append(line)
-    if lines:
-        text = '\n'.join([_TITLE, *_newest(lines)])
-        yield Turn(message=Message(role='user', text=text, by_agent=True), digest=True)
+    for title, lines in ((_BEFORE, before), (_TITLE, now)):
+        if lines:
+            text = '\n'.join([title, *_newest(lines)])
+            message = Message(role='user', text=text, by_agent=True)
+            yield Turn(message=message, digest=True, earlier=lines is before)
 
 
 def _newest(lines: list[str]) -> list[str]:

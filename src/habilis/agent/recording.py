@@ -18,6 +18,7 @@ from habilis.journal.index import name_of, parent_of
 from habilis.journal.raised import StepFailed
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
+from habilis.tools.logs import lines_now
 
 REPLY = DataCodec(Reply, what='a reply')
 ASK = 'ask'
@@ -234,14 +235,29 @@ class Recorder:
 
 
 class _ToolResult(Codec[object]):
-    """What a tool gave back: it is plain data by now, or the sandbox could not have it. Readers see its arguments."""
+    """What a tool gave back: it is plain data by now, or the sandbox could not have it. Readers see its arguments.
+
+    What it has logged is told to the model with it, so it is kept too.
+    """
 
     def __init__(self, call: GateCall) -> None:
         super().__init__()
         self._call = call
 
     def write(self, value: object) -> Json:
-        return {'p': codec.pack(to_plain(value)), 'given': codec.pack(to_plain(self._call.arguments))}
+        written: dict[str, Json] = {
+            'p': codec.pack(to_plain(value)),
+            'given': codec.pack(to_plain(self._call.arguments)),
+        }
+        return {**written, 'log': list(lines)} if (lines := lines_now()) else written
+
+    def read(self, written: Json) -> object:
+        logged = _field(written, 'log')
+        lines_now().extend(str(line) for line in (logged if isinstance(logged, list) else ()))
+        return super().read(written)
+
+    def kept(self, value: object, written: Json) -> object:
+        return super().read(written)  # its lines are there
 
 
 def _as_it_was(failed: StepFailed) -> Exception:

@@ -18,6 +18,7 @@ from habilis.flows.running import Check, description, flow_info, opening, result
 from habilis.flows.targets import load_target
 from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
 from habilis.journal.copying import new_run_id
+from habilis.journal.refusals import check_name
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
 _LOOK_AGAIN = 0.1
@@ -60,6 +61,7 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
     now = time.time()
     info = description(flow, bound, run=job.run or new_run_id(), user=job.user, session=job.session)
     info = replace(info, name=job.target, created=now, updated=now)
+    check_name(info.run)
     if not await store.create(info):
         msg = f'there is a run {info.run} already; submit it without a target to go on with it, or choose another name'
         raise RunBusy(msg)

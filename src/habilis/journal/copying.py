@@ -14,6 +14,7 @@ from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.leases import SECONDS, new_owner
 from habilis.journal.lines import checked_blob, digest_of, from_line, info_from_text, info_to_text, to_line
+from habilis.journal.refusals import check_name
 
 MAGIC = 'habilis run 1'
 MAX_BLOB = 1 << 30
@@ -44,6 +45,7 @@ async def copy_run(store: Store, info: RunInfo, *, keep: Keep | None = None, upt
 
 
 async def _write(store: Store, info: RunInfo, records: Sequence[Record], blobs: dict[str, bytes]) -> None:
+    check_name(info.run)
     unfinished = replace(info, status='failed', error='this copy was not finished; delete it, and make it again')
     if not await store.create(unfinished):
         msg = f'there is a run {info.run} here already; delete it first, or give the copy another name'

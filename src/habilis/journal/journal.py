@@ -26,7 +26,7 @@ from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, 
 from habilis.journal.copying import copy_run
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lines import digest_of, new_record
-from habilis.journal.refusals import lost
+from habilis.journal.refusals import check_name, lost
 from habilis.journal.work import Work
 
 logger = logging.getLogger('habilis.journal')
@@ -94,6 +94,7 @@ class Journal(Work):
     @classmethod
     async def create(cls, store: Store, info: RunInfo) -> Self:
         """A new run. Raises `RunBusy` if there is one of that name that has begun."""
+        check_name(info.run)
         now = time.time()
         info = replace(info, status='running', created=info.created or now, updated=now)
         made = await store.create(info) or (await clear_unbegun(store, info.run) and await store.create(info))

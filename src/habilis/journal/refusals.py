@@ -18,6 +18,13 @@ def no_name() -> JournalError:
     return JournalError('a run needs a name; `new_run_id()` makes one')
 
 
+def check_name(run: str) -> None:
+    """Refuse a name that a person could not read in a list, or type. Stores themselves take any."""
+    if not run.isprintable():
+        msg = f'{run!r} cannot be the name of a run: it has characters in it that cannot be printed; choose another'
+        raise JournalError(msg)
+
+
 def busy(run: str, owner: str) -> RunBusy:
     """Somebody else holds the lease."""
     return RunBusy(f'{run} is being worked on by {describe(owner)}; stop that one first, or wait until it has ended')

@@ -41,6 +41,12 @@ def log(text: object) -> None:
     channel.tell('tool_logged', line)
 
 
+def lines_now() -> list[str]:
+    """What the tool that runs now has logged. The list itself: a call that is not made again gets its lines here."""
+    channel = _channel.get()
+    return [] if channel is None else channel.lines
+
+
 def tell(kind: Said, text: str) -> None:
     """Emit an event from inside a tool. Without a toolbox around, nobody listens."""
     channel = _channel.get()

@@ -133,6 +133,25 @@ def test_a_flow_that_goes_on_quietly_says_nothing_of_its_steps(publishing: Place
     assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', '')
 
 
+def test_a_flow_gives_json_where_it_is_wanted(publishing: Place) -> None:
+    waits = runs('resume', 'run-flow', '--app', 'paper:publish', '--json')
+    assert waits.returncode == 4
+    assert json.loads(waits.stdout) == {'output': None, 'ended': 'approval', 'run_id': 'run-flow'}
+    done = runs('approve', 'run-flow', '--app', 'paper:publish', '--json')
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == {'output': 'NEWS!', 'ended': 'answer', 'run_id': 'run-flow'}
+
+
+@pytest.mark.parametrize(
+    'option', [('--answer', 'yes'), ('--model', 'x:y'), ('--workspace', '.'), ('--max-steps', '3')]
+)
+def test_what_only_an_agent_could_use_is_refused_for_a_flow(publishing: Place, option: tuple[str, str]) -> None:
+    done = runs('resume', 'run-flow', '--app', 'paper:publish', *option)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert 'run-flow is the run of a flow' in ' '.join(done.stderr.split())
+    assert listed()[0]['status'] == 'waiting'
+
+
 def test_a_flow_that_fails_is_told_in_a_line(publishing: Place) -> None:
     done = runs('deny', 'run-flow', '--app', 'paper:publish')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import json
 import os
 import sys
 from typing import Any, cast
@@ -60,6 +61,7 @@ def resume_flow(
     user: str | None,
     on_change: OnChange,
     command: str,
+    as_json: bool = False,
     quiet: bool = False,
 ) -> int:
     """Go on with a flow, tell its steps unless `quiet`, and print what it returns; the exit code."""
@@ -78,6 +80,8 @@ def resume_flow(
         for question in paused.questions:
             say(f'{one_line(question.path, 200)} waits for a person: {neutral(question.text)}')
         say(f'see how to answer: {command.replace(" resume ", " show ", 1)}')
+        if as_json:
+            print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
         return report.QUESTION
     except HabilisError:
         raise
@@ -85,6 +89,9 @@ def resume_flow(
         where_in = ''.join(f' ({note})' for note in getattr(error, '__notes__', ()))
         say(f'{run} failed: {one_line(f"{type(error).__name__}: {error}{where_in}", 1000)}')
         return report.FAILED
+    if as_json:
+        print(json.dumps({'output': report.packed(value), 'ended': 'answer', 'run_id': run}), flush=True)
+        return report.ANSWERED
     text = report.answer_text(value)
     print(neutral(text) if sys.stdout.isatty() else text, flush=True)
     return report.ANSWERED

@@ -114,6 +114,7 @@ def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
         kind = known.reading.info.kind
         msg = f'{wish.run} is the run of {"an agent" if kind == "agent" else "a flow"}, and {app} is not one'
         raise typer.BadParameter(msg, param_hint='--app')
+    _refuse_for_flows(wish)
     return resume_flow(
         made,
         wish.run,
@@ -121,8 +122,21 @@ def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
         user=wish.user,
         on_change=wish.on_change,
         command=known.resume(''),
+        as_json=wish.as_json,
         quiet=wish.quiet,
     )
+
+
+def _refuse_for_flows(wish: Wish) -> None:
+    """What only an agent could use is not left out without a word."""
+    if wish.answer is not None:
+        msg = f'{wish.run} is the run of a flow, which is answered with `habilis runs answer`'
+        raise typer.BadParameter(msg, param_hint='--answer')
+    given = {'--model': wish.model, '--workspace': wish.workspace, '--max-steps': wish.max_steps}
+    for name, value in given.items():
+        if value is not None:
+            msg = f'{wish.run} is the run of a flow, which has its own; leave out {name}'
+            raise typer.BadParameter(msg, param_hint=name)
 
 
 def _look(wish: Wish) -> Known:

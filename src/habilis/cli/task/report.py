@@ -41,7 +41,7 @@ def answer_text(output: object) -> str:
 def to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
     """All of the result. What JSON has no word for is written as `{"$": type, "v": …}`."""
     return {
-        'output': _packed(result.output),
+        'output': packed(result.output),
         'ended': result.ended,
         'question': result.question,
         'summary': result.summary,
@@ -66,7 +66,8 @@ def _step(step: Step) -> dict[str, Json]:
     }
 
 
-def _packed(value: object) -> Json:
+def packed(value: object) -> Json:
+    """A value as JSON has it."""
     try:
         return pack(value)
     except NotPlain:  # a value of the host, for instance of a tool

@@ -51,6 +51,8 @@ def make_tool(bridge: Bridge, selector: HostSelector, description: dict[str, Jso
         return bridge.call(name, pack_arguments(name, names, args, kwargs))
 
     def call_later(*args: object, **kwargs: object) -> object:
-        return selector.call(name, pack_arguments(name, names, args, kwargs))
+        coroutine = selector.call(name, pack_arguments(name, names, args, kwargs))
+        coroutine.__name__ = coroutine.__qualname__ = name  # shown if the `await` is forgotten
+        return coroutine
 
     return HostTool(name, call_later if description.get('is_async') else call, description)
