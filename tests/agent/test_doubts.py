@@ -123,9 +123,98 @@ TABLE = 'day,place\n2024-02-02,north\n2024-02-14,south\n2024-03-01,north\n'
 def test_one_row_that_stands_for_all_is_doubted(condition: str, *, doubted: bool) -> None:
     code = f'n = sum(1 for row in rows if {condition})\nfinal_answer(n)'
     task = f'Here is a table:\n{TABLE}\nHow many days of February in the South are there?'
-    assert ('is in some rows' in (about(task, 1, code=code) or '')) is doubted
+    assert ('left out' in (about(task, 1, code=code) or '')) is doubted
     doubts = Doubts('How many days of February in the south?', small=True, texts=[TABLE])
     assert (doubts.about_answer(code, 1, seen='', tools={}, calls=()) is not None) is doubted
+
+
+def test_one_row_that_stands_for_all_is_doubted_again_and_not_shown_to_be_copied() -> None:
+    doubts = Doubts('How many days of February?', small=True, texts=[TABLE])
+    code = "final_answer(sum(row['day'] == '2024-02-02' for row in rows))"
+    first, second, third = (doubts.about_answer(code, 1, seen='', tools={}, calls=()) for _ in range(3))
+    assert first is not None
+    assert (first, third) == (second, None)
+    assert first.detail
+    assert "```python\nfinal_answer(sum((row['day'].startswith('2024-02') for row in rows)))\n```" in first.text
+    assert '-02-02' not in first.text
+    other = code.replace("row['day'] == '2024-02-02'", "row['place'] == 'north'")
+    doubt = Doubts('How many days of February?', small=True, texts=[TABLE]).about_answer(
+        other, 1, seen='', tools={}, calls=()
+    )
+    assert doubt is not None
+    assert (doubt.detail, "condition on row['place']" in doubt.text, 'north' in doubt.text) == (False, True, False)
+
+
+@pytest.mark.parametrize(
+    ('task', 'value', 'doubted'),
+    [
+        ('The initials, without spaces or dots.', 'A. K.', True),
+        ('Use no spaces.', 'a b', True),
+        ('Without any spaces.', ' ab\n', False),
+        ('Without spaces.', ['a b'], False),
+        ('There is no space for more.', 'a b', False),
+        ('A table without spaces:\nname,town\nAnn,Bern\nBob,Basel\n\nWho lives in Bern?', 'Ann M', True),
+        ('Who?\nname,town\nAnn,no spaces\nBob,Basel\n', 'Ann M', False),
+    ],
+)
+def test_spaces_that_the_task_does_not_want_are_doubted(task: str, value: object, *, doubted: bool) -> None:
+    assert ('has spaces' in (about(task, value) or '')) is doubted
+    assert about(task, value, small=False) is None
+
+
+@pytest.mark.parametrize(
+    ('task', 'code', 'doubted'),
+    [
+        ('How many groups of two or more are there?', 'final_answer(len(pairs))', True),
+        ('How many groups of two or more are there?', 'final_answer(sum(len(g) > 1 for g in groups))', False),
+        ('How many groups of two or more are there?', 'final_answer(sum(len(g) >= 2 for g in groups))', False),
+        ('How many orders of at least 100 euros?', 'final_answer(len(orders))', True),
+        (
+            'How many orders of at least 100 euros?',
+            'least = 100\nfinal_answer(len([o for o in x if o >= least]))',
+            False,
+        ),
+        ('How many have at least 0 euros?', 'final_answer(len(x))', False),
+        ('At least once or more.', 'final_answer(len(x))', False),
+        ('How many?\na,b\n1,two or more\n2,b\n', 'final_answer(len(x))', False),  # in the data
+    ],
+)
+def test_a_bound_that_the_code_does_not_look_at_is_doubted(task: str, code: str, *, doubted: bool) -> None:
+    assert ('compares with' in (about(task, 4, code=code) or '')) is doubted
+    assert about(task, 4, code=code, small=False) is None
+
+
+@pytest.mark.parametrize(
+    ('code', 'doubted'),
+    [
+        ('final_answer(tea + 2 * coffee + 1 * cake)', True),
+        ('final_answer(3 * tea + 2 * coffee + cake)', False),
+        ("order = {'tea': 3, 'coffee': 2, 'cake': 1}\nfinal_answer(sum(order.values()))", False),
+        ('final_answer(total)', False),  # perhaps it was counted before
+        ('final_answer(tea + coffee + cake)', True),
+    ],
+)
+def test_a_quantity_that_was_forgotten_is_doubted(code: str, *, doubted: bool) -> None:
+    task = 'What do 3 teas, 2 coffees and 1 cake cost?'
+    assert ('there is no 3' in (about(task, 4.5, code=code) or '')) is doubted
+    assert about('A train takes 2 hours and 15 minutes.', 4.5, code='final_answer(337.5 / 2.25)') is None
+
+
+LOOP = "for row in rows:\n    if row['day'] > 'x':\n        result = row['units']\n        {end}\nfinal_answer(result)"
+
+
+@pytest.mark.parametrize(
+    ('task', 'code', 'doubted'),
+    [
+        ('How many units were sold in 2024?', LOOP.format(end='break'), True),
+        ('What is the first number of units in 2024?', LOOP.format(end='break'), False),
+        ('How many units were sold in 2024?', LOOP.format(end='continue'), False),
+        ('How many?', 'n = 0\nwhile True:\n    n += 1\n    if n > 5: break\nfinal_answer(n)', False),
+        ('How many?', 'for n in range(9):\n    total += n\n    if total > 5: break\nfinal_answer(total)', False),
+    ],
+)
+def test_the_first_that_fits_is_not_all_of_them(task: str, code: str, *, doubted: bool) -> None:
+    assert ('first row that fits' in (about(task, 4, code=code) or '')) is doubted
 
 
 def test_who_insists_is_believed() -> None:

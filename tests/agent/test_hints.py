@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from habilis.agent.hints import guessed, hints_for, uncalled
+from habilis.agent.hints import hints_for, uncalled
+from habilis.agent.signs import guessed
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
 from habilis.tools import CallRecord
 
@@ -174,6 +175,23 @@ def test_nested_data_that_was_taken_for_a_dict() -> None:
     ]
     assert hints('x.items()', cell) == ['Here it is a list, not a dict: look at the data first.']
     assert hints('x.foo()', failed('AttributeError', "'list' object has no attribute 'foo'")) == []
+
+
+def test_a_loop_over_a_dict_that_meets_a_list_is_mended() -> None:
+    body = 'n = 0\n    for key, value in x.items():\n        n += total(value)\n    return n'
+    code = f'def total(x):\n    {body}\ntotal([1])'
+    message = "'list' object has no attribute 'items'"
+    cell = Cell(error=CellError(kind='exception', type='AttributeError', message=message, line=3))
+    [hint] = hints(code, cell)
+    line = 'for key, value in (x.items() if isinstance(x, dict) else enumerate(x)):'
+    assert hint.startswith('Here it is a list. Write the whole code again')
+    assert hint.endswith(f'\n{line}')
+    mended = code.replace('for key, value in x.items():', line).replace('total(value)', '1').partition('\ntotal(')[0]
+    found: dict[str, object] = {}
+    exec(f'{mended}\nlist_of_two, dict_of_one = total([1, 2]), total({{"a": 1}})', found)
+    assert (found['list_of_two'], found['dict_of_one']) == (2, 1)
+    elsewhere = Cell(error=CellError(kind='exception', type='AttributeError', message=message, line=6))
+    assert 'Write total for any value' in hints(code, elsewhere)[0]
 
 
 @pytest.mark.parametrize(

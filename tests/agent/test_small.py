@@ -150,3 +150,29 @@ async def test_a_reply_in_circles_is_cut_off_and_not_run() -> None:
     assert 'again and again' in sent(model, 1)
     assert "price('tea')" not in sent(model, 1)
     assert words < 4 * LINES
+
+
+TABLE = 'day,units\n2024-02-02,3\n2024-02-14,4\n2024-03-01,5\n'
+TYPED = block(f'import csv, io\ntable = """{TABLE}"""\nfinal_answer(len(list(csv.DictReader(io.StringIO(table)))))')
+
+
+async def test_a_table_that_is_in_a_variable_is_not_written_again_until_somebody_insists() -> None:
+    model = ScriptedModel([TYPED, block("final_answer(sum(row['units'] for row in rows))")])
+    async with Agent(model) as agent:
+        result = await agent.run(f'A table:\n{TABLE}\nHow many units were sold altogether?')
+    assert (result.output, len(result.steps), result.steps[0].cell) == (12, 2, None)
+    assert "rows (list, 3 items): each such as {'day': '2024-02-02', 'units': 3}" in sent(model, 0)
+    assert 'it is already there, in the variable rows' in sent(model, 1)
+    assert 'import csv' not in sent(model, 1)
+    model = ScriptedModel([TYPED] * 4)
+    async with Agent(model) as agent:
+        result = await agent.run(f'A table:\n{TABLE}\nHow many rows are there?')
+    assert (result.output, len(result.steps)) == (3, 4)
+
+
+async def test_the_variables_of_the_user_come_before_those_of_a_table() -> None:
+    model = ScriptedModel([block('final_answer([rows, table])')])
+    async with Agent(model) as agent:
+        result = await agent.run(f'A table:\n{TABLE}\nWhat is there?', variables={'rows': 1, 'table': 2})
+    assert result.output == [1, 2]
+    assert '- table = 2' in sent(model, 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from habilis.agent.compact import too_long
 from habilis.agent.conversation import Conversation
+from habilis.agent.lifting import typed_off
 from habilis.agent.parsing.parse import code_is_complete
 from habilis.agent.parsing.repeating import goes_in_circles
 from habilis.agent.recording import Recorder
@@ -44,12 +45,16 @@ class Asker:
         self._conversation = conversation
         self._watchers = watchers
         self._ledgers = ledgers
+        self._table = ''
         self._earlier = False
         """Whether the last reply is from the record."""
 
-    async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
-        """One reply. `code` says that it is expected to hold code, and may end with it."""
+    async def ask(
+        self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True, table: str = ''
+    ) -> Reply:
+        """One reply. `code` says that it is expected to hold code, and may end with it; it need not write `table`."""
         traits = self._model.traits
+        self._table = table
         messages = self._conversation.outgoing(system=system, extra=extra)
         room = options.max_tokens or REPLY_TOKENS
         if too_long(messages, traits.context_tokens, room) and self._compact():
@@ -100,7 +105,7 @@ class Asker:
                 if stop_early and '\n' in item.text:
                     if code_is_complete(text):
                         return Reply(text=text, thinking=thinking, model=self._model.name)
-                    if goes_in_circles(text):
+                    if goes_in_circles(text) or (self._table and typed_off(text, self._table)):
                         return Reply(text=text, thinking=thinking, finish='length', model=self._model.name)
         msg = f'{self._model.name} ended its reply without finishing it'
         raise ModelUnavailable(msg)

@@ -1,21 +1,39 @@
 """Answers that were made up, and what to say about them. A doubt is raised once: whoever insists is believed. Only what
-the calls show is said again: a tool that the user wants to be used, and things that it was not asked about."""
+the calls show is said again: a tool that the user wants to be used, and things that it was not asked about; and that
+one row stands for all."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from habilis.agent.hints import answered_name, answers_in_loop, guessed, misquoted, picked_out
 from habilis.agent.lifting import lift_table
 from habilis.agent.output import as_text, converted
+from habilis.agent.picking import Picking
 from habilis.agent.prompt import prompt_file
+from habilis.agent.signs import (
+    answered_name,
+    answers_in_loop,
+    compares_with,
+    guessed,
+    misquoted,
+    quantity_left_out,
+    stops_at_first,
+)
 from habilis.agent.tool_use import asked_once, left_out, unused
 from habilis.tools import CallRecord
 
 _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+(?:decimal|digit|place)', re.IGNORECASE)
 _REMINDERS = 3
 """Of what was not asked."""
+
+_PICKED = 2
+"""Times that one row may be taken for all."""
+
+_AT_LEAST = re.compile(r'\b(?:(\w+) or more|at least (\w+))\b', re.IGNORECASE)
+_NUMBERS = {word: number for number, word in enumerate('two three four five six seven eight nine ten'.split(), start=2)}
+_OF_ALL = re.compile(r'\b(?:how many|how much|total|sum|average|mean|altogether|all)\b', re.IGNORECASE)
+_NO_SPACES = re.compile(r'\b(?:without|no)\s+(?:any\s+)?spaces\b', re.IGNORECASE)
 
 _WHOLE = re.compile(r'\b(?:round|whole|full years|nearest|truncate|text|string|digits)', re.IGNORECASE)
 _ALPHABETICAL = re.compile(r'\balphabetical\b', re.IGNORECASE)
@@ -34,15 +52,14 @@ class Doubts:
     """Those of one run. A `small` model is doubted more: it works in its head, and invents what tools say."""
 
     def __init__(self, task: str, *, small: bool, texts: Iterable[str] = ()) -> None:
-        tables = lift_table(task).values()
+        table = lift_table(task)
         self._task = task
-        self._data = '\n'.join([*tables, *texts])
-        self._question = task
-        for table in tables:
-            self._question = self._question.replace(table.strip(), '')
+        self._question = task.replace(table.strip(), '') if table else task
+        self._picking = Picking(self._question, '\n'.join([table, *texts]))
         self._small = small
         self._answer_doubted = False
         self._reminded = 0
+        self._picked = 0
         self._told_to_compute = False
 
     def about_answer(
@@ -63,6 +80,8 @@ class Doubts:
         if self._small and self._reminded < _REMINDERS and (doubt := self._not_asked(tools, calls)):
             self._reminded += 1
             return doubt
+        if doubt := self._one_for_all(code):
+            return doubt
         if self._answer_doubted:
             return None
         if (number := guessed(code, seen)) is not None:
@@ -82,6 +101,16 @@ class Doubts:
             return Doubt(prompt_file('nudge_left_out').replace('{listed}', listed).replace('{missing}', missing))
         return None
 
+    def _one_for_all(self, code: str) -> Doubt | None:
+        """What was picked out is not shown again: it would be copied. The code is, if it can be mended."""
+        compared = self._picking.found(code)
+        if not self._small or self._picked == _PICKED or not compared:
+            return None
+        self._picked += 1
+        nudge = prompt_file('nudge_picked').replace('{compared}', compared[0])
+        mended = self._picking.mended(code)
+        return Doubt(nudge) if mended is None else Doubt(_with_code(nudge, mended), detail=True)
+
     def _asked_once(self, calls: Sequence[CallRecord]) -> Doubt | None:
         if (once := asked_once(self._task, calls)) is None:
             return None
@@ -89,21 +118,39 @@ class Doubts:
         return Doubt(prompt_file('nudge_asked_once').replace('{word}', word).replace('{tool}', tool))
 
     def _careless(self, code: str) -> Doubt | None:
-        """The first thing that a loop finds, data that was not copied as it stands, or one row of it for all."""
+        """The first thing that a loop finds, data that was not copied as it stands, numbers that were passed over."""
         if answers_in_loop(code):
             return Doubt(prompt_file('nudge_loop'))
+        if _OF_ALL.search(self._question) and stops_at_first(code):
+            return Doubt(prompt_file('nudge_first'))
         if wrong := misquoted(code, self._task):
             return Doubt(prompt_file('nudge_misquoted').replace('{text}', wrong))
-        if picked := picked_out(code, self._question, self._data):
-            return Doubt(prompt_file('nudge_picked').replace('{text}', picked))
+        if partly := quantity_left_out(code, self._question):
+            words, missing = partly
+            nudge = prompt_file('nudge_quantity').replace('{words}', words).replace('{number}', missing)
+            return Doubt(nudge)
+        if (asked := self._least()) and not compares_with(code, number := asked[1]):
+            nudge = prompt_file('nudge_at_least').replace('{words}', asked[0])
+            return Doubt(nudge.replace('{number}', str(number)))
+        return None
+
+    def _least(self) -> tuple[str, int] | None:
+        """How many of something there must be, in the words of the task, and as a number."""
+        for found in _AT_LEAST.finditer(self._question):
+            word = (found[1] or found[2]).casefold()
+            number = int(word) if word.isdecimal() else _NUMBERS.get(word, 0)
+            if number > 1:
+                return found[0], number
         return None
 
     def _unlikely(self, code: str, value: object, refusal: str) -> Doubt | None:
-        """Nothing where something was asked for, a number in place of it, more decimals than were, or another order."""
+        """Nothing where something was asked for, a number in place of it, or another form than was asked for."""
         if not isinstance(value, bool) and not value:
             return Doubt(prompt_file('nudge_nothing').replace('{value}', as_text(value, repr)))
         if (number := converted(refusal, value)) and not _WHOLE.search(self._task):
             return Doubt(prompt_file('nudge_converted').replace('{number}', number))
+        if isinstance(value, str) and ' ' in value.strip() and _NO_SPACES.search(self._question):
+            return Doubt(prompt_file('nudge_spaces').replace('{value}', as_text(value, repr)))
         asked = _ROUNDED.search(self._task)
         if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
             nudge = prompt_file('nudge_rounding').replace('{digits}', asked[1])
@@ -126,5 +173,9 @@ def _detail(nudge: str, code: str, mended: str) -> Doubt:
     """With the very code that mends it, if the answer is in a variable: told in words only, some rewrite the rest."""
     name = answered_name(code)
     if name is not None:
-        nudge += f' If nothing else is wrong, reply with this:\n```python\nfinal_answer({mended.format(name)})\n```'
+        nudge = _with_code(nudge, f'final_answer({mended.format(name)})')
     return Doubt(nudge, detail=True)
+
+
+def _with_code(nudge: str, code: str) -> str:
+    return f'{nudge} If nothing else is wrong, reply with this:\n```python\n{code}\n```'

@@ -19,18 +19,11 @@ _NO_DICT = re.compile(r"'(list|str|int|float)' object has no attribute '(?:items
 
 _NOT_AWAITED = 'That is a coroutine: put `await` before the call.'
 
-_WORDS = re.compile(r'[^\W_]+')
-MISQUOTED = 12
-"""Letters that a text must have in common with the task to be taken for a copy of it."""
-
 UNKNOWN = frozenset({'IndexError', 'KeyError', 'LookupError', 'ValueError'})
 """Errors of tools that tell of their arguments."""
 
 GIVEN = 40
 """Letters of an argument that is told of."""
-
-PICKED_OUT = 4
-"""Letters of a text that is taken for a value of the data."""
 
 
 def hints_for(
@@ -107,7 +100,7 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
     if cell.error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(message)):
         return [f'{found[1]} is not installed here: use the standard library.']
     if cell.error.type == 'AttributeError' and (found := _NO_DICT.search(message)):
-        return [_no_dict(code, found[1])]
+        return [_no_dict(code, found[1], cell.error.line)]
     if "'coroutine'" in message:
         return [_NOT_AWAITED]
     if cell.error.type == 'FileNotFoundError':
@@ -117,14 +110,31 @@ def _after_error(code: str, cell: Cell, names: Iterable[str], texts: Sequence[st
     return []
 
 
-def _no_dict(code: str, kind: str) -> str:
+def _no_dict(code: str, kind: str, line: int | None) -> str:
     """Nested data has more than dicts in it, which a function that goes down into it has to expect."""
     for node in statements(code) or ():
+        if kind == 'list' and (mended := _loop_for_both(node, line)):
+            return f'Here it is a list. Write the whole code again, with this line instead of the one above:\n{mended}'
         if isinstance(node, ast.FunctionDef) and any(_called(inner) == node.name for inner in ast.walk(node)):
             return (
                 f'Here it is a {kind}. Write {node.name} for any value: what it does with a dict, a list, and others.'
             )
     return f'Here it is a {kind}, not a dict: look at the data first.'
+
+
+def _loop_for_both(node: ast.AST, line: int | None) -> str:
+    """The head of the loop over `x.items()` in this line, for a dict and for a list."""
+    for loop in ast.walk(node):
+        match loop:
+            case ast.For(
+                iter=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr='items')) as items,
+                target=ast.Tuple() as two,
+            ) if loop.lineno == line:
+                both = f'{ast.unparse(items)} if isinstance({name}, dict) else enumerate({name})'
+                return f'for {ast.unparse(two).strip("()")} in ({both}):'
+            case _:
+                pass
+    return ''
 
 
 def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
@@ -136,93 +146,6 @@ def _no_such_file(code: str, message: str, texts: Sequence[str]) -> list[str]:
         listed = ', '.join(texts[:3])
         return [f'There is no such file. The text is in a variable ({listed}): read it with io.StringIO({texts[0]}).']
     return ['There is no such file. If the data stands in the task, put it into the code as a string.']
-
-
-def guessed(code: str, seen: str) -> str | None:
-    """A number that `final_answer` is given as a literal, though the code around it computes something, and that nobody
-    has seen: made up before the result was there."""
-    nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
-    if not any(_computes(node) for node in nodes):
-        return None
-    for node in nodes:
-        match node:
-            case ast.Call(func=ast.Name(id='final_answer'), args=[ast.Constant(value=int() | float()) as number, *_]):
-                text = ast.unparse(number)
-                if not isinstance(number.value, bool) and not re.search(
-                    rf'(?<![\w.]){re.escape(text)}(?!\w|\.\d)', seen
-                ):
-                    return text
-            case _:
-                pass
-    return None
-
-
-def answered_name(code: str) -> str | None:
-    """The variable that `final_answer` is given."""
-    for node in (node for statement in statements(code) or () for node in ast.walk(statement)):
-        match node:
-            case ast.Call(func=ast.Name(id='final_answer'), args=[ast.Name(id=name)]):
-                return name
-            case _:
-                pass
-    return None
-
-
-def answers_in_loop(code: str) -> bool:
-    """Whether `final_answer` is called for the first thing that a loop finds."""
-    loops = [node for statement in statements(code) or () for node in ast.walk(statement) if _is_loop(node)]
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'final_answer'
-        for loop in loops
-        for node in ast.walk(loop)
-    )
-
-
-def _is_loop(node: ast.AST) -> bool:
-    return isinstance(node, ast.For | ast.AsyncFor)
-
-
-def misquoted(code: str, task: str) -> str | None:
-    """A text in the code that the task has too, but with its words run together: copied wrongly."""
-    letters, words = _letters(task), set(_WORDS.findall(task))
-    for statement in statements(code) or ():
-        for node in ast.walk(statement):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and any(_is_run_together(word, words, letters) for word in _WORDS.findall(text)):
-                return ast.unparse(node)
-    return None
-
-
-def picked_out(code: str, question: str, data: str) -> str | None:
-    """A text that the code compares with, which stands in the data and not in the question: one row that was looked at
-    instead of all that are meant."""
-    for statement in statements(code) or ():
-        for node in ast.walk(statement):
-            match node:
-                case ast.Compare(ops=[ast.Eq()], comparators=[ast.Constant(value=str() as text)]):
-                    if len(text) >= PICKED_OUT and text in data and text.casefold() not in question.casefold():
-                        return ast.unparse(node.comparators[0])
-                case _:
-                    pass
-    return None
-
-
-def _is_run_together(word: str, words: Collection[str], letters: str) -> bool:
-    return len(word) >= MISQUOTED and word not in words and word in letters
-
-
-def _letters(text: str) -> str:
-    return ''.join(letter for letter in text if letter.isalnum())
-
-
-def _computes(node: ast.AST) -> bool:
-    match node:
-        case ast.Assign(value=value) | ast.AugAssign(value=value):
-            return any(isinstance(part, ast.Call | ast.BinOp) for part in ast.walk(value))
-        case ast.Expr(value=ast.BinOp()):
-            return True
-        case _:
-            return False
 
 
 def uncalled(code: str) -> list[str]:

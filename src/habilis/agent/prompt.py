@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 from habilis.agent.arguments import check_kinds
 from habilis.agent.cut import Bounds, cut
@@ -139,6 +140,9 @@ def preview(name: str, value: object, length: int = 80) -> str:
         first, *rest = value.strip().split('\n')
         start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
         return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
+    if isinstance(value, list) and value and isinstance(first := cast('list[object]', value)[0], dict):
+        text = as_text(cast('object', first), repr)
+        return f'each such as {text[: 2 * length]}{"…" if len(text) > 2 * length else ""}'
     text = as_text(value, repr)
     return text if len(text) <= length else f'{text[:length]}…'
 

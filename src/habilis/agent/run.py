@@ -11,6 +11,7 @@ from habilis.agent.acting import Acted, Actor, check_variables
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubt, Doubts
 from habilis.agent.ending import cut_off, end_run
+from habilis.agent.lifting import ROWS, TABLE, lift_table, rows_of, typed_off
 from habilis.agent.options import AnyTool
 from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply, parse_words
@@ -26,6 +27,7 @@ from habilis.tools import CallRecord
 
 MAX_EMPTY = 3
 MAX_REPAIRS = 4
+MAX_TYPED = 3
 STUCK = 2
 """After so many failed pieces of code in a row a small model is asked to be less predictable: it repeats itself."""
 
@@ -62,6 +64,12 @@ class Run(Closing):
         self._small = small
         texts = [value for value in parts.variables.values() if isinstance(value, str)]
         self._doubts = Doubts(parts.task, small=small, texts=texts)
+        self._table = lift_table(parts.task) if small else ''
+        """In the task; it need not be written again."""
+
+        self._typed = 0
+        """How often it was about to be."""
+
         self._doubted: Doubt | None = None
         """What the last answer was doubted for."""
 
@@ -193,7 +201,13 @@ class Run(Closing):
         options = Options(functions=parts.caller.functions, temperature=RESTLESS if self._stuck else None)
         system = None if can_stop else parts.system_without_stop
         has_python = parts.actor is not None
-        reply = self._reply = await parts.asker.ask(options, system=system, extra='\n\n'.join(extra), code=has_python)
+        reply = self._reply = await parts.asker.ask(
+            options,
+            system=system,
+            extra='\n\n'.join(extra),
+            code=has_python,
+            table=self._table if self._typed < MAX_TYPED else '',
+        )
         parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
         number = len(self.steps) + 1
         if reply.calls or parsed.calls or parsed.code is not None:
@@ -218,6 +232,10 @@ class Run(Closing):
             if goes_in_circles(reply.text):
                 self._failed += 1
                 return self._say(reply, number, prompt_file('nudge_circles'), forget=True)
+            if self._table and self._typed < MAX_TYPED and typed_off(reply.text, self._table):
+                nudge = prompt_file('nudge_typed_off').replace('{name}', ROWS if rows_of(self._table) else TABLE)
+                self._typed += 1
+                return self._say(reply, number, nudge, forget=True)
             if not compiles(code):
                 return self._say(reply, number, prompt_file('nudge_truncated'))
         acted = await actor.act(code, number=number, can_stop=can_stop)

@@ -11,7 +11,7 @@ from habilis.agent.bounds import Meter
 from habilis.agent.calling import Caller
 from habilis.agent.contract import RunLimits
 from habilis.agent.conversation import Conversation
-from habilis.agent.lifting import lift_table
+from habilis.agent.lifting import ROWS, TABLE, lifted_variables
 from habilis.agent.observe import described
 from habilis.agent.options import AgentSetup
 from habilis.agent.output import OutputType
@@ -105,7 +105,7 @@ async def start_run(
             instructions=setup.instructions,
             packages=packages_rule(setup.sandbox_settings, files=rooms is not None and rooms.main.has_workspace),
         )
-        lifted = {} if functions else lift_table(task)
+        lifted = {} if functions else lifted_variables(task)
         shown = {**lifted, **variables} if taken.isdisjoint(lifted) else variables
         found = await actor.begin(shown) if actor else []
         listed = [
@@ -113,6 +113,7 @@ async def start_run(
             if variable.text
             else f'{described(variable)}: {preview(variable.name, shown[variable.name])}'
             for variable in found
+            if not (variable.name == TABLE and ROWS in lifted and TABLE not in variables)  # its rows are all it takes
         ]
         conversation = Conversation(system_prompt(prompt), history)
         remind = setup.python and not functions

@@ -64,6 +64,21 @@ async def test_a_conversation_is_streamed_and_its_beginning_is_evaluated_once(mo
     assert second.usage.cached_tokens >= reply.usage.input_tokens - 1
 
 
+async def test_a_reply_does_not_depend_on_what_was_asked_before(model: LocalModel) -> None:
+    text = 'Here are words: ' + 'apple, pear, plum, fig, ' * 8
+    first = await model.request(ask(f'{text}What is the first one? Answer in a sentence.'))
+    for other in (
+        f'{text}What is the first letter of the last one?',
+        'Say yes.',
+        f'{text}What is the first one? Say no.',
+    ):
+        await model.request(ask(other))
+    again = await model.request(ask(f'{text}What is the first one? Answer in a sentence.'))
+    assert again.text == first.text
+    unlike = await model.request(ask('Say yes.'))
+    assert again.usage.cached_tokens == unlike.usage.cached_tokens  # the system prompt, and nothing of the words
+
+
 async def test_limits_and_stops_are_kept(model: LocalModel) -> None:
     counting = ask('Count from 1 to 20, with commas.')
     cut = await model.request(counting, Options(max_tokens=4))

@@ -11,7 +11,7 @@ from typing import Any
 from habilis.core.errors import ContextOverflow, ModelRefused
 from habilis.models.contract import Finish
 from habilis.models.local import prefixes
-from habilis.models.local.prefixes import Prefixes, shared
+from habilis.models.local.prefixes import FIRST_TURNS, Prefixes, shared
 from habilis.models.local.processors import cores
 from habilis.models.local.runner import BATCH, Answer, Ask, Piece, Show, Turn, cannot_load
 
@@ -93,7 +93,8 @@ class LlamaCppRunner:
             msg = f'request ({len(tokens)} tokens) exceeds the context ({self._llama.n_ctx()}); context_tokens sets it'
             raise ContextOverflow(msg)
         system = prefixes.beginning(ask.turns)
-        just_evaluated = system is not None and self._prepare(system, tokens, show, stop)
+        begins = len(ask.turns) <= FIRST_TURNS
+        just_evaluated = system is not None and self._prepare(system, tokens, begins, show, stop)
         cached = self._evaluate(tokens[:-1], show, stop)
         if just_evaluated:
             cached = 0
@@ -150,13 +151,17 @@ class LlamaCppRunner:
             show(Piece())
         return known
 
-    def _prepare(self, system: Turn, tokens: list[int], show: Show, stop: threading.Event) -> bool:
+    def _prepare(self, system: Turn, tokens: list[int], begins: bool, show: Show, stop: threading.Event) -> bool:
         """Have the evaluated system prompt in the context: from memory, from disk, or evaluated now (True) and kept."""
         text = shared(*(self._render((system, Turn(role='user', content=user))) for user in 'ab'))
         wanted = self._tokens(text)
         wanted = wanted[: _alike(wanted, tokens[:-1])]
         llama = self._llama
-        if not wanted or _alike(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
+        if not wanted:
+            return False
+        if _alike(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
+            if begins:  # what another conversation said alike is forgotten: see `FIRST_TURNS`
+                llama.n_tokens = len(wanted)
             return False
         if found := self._prefixes.find(text):
             if self._restore(found):

@@ -16,6 +16,11 @@ from habilis.models.local.runner import Turn
 SHORTEST = 400
 """Characters from which on keeping a beginning is worth a file."""
 
+FIRST_TURNS = 2
+"""Of a conversation that begins: the system prompt, and what the user says. It begins with the evaluated system prompt
+and nothing else: tokens that another conversation has in common with it were evaluated together with other ones, so
+they differ in their last digits, and the reply would depend on what was asked before."""
+
 MOST_FILES = 8
 MOST_BYTES = 500_000_000
 

@@ -18,7 +18,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import ContextOverflow, ModelError, ModelRefused
 from habilis.models.contract import Finish
 from habilis.models.local import prefixes
-from habilis.models.local.prefixes import Prefixes, shared
+from habilis.models.local.prefixes import FIRST_TURNS, Prefixes, shared
 from habilis.models.local.processors import cores
 from habilis.models.local.runner import BATCH, Answer, Ask, Piece, Show, Turn, cannot_load
 
@@ -40,7 +40,7 @@ def load(path: Path, context: int) -> 'XllamacppRunner':
     """The weights in memory."""
     vendor: Any = import_module('xllamacpp')
     key = secrets.token_hex(16)
-    kept = Prefixes(path, f'xllamacpp {metadata.version("xllamacpp")}')
+    kept = Prefixes(path, f'xllamacpp {metadata.version("xllamacpp")}, without flash attention')
     params = vendor.CommonParams()
     params.model.path = str(path)
     params.n_ctx = context
@@ -48,6 +48,8 @@ def load(path: Path, context: int) -> 'XllamacppRunner':
     params.n_batch = params.n_ubatch = min(BATCH, context)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()
     params.cache_ram_mib = IDLE_MB
+    # On a processor it adds up in half precision: the small model makes more mistakes.
+    params.flash_attn_type = vendor.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.slot_save_path = f'{prefixes.folder()}/'
     params.api_keys = [key]
     params.ui = False
@@ -68,13 +70,15 @@ class XllamacppRunner:
         self._address = server.listening_address.removeprefix('http://')
         self._key = key
         self._prefixes = kept
-        self._seen: set[str] = set()
+        self._seen: dict[str, str] = {}
+        """System prompts that were in the slot, as the template writes them."""
 
     def answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
         """Ask the server, and pass its chunks on."""
         assert self._server is not None
         system = prefixes.beginning(ask.turns)
-        just_evaluated = system is not None and self._prepare(system, show, stop)
+        begins = len(ask.turns) <= FIRST_TURNS
+        just_evaluated = system is not None and self._prepare(system, begins, show, stop)
         stream = _Stream(show, stop)
         body: dict[str, Json] = {
             'messages': [{'role': turn['role'], 'content': turn['content']} for turn in ask.turns],
@@ -92,26 +96,28 @@ class XllamacppRunner:
         """Dropped, the server ends its threads and frees its memory."""
         self._server = None
 
-    def _prepare(self, system: Turn, show: Show, stop: threading.Event) -> bool:
+    def _prepare(self, system: Turn, begins: bool, show: Show, stop: threading.Event) -> bool:
         """Have the evaluated system prompt in the slot: from disk, or evaluated now (True) and kept.
 
-        Once for each prompt: later the server itself knows best what it has in memory.
+        Where a conversation begins, that and nothing else (see `FIRST_TURNS`). Later the server itself knows best what
+        it has in memory.
         """
-        if system['content'] in self._seen:
+        known = self._seen.get(system['content'])
+        if known is not None and not begins:
             return False
-        text = shared(self._render(system, 'a'), self._render(system, 'b'))
+        text = known or shared(self._render(system, 'a'), self._render(system, 'b'))
         if not text:
             return False
         if found := self._prefixes.find(text):
             if self._slot('restore', found.name):
-                self._seen.add(system['content'])
+                self._seen[system['content']] = text
                 return False
             found.unlink(missing_ok=True)
         if self._evaluate(text, show, stop):
             draft = self._prefixes.draft(text)
             if self._slot('save', draft.name):
                 self._prefixes.keep(text, draft)
-            self._seen.add(system['content'])
+            self._seen[system['content']] = text
         return True
 
     def _render(self, system: Turn, user: str) -> str:
