@@ -176,6 +176,7 @@ def test_spaces_that_the_task_does_not_want_are_doubted(task: str, value: object
         ),
         ('How many have at least 0 euros?', 'final_answer(len(x))', False),
         ('At least once or more.', 'final_answer(len(x))', False),
+        (f'At least {"9" * 5000} of them.', 'final_answer(len(x))', False),
         ('How many?\na,b\n1,two or more\n2,b\n', 'final_answer(len(x))', False),  # in the data
     ],
 )

@@ -1,9 +1,10 @@
 """Answers that were made up, and what to say about them. A doubt is raised once: whoever insists is believed. Only what
-the calls show is said again: a tool that the user wants to be used, and things that it was not asked about; and that
-one row stands for all."""
+is plain to see is said again: a tool that the user wants to be used and that was not, one row that stands for all, and
+spaces that nobody wants."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -27,10 +28,10 @@ _ROUNDED = re.compile(r'round\w*\s+(?:\w+\s+)?to\s+(?:the\s+nearest\s+)?(\d+)\s+
 _REMINDERS = 3
 """Of what was not asked."""
 
-_PICKED = 2
-"""Times that one row may be taken for all."""
+_AGAIN = 2
+"""Times that one row may be taken for all, or that the form is wrong."""
 
-_AT_LEAST = re.compile(r'\b(?:(\w+) or more|at least (\w+))\b', re.IGNORECASE)
+_AT_LEAST = re.compile(r'\b(?:(\w{1,9}) or more|at least (\w{1,9}))\b', re.IGNORECASE)
 _NUMBERS = {word: number for number, word in enumerate('two three four five six seven eight nine ten'.split(), start=2)}
 _OF_ALL = re.compile(r'\b(?:how many|how much|total|sum|average|mean|altogether|all)\b', re.IGNORECASE)
 _NO_SPACES = re.compile(r'\b(?:without|no)\s+(?:any\s+)?spaces\b', re.IGNORECASE)
@@ -58,8 +59,7 @@ class Doubts:
         self._picking = Picking(self._question, '\n'.join([table, *texts]))
         self._small = small
         self._answer_doubted = False
-        self._reminded = 0
-        self._picked = 0
+        self._said: Counter[str] = Counter()
         self._told_to_compute = False
 
     def about_answer(
@@ -77,10 +77,7 @@ class Doubts:
         `tools` are the signatures of the tools, by name; `calls` those that were made; `refusal` is why the answer
         before was not taken.
         """
-        if self._small and self._reminded < _REMINDERS and (doubt := self._not_asked(tools, calls)):
-            self._reminded += 1
-            return doubt
-        if doubt := self._one_for_all(code):
+        if self._small and (doubt := self._plain_to_see(code, value, tools, calls)):
             return doubt
         if self._answer_doubted:
             return None
@@ -93,6 +90,20 @@ class Doubts:
         self._answer_doubted = doubt is not None
         return doubt
 
+    def _plain_to_see(
+        self, code: str, value: object, tools: Mapping[str, str], calls: Sequence[CallRecord]
+    ) -> Doubt | None:
+        looks: Mapping[str, tuple[int, Callable[[], Doubt | None]]] = {
+            'calls': (_REMINDERS, lambda: self._not_asked(tools, calls)),
+            'rows': (_AGAIN, lambda: self._one_for_all(code)),
+            'spaces': (_AGAIN, lambda: self._spaces(value)),
+        }
+        for name, (times, look) in looks.items():
+            if self._said[name] < times and (doubt := look()):
+                self._said[name] += 1
+                return doubt
+        return None
+
     def _not_asked(self, tools: Mapping[str, str], calls: Sequence[CallRecord]) -> Doubt | None:
         if name := unused(self._task, tools, calls):
             return Doubt(prompt_file('nudge_unused').replace('{tool}', name).replace('{signature}', tools[name]))
@@ -104,12 +115,16 @@ class Doubts:
     def _one_for_all(self, code: str) -> Doubt | None:
         """What was picked out is not shown again: it would be copied. The code is, if it can be mended."""
         compared = self._picking.found(code)
-        if not self._small or self._picked == _PICKED or not compared:
+        if not compared:
             return None
-        self._picked += 1
         nudge = prompt_file('nudge_picked').replace('{compared}', compared[0])
         mended = self._picking.mended(code)
         return Doubt(nudge) if mended is None else Doubt(_with_code(nudge, mended), detail=True)
+
+    def _spaces(self, value: object) -> Doubt | None:
+        if isinstance(value, str) and ' ' in value.strip() and _NO_SPACES.search(self._question):
+            return Doubt(prompt_file('nudge_spaces').replace('{value}', as_text(value, repr)))
+        return None
 
     def _asked_once(self, calls: Sequence[CallRecord]) -> Doubt | None:
         if (once := asked_once(self._task, calls)) is None:
@@ -149,8 +164,6 @@ class Doubts:
             return Doubt(prompt_file('nudge_nothing').replace('{value}', as_text(value, repr)))
         if (number := converted(refusal, value)) and not _WHOLE.search(self._task):
             return Doubt(prompt_file('nudge_converted').replace('{number}', number))
-        if isinstance(value, str) and ' ' in value.strip() and _NO_SPACES.search(self._question):
-            return Doubt(prompt_file('nudge_spaces').replace('{value}', as_text(value, repr)))
         asked = _ROUNDED.search(self._task)
         if asked and isinstance(value, float) and round(value, int(asked[1])) != value:
             nudge = prompt_file('nudge_rounding').replace('{digits}', asked[1])
