@@ -142,7 +142,7 @@ def preview(name: str, value: object, length: int = 80) -> str:
         return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
     items = cast('list[object]', value) if isinstance(value, list) else []
     if items and isinstance(items[0], dict):
-        text = as_text(items[0], repr)
+        text = as_text(cast('object', items[0]), repr)
         return f'each such as {text[: 2 * length]}{"…" if len(text) > 2 * length else ""}'
     text = as_text(cast('object', value), repr)
     return text if len(text) <= length else f'{text[:length]}…'
