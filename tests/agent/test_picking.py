@@ -36,6 +36,12 @@ def test_a_day_is_a_day_where_no_month_is_asked_about() -> None:
     assert Picking('How many rows are there on 2024-02-02?', TABLE).found(code) == []
 
 
+def test_code_that_is_very_deep_is_doubted_but_not_mended() -> None:
+    code = f"n = [row for row in rows if row['day'] == '2024-02-02']\nx = {' + '.join(['1'] * 3000)}"
+    assert Picking(QUESTION, TABLE).found(code) == ["row['day']"]
+    assert Picking(QUESTION, TABLE).mended(code) is None
+
+
 @pytest.mark.parametrize('code', ['', 'x = (', "x == ''", "x == 'no'", "'south' == x", "x != 'south'", "x == b'south'"])
 def test_other_code_is_left_alone(code: str) -> None:
     picking = Picking(QUESTION, TABLE)

@@ -41,8 +41,11 @@ class Picking:
         """The code with all days of the month for one of them, and without the conditions that nobody asked for."""
         body = statements(code) or []
         mender = _Mender(self, about_months=self._about_months)
-        tree = ast.Module(body=[mender.visit(statement) for statement in body], type_ignores=[])
-        return ast.unparse(ast.fix_missing_locations(tree)) if mender.changed and not self._left(tree) else None
+        try:
+            tree = ast.Module(body=[mender.visit(statement) for statement in body], type_ignores=[])
+            return ast.unparse(ast.fix_missing_locations(tree)) if mender.changed and not self._left(tree) else None
+        except RecursionError:  # a sum of a thousand terms is a thousand levels deep
+            return None
 
     def _left(self, tree: ast.AST) -> bool:
         return any(isinstance(node, ast.Compare) and self.picked(node) for node in ast.walk(tree))

@@ -229,9 +229,12 @@ class Kernel:
 
     def _describe_along(self, answer: Request) -> Request:
         """With a cell only where no code of the user can run for it; else the host asks for it by itself."""
-        values = self._user_values()
-        if all(type(value) in PLAIN for value in values.values()):
-            answer['names'] = descriptions(values)
+        try:
+            values = self._user_values()
+            if all(type(value) in PLAIN for value in values.values()):
+                answer['names'] = descriptions(values)
+        except MemoryError:  # the cell itself has ended well
+            answer.pop('names', None)
         return answer
 
     def _offer(self, descriptions: list[dict[str, Json]]) -> None:
