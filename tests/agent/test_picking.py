@@ -36,10 +36,11 @@ def test_a_day_is_a_day_where_no_month_is_asked_about() -> None:
     assert Picking('How many rows are there on 2024-02-02?', TABLE).found(code) == []
 
 
-def test_code_that_is_very_deep_is_doubted_but_not_mended() -> None:
-    code = f"n = [row for row in rows if row['day'] == '2024-02-02']\nx = {' + '.join(['1'] * 3000)}"
-    assert Picking(QUESTION, TABLE).found(code) == ["row['day']"]
-    assert Picking(QUESTION, TABLE).mended(code) is None
+@pytest.mark.parametrize('terms', [10, 300, 600, 900, 3000, 100_000])
+def test_code_that_is_very_deep_does_no_harm(terms: int) -> None:
+    code = f"n = [row for row in rows if row['day'] == '2024-02-02']\nx = {' + '.join(['1'] * terms)}"
+    mended = Picking(QUESTION, TABLE).mended(code)
+    assert mended is None if terms > 500 else "startswith('2024-02')" in (mended or '')
 
 
 @pytest.mark.parametrize('code', ['', 'x = (', "x == ''", "x == 'no'", "'south' == x", "x != 'south'", "x == b'south'"])
