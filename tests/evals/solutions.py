@@ -65,16 +65,7 @@ answer = sum(date(2015, month, 13).weekday() == 4 for month in range(1, 13))
 """,
     'csv-total': f"{_ROWS}answer = sum(int(row['units']) * float(row['price']) for row in rows)",
     'csv-region': f'{_UNITS}answer = max(units, key=units.get)',
-    'csv-month': """
-table = '''2024-01-05,north,12,9.5
-2024-01-09,south,7,11.0
-2024-01-12,north,3,9.5
-2024-02-02,east,20,8.25
-2024-02-14,south,15,11.0
-2024-03-01,north,8,10.0
-2024-03-09,east,5,8.25'''
-answer = sum(int(line.split(',')[2]) for line in table.splitlines() if line.startswith('2024-02'))
-""",
+    'csv-month': "answer = sum(row['units'] for row in rows if row['date'].startswith('2024-02'))",
     'csv-group': f'{_UNITS}answer = units',
     'json-mean': f"{_PEOPLE}answer = sum(person['age'] for person in listed) / len(listed)",
     'json-filter': f"{_PEOPLE}answer = [person['name'] for person in listed if 'en' in person['langs']]",

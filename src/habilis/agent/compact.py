@@ -17,7 +17,7 @@ ROOM = 0.8
 _LINE = 160
 _MAX_LINES = 60
 _TITLE = 'Earlier steps, shortened (their variables are still there):'
-_BEFORE = 'Steps of an earlier conversation, shortened:'
+_BEFORE = 'Earlier steps of a conversation before this one, shortened:'
 _LEFT_OUT = re.compile(r'- \((\d+) before these are left out\)')
 
 
