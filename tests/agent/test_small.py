@@ -152,22 +152,33 @@ async def test_a_reply_in_circles_is_cut_off_and_not_run() -> None:
     assert words < 4 * LINES
 
 
-TABLE = 'day,units\n2024-02-02,3\n2024-02-14,4\n2024-03-01,5\n'
-TYPED = block(f'import csv, io\ntable = """{TABLE}"""\nfinal_answer(len(list(csv.DictReader(io.StringIO(table)))))')
+TABLE = 'day,units\n' + ''.join(f'2024-02-0{day},{day}\n' for day in range(1, 8))
+
+
+def typed(table: str) -> str:
+    return block(f'import csv, io\ntable = """{table}"""\nfinal_answer(len(list(csv.DictReader(io.StringIO(table)))))')
 
 
 async def test_a_table_that_is_in_a_variable_is_not_written_again_until_somebody_insists() -> None:
-    model = ScriptedModel([TYPED, block("final_answer(sum(row['units'] for row in rows))")])
+    model = ScriptedModel([typed(TABLE), block("final_answer(sum(row['units'] for row in rows))")])
     async with Agent(model) as agent:
         result = await agent.run(f'A table:\n{TABLE}\nHow many units were sold altogether?')
-    assert (result.output, len(result.steps), result.steps[0].cell) == (12, 2, None)
-    assert "rows (list, 3 items): each such as {'day': '2024-02-02', 'units': 3}" in sent(model, 0)
+    assert (result.output, len(result.steps), result.steps[0].cell) == (28, 2, None)
+    assert "rows (list, 7 items): each such as {'day': '2024-02-01', 'units': 1}" in sent(model, 0)
     assert 'it is already there, in the variable rows' in sent(model, 1)
     assert 'import csv' not in sent(model, 1)
-    model = ScriptedModel([TYPED] * 4)
+    model = ScriptedModel([typed(TABLE)] * 3)
     async with Agent(model) as agent:
         result = await agent.run(f'A table:\n{TABLE}\nHow many rows are there?')
-    assert (result.output, len(result.steps)) == (3, 4)
+    assert (result.output, len(result.steps)) == (7, 3)
+
+
+async def test_a_short_table_may_be_written_again() -> None:
+    short = '\n'.join(TABLE.split('\n')[:4]) + '\n'
+    model = ScriptedModel([typed(short)])
+    async with Agent(model) as agent:
+        result = await agent.run(f'A table:\n{short}\nHow many rows are there?')
+    assert (result.output, len(result.steps)) == (3, 1)
 
 
 async def test_the_variables_of_the_user_come_before_those_of_a_table() -> None:

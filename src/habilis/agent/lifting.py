@@ -7,6 +7,9 @@ import re
 from itertools import pairwise
 
 MIN_LINES = 3
+LONG = 7
+"""Lines of a table from which on a model that types it off is stopped; a shorter one is there sooner than a nudge."""
+
 TABLE = 'table'
 ROWS = 'rows'
 _MARKS = (',', ';', '\t')

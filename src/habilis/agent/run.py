@@ -11,7 +11,7 @@ from habilis.agent.acting import Acted, Actor, check_variables
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.doubts import Doubt, Doubts
 from habilis.agent.ending import cut_off, end_run
-from habilis.agent.lifting import ROWS, TABLE, lift_table, rows_of, typed_off
+from habilis.agent.lifting import LONG, ROWS, TABLE, lift_table, rows_of, typed_off
 from habilis.agent.options import AnyTool
 from habilis.agent.output import WrongOutput
 from habilis.agent.parsing.parse import Parsed, parse_reply, parse_words
@@ -27,7 +27,7 @@ from habilis.tools import CallRecord
 
 MAX_EMPTY = 3
 MAX_REPAIRS = 4
-MAX_TYPED = 3
+MAX_TYPED = 2
 STUCK = 2
 """After so many failed pieces of code in a row a small model is asked to be less predictable: it repeats itself."""
 
@@ -64,7 +64,8 @@ class Run(Closing):
         self._small = small
         texts = [value for value in parts.variables.values() if isinstance(value, str)]
         self._doubts = Doubts(parts.task, small=small, texts=texts)
-        self._table = lift_table(parts.task) if small else ''
+        table = lift_table(parts.task) if small else ''
+        self._table = table if table.count('\n') >= LONG else ''
         """In the task; it need not be written again."""
 
         self._typed = 0
