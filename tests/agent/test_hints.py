@@ -190,6 +190,10 @@ def test_a_loop_over_a_dict_that_meets_a_list_is_mended() -> None:
     found: dict[str, object] = {}
     exec(f'{mended}\nlist_of_two, dict_of_one = total([1, 2]), total({{"a": 1}})', found)
     assert (found['list_of_two'], found['dict_of_one']) == (2, 1)
+    nested = code.replace('key, value in', '(one, two), value in')
+    assert hints(nested, cell)[0].endswith(
+        '\nfor (one, two), value in (x.items() if isinstance(x, dict) else enumerate(x)):'
+    )
     elsewhere = Cell(error=CellError(kind='exception', type='AttributeError', message=message, line=6))
     assert 'Write total for any value' in hints(code, elsewhere)[0]
 

@@ -44,10 +44,17 @@ TABLE = 'name,age\nAna,34\nBo,27\nCy,9\n'
         ("names = ['Ana', 'Bo', 'Cy']\nages = [34, 27, 9]\n", False),
         ('for row in rows:\n    print(row["name"], row["age"])\n', False),
         ('', False),
+        ('x = [Ana34]\ny = [Bo27]\n', False),  # parts of other words
+        ("x = [34, 'Ana']\ny = [27, 'Bo']\n", False),  # in another order
     ],
 )
 def test_a_table_that_is_written_again_is_seen_early(reply: str, *, typed: bool) -> None:
     assert typed_off(reply, TABLE) is typed
+
+
+def test_a_table_of_nothing_is_not_seen_everywhere() -> None:
+    assert not typed_off('x = 1\ny = 2\nz = 3\n', 'a,b\n,\n,\n')
+    assert not typed_off('x = [12, 34]\ny = [56, 78]\n', '1,2\n3,4\n5,6\n')
 
 
 def test_prose_code_and_short_lists_stay_where_they_are() -> None:

@@ -43,6 +43,11 @@ def test_code_that_is_very_deep_does_no_harm(terms: int) -> None:
     assert mended is None if terms > 500 else "startswith('2024-02')" in (mended or '')
 
 
+def test_a_very_deep_comparison_does_no_harm() -> None:
+    code = f"final_answer({' + '.join(['x'] * 700)} == '2024-02-02')"
+    assert Picking(QUESTION, TABLE).found(code) == []
+
+
 @pytest.mark.parametrize('code', ['', 'x = (', "x == ''", "x == 'no'", "'south' == x", "x != 'south'", "x == b'south'"])
 def test_other_code_is_left_alone(code: str) -> None:
     picking = Picking(QUESTION, TABLE)

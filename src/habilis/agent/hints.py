@@ -131,7 +131,8 @@ def _loop_for_both(node: ast.AST, line: int | None) -> str:
                 target=ast.Tuple() as two,
             ) if loop.lineno == line:
                 both = f'{ast.unparse(items)} if isinstance({name}, dict) else enumerate({name})'
-                return f'for {ast.unparse(two).strip("()")} in ({both}):'
+                names = ast.unparse(two).removeprefix('(').removesuffix(')')
+                return f'for {names} in ({both}):'
             case _:
                 pass
     return ''

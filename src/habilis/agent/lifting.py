@@ -66,7 +66,7 @@ def rows_of(table: str) -> Rows:
 def typed_off(reply: str, table: str) -> bool:
     """Whether a reply has begun to write a table again: two lines with all that two rows of it have, in any form."""
     mark = _mark_of(table)
-    rows = [line.split(mark) for line in table.splitlines()[:3]]
+    rows = [[field for field in line.split(mark) if field] for line in table.splitlines()[:3]]
     written = reply.split('\n')[:-1]  # the last one is being written
     return any(
         _holds(one, first) and _holds(other, second)
@@ -76,7 +76,14 @@ def typed_off(reply: str, table: str) -> bool:
 
 
 def _holds(line: str, fields: list[str]) -> bool:
-    return all(field in line for field in fields)
+    """Whether the fields stand in it in their order, each as a word of its own."""
+    place = 0
+    for field in fields:
+        found = re.compile(rf'(?<!\w){re.escape(field)}(?!\w)').search(line, place)
+        if found is None:
+            return False
+        place = found.end()
+    return len(fields) > 1
 
 
 def _mark_of(table: str) -> str:

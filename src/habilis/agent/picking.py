@@ -1,7 +1,6 @@
 """One row of the data that code looks at, instead of all that the task means."""
 
 import ast
-import calendar
 import re
 
 from habilis.agent.parsing.syntax import statements
@@ -11,7 +10,8 @@ SHORTEST = 4
 """Letters of a text that is taken for a value of the data."""
 
 _DAY = re.compile(r'\d{4}-\d\d-\d\d')
-_MONTH = re.compile(rf'\b(?:month|{"|".join(calendar.month_name[1:])})\b')
+_MONTHS = 'January|February|March|April|May|June|July|August|September|October|November|December'
+_MONTH = re.compile(rf'\b(?:month|{_MONTHS})\b')  # not of `calendar`, whose names are those of the locale
 
 
 class Picking:
@@ -24,9 +24,12 @@ class Picking:
 
     def found(self, code: str) -> list[str]:
         """What the code compares with texts that stand in the data and not in the question."""
-        return [
-            ast.unparse(node.left) for node in nodes_of(code) if isinstance(node, ast.Compare) and self.picked(node)
-        ]
+        try:
+            return [
+                ast.unparse(node.left) for node in nodes_of(code) if isinstance(node, ast.Compare) and self.picked(node)
+            ]
+        except RecursionError:
+            return []
 
     def picked(self, node: ast.Compare) -> str | None:
         """The text, if this compares with such a one."""
