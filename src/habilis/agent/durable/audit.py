@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from habilis.agent.loop.code_turn import Acted
 from habilis.agent.context.prompt import PYTHON
 from habilis.agent.durable.codecs import to_plain
+from habilis.agent.loop.code_turn import CellOutcome
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.journal import Record, fingerprint
@@ -66,7 +66,7 @@ async def calls_of(
     reading: Reading,
     parts: Sequence[tuple[str, Entry]],
     reply: Reply | None,
-    cells: Sequence[Acted],
+    cells: Sequence[CellOutcome],
     known: Sequence[CallRecord],
 ) -> list[Called]:
     """The calls of a step.

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from habilis.agent.loop.code_turn import ACTED, Acted
-from habilis.agent.durable.audit import Called, calls_of
-from habilis.agent.contract import Result, Step
-from habilis.agent.durable.runs import INPUTS, Inputs
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PYTHON
-from habilis.agent.durable.recorder import ASK, CELL, REPLY, Resumed
+from habilis.agent.contract import Result, Step
+from habilis.agent.durable.audit import Called, calls_of
 from habilis.agent.durable.codecs import DataCodec, ResultCodec
+from habilis.agent.durable.recorder import ASK, CELL, REPLY, VERDICT, VERDICT_CODEC, Resumed
+from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
 from habilis.core.logs import redact
@@ -38,7 +38,7 @@ class Turn:
     """What a person has said before it."""
 
     reply: Reply | None = None
-    cells: tuple[Acted, ...] = ()
+    cells: tuple[CellOutcome, ...] = ()
     observation: str | None = None
     calls: tuple[Called, ...] = ()
     error: str = ''
@@ -135,13 +135,17 @@ class _Teller:
         first = entry.first or 0
         turn = Turn(number=number, path=path, at=self._reading.records[first - 1].at, told=self._told(first))
         reply, error = await self._value(REPLY, entry)
-        cells: list[Acted] = []
+        cells: list[CellOutcome] = []
+        seen: list[str] = []
         for inner, cell in parts[1:]:
             if parent_of(inner) == self._path and name_of(inner) == CELL:
-                acted, problem = await self._value(ACTED, cell)
+                outcome, problem = await self._value(CELL_OUTCOME, cell)
                 error = error or problem
-                cells += [acted] if acted is not None else []
-        seen = [cell.observation for cell in cells if cell.observation]
+                cells += [outcome] if outcome is not None else []
+                seen += [outcome.observation] if outcome is not None else []
+            elif parent_of(inner) == self._path and name_of(inner) == VERDICT:
+                verdict, _ = await self._value(VERDICT_CODEC, cell)
+                seen += [verdict.note] if verdict is not None and verdict.note else []
         observation = '\n'.join(seen) or None
         if number <= len(steps):
             observation = steps[number - 1].observation

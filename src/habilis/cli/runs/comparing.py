@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.loop.code_turn import ACTED
+from habilis.agent.loop.code_turn import CELL_OUTCOME
 from habilis.agent.hooks.tokens import money
 from habilis.agent.durable.recorder import ASK, CELL, REPLY
 from habilis.agent.durable.trajectory import Story, stories
@@ -74,8 +74,8 @@ async def _text(reading: Reading, path: str, entry: Entry | None) -> str | None:
             reply = REPLY.read(value)
             return '\n'.join([reply.text, *(f'{call.name}({call.arguments})' for call in reply.calls)])
         if name_of(path) == CELL:
-            acted = ACTED.read(value)
-            return f'{acted.code}\n\n{acted.observation}'.rstrip()
+            outcome = CELL_OUTCOME.read(value)
+            return f'{outcome.code}\n\n{outcome.observation}'.rstrip()
     except (NotDurable, TypeError):  # a step of a flow that has the same name
         pass
     return f'{given}{_readable(_timeless(value))}'
