@@ -105,6 +105,7 @@ class ModelSettings(BaseModel):
     api_key: Key | None = None
     functions: Switch | None = None
     context_tokens: Count | None = None
+    small: Switch | None = None
     retries: Retries | None = None
     extra: Annotated[dict[str, JsonValue], Expects('a table of JSON values')] = Field(default={}, repr=False)
 

@@ -78,7 +78,7 @@ def _bare(config: ModelConfig) -> Model:
     if name.provider == 'scripted':
         from habilis.models.scripted import ScriptedModel
 
-        return ScriptedModel.from_file(name.model, functions=bool(config.functions))
+        return ScriptedModel.from_file(name.model, functions=bool(config.functions), small=bool(config.small))
     if name.provider == 'local':
         from habilis.models.local import LocalModel
 
