@@ -29,8 +29,8 @@ from pydantic_core import ErrorDetails
 
 from habilis.core import sources
 from habilis.core.errors import SettingsError
+from habilis.core.folders import config_folder
 from habilis.core.logs import hide, parse_levels, redact
-from habilis.core.places import config_folder
 from habilis.core.sources import Layer, Placed, Source
 
 SECRET_ENDINGS = ('_KEY', '_TOKEN', '_SECRET', '_PASSWORD', '_ACCESS_KEY_ID', '_BEDROCK')

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from habilis.core.errors import NoModel
-from habilis.core.places import responses_folder
+from habilis.core.folders import responses_folder
 from habilis.core.settings import Settings, load_settings
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
