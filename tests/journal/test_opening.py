@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.errors import SettingsError
-from habilis.core.places import data_folder
+from habilis.core.folders import data_folder
 from habilis.journal.contract import RunInfo, Store
 from habilis.journal.files import FileStore
 from habilis.journal.memory import MemoryStore

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from habilis.core.errors import SettingsError
-from habilis.core.places import data_folder
+from habilis.core.folders import data_folder
 from habilis.journal.contract import Durability, Store
 from habilis.journal.memory import MemoryStore
 from habilis.journal.servers import durability_of

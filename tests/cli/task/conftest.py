@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 from tests.models.protocol_server import ProtocolServer
 from tests.place import Place
 

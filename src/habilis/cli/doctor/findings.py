@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from habilis.core.errors import HabilisError
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 
 Status = Literal['ok', 'bad', 'absent']
 SELF_TEST = 'self-test'
