@@ -96,7 +96,7 @@ def _shortened(turn: Turn) -> Turn:
     message = turn.message
     if turn.by_user or turn.digest or message.role in ('system', 'assistant') or len(message.text) < 2000:
         return turn
-    text = f'{message.text[:1000]}\n[… {len(message.text) - 1500:,} characters cut …]\n{message.text[-500:]}'
+    text = f'{message.text[:1000]}\n[… {len(message.text) - 1500:,} characters truncated …]\n{message.text[-500:]}'
     return replace(turn, message=replace(message, text=text))
 
 

@@ -49,7 +49,7 @@ def truncate(text: str, bounds: Bounds, *, where: str = '') -> Truncated:
     head, tail = head.removesuffix('\n'), tail.removeprefix('\n')
     dropped = len(text) - len(head) - len(tail)
     lines = text.count('\n') - head.count('\n') - tail.count('\n')
-    what = f'{dropped:,} characters cut{f" in {lines:,} lines" if lines > 1 else ""}'
+    what = f'{dropped:,} characters truncated{f" in {lines:,} lines" if lines > 1 else ""}'
     note = f'[… {what}{"; " + where if where else ""} …]'
     return Truncated(text=f'{head}\n{note}\n{tail}' if tail else f'{head}\n{note}', is_truncated=True)
 

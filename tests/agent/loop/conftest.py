@@ -1,0 +1,5 @@
+"""These tests run with both protocols."""
+
+from tests.agent.protocols import protocol
+
+__all__ = ['protocol']
