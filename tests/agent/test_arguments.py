@@ -9,7 +9,7 @@ from habilis.agent import Agent, RunLimits
 from habilis.agent.team import plan_and_implement
 from habilis.models import ScriptedModel
 from habilis.tools import Toolset
-from tests.agent.test_run import block
+from tests.agent.loop.test_run import block
 
 Call = Callable[[Agent[Any], dict[str, Any]], Coroutine[Any, Any, object]]
 

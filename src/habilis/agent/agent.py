@@ -12,15 +12,15 @@ from typing_extensions import TypeVar
 
 from habilis.agent.arguments import check_kinds
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable import Durable, Inputs, wait_here
+from habilis.agent.durable.runs import Durable, Inputs, wait_here
 from habilis.agent.options import AgentOptions, RunOptions, check_run, make_setup
-from habilis.agent.output import OutputType
-from habilis.agent.recording import Recorder
-from habilis.agent.records import ResultCodec
-from habilis.agent.replaying import catch_up
-from habilis.agent.run import Run
-from habilis.agent.start import Starting, start_run
-from habilis.agent.watch import Hook
+from habilis.agent.context.output import OutputType
+from habilis.agent.durable.recorder import Recorder
+from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.durable.replay import catch_up
+from habilis.agent.loop.run import Run
+from habilis.agent.loop.setup import Starting, start_run
+from habilis.agent.hooks.dispatch import Hook
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event

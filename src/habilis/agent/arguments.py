@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import cast
 
 from habilis.agent.contract import RunLimits
-from habilis.agent.cut import Bounds
+from habilis.agent.context.truncation import Bounds
 from habilis.core.errors import AgentError
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model

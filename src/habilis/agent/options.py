@@ -6,11 +6,11 @@ from typing import Any, TypedDict
 
 from habilis.agent.arguments import check_kinds, check_names, check_task
 from habilis.agent.contract import RunLimits
-from habilis.agent.cut import Bounds
-from habilis.agent.durable import JournalChoice
-from habilis.agent.prompt import prompt_file
-from habilis.agent.rooms import SandboxChoice
-from habilis.agent.watch import Hook
+from habilis.agent.context.truncation import Bounds
+from habilis.agent.durable.runs import JournalChoice
+from habilis.agent.context.prompt import prompt_file
+from habilis.agent.loop.sandboxes import SandboxChoice
+from habilis.agent.hooks.dispatch import Hook
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.core.settings import Settings, load_settings

@@ -6,8 +6,8 @@ from typing import Any, Generic, TypeVar
 from habilis.agent.agent import Agent
 from habilis.agent.arguments import check_task
 from habilis.agent.contract import Ended, Result
-from habilis.agent.output import as_text
-from habilis.agent.prompt import prompt_file
+from habilis.agent.context.output import as_text
+from habilis.agent.context.prompt import prompt_file
 from habilis.models.contract import Usage
 
 T = TypeVar('T')

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from habilis.agent.hooks import CleanMessages
 from habilis.models.contract import FunctionCall, Message
 from habilis.models.scripted import ScriptedModel
-from tests.agent.watching import ANSWER, agent
+from tests.agent.hooks.watching import ANSWER, agent
 
 THEN = datetime(2026, 1, 2, tzinfo=UTC)
 CALL = FunctionCall(id='1', name='python', arguments='{"code": "1"}')

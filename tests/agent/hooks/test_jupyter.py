@@ -23,7 +23,7 @@ from habilis.core.events import Event
 from habilis.models.contract import Delta
 from habilis.models.scripted import ScriptedModel
 from habilis.sandbox.contract import Cell, Display
-from tests.agent.watching import ANSWER, code, watch
+from tests.agent.hooks.watching import ANSWER, code, watch
 
 PIXEL = base64.b64decode(
     'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

@@ -10,7 +10,7 @@ from habilis.agent.hooks.logs import LENGTH
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.core.logs import configure_logging, hide
-from tests.agent.watching import ANSWER, Seen, code, watch
+from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 
 KEY = 'sk-proj-abcdefghijklmnopqrstuvwxyz123456'
 

@@ -21,7 +21,7 @@ from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, FunctionCall, Reply, Traits, Usage
 from habilis.models.scripted import ScriptedModel
 from habilis.tools import ApprovalRequest, CallRecord, GateCall, people_toolset, tool
-from tests.agent.watching import ANSWER, Seen, code, watch
+from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 
 CONTROLS = re.compile('\x1b\\[[0-9;]*m')
 

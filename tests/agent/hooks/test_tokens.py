@@ -15,7 +15,7 @@ from habilis.core.errors import HabilisError
 from habilis.core.events import Event
 from habilis.models.contract import Reply, Usage
 from habilis.models.scripted import ScriptedModel
-from tests.agent.watching import ANSWER, agent, code, watch
+from tests.agent.hooks.watching import ANSWER, agent, code, watch
 
 FIRST = Usage(requests=1, input_tokens=100, output_tokens=10, cached_tokens=40, seconds=1.5, cost=0.25)
 SECOND = Usage(requests=1, input_tokens=200, output_tokens=20, seconds=2.5, cost=0.5)

@@ -19,7 +19,7 @@ from habilis.core.errors import ContextOverflow, ModelError
 from habilis.core.events import Event
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.models.scripted import ScriptedModel
-from tests.agent.watching import ANSWER, Seen, agent, code, watch
+from tests.agent.hooks.watching import ANSWER, Seen, agent, code, watch
 
 SECRET = 'the launch code is 0000'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from habilis.agent.parsing.parse import code_is_complete, parse_reply
+from habilis.agent.parsing.replies import code_is_complete, parse_reply
 from tests.agent.parsing.examples import EXAMPLES, Example
 
 with_code = [example for example in EXAMPLES if example.form not in ('none', 'calls')]

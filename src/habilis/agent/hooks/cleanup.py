@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.hooks.harmless import without_controls
+from habilis.agent.hooks.sanitize import without_controls
 from habilis.core.events import Event
 from habilis.models.contract import FunctionCall, Message
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import Protocol, cast
 
 from habilis.agent.contract import Result
-from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.agent.hooks.prose import Prose
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.terminal import SCRIPTED

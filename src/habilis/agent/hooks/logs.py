@@ -4,7 +4,7 @@ import logging
 from typing import Final, cast
 
 from habilis.agent.contract import Result, Step
-from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.core.logs import redact

@@ -2,7 +2,7 @@
 
 import re
 
-from habilis.agent.parsing.parse import parse_reply
+from habilis.agent.parsing.replies import parse_reply
 
 _SIGN = re.compile(
     r"""

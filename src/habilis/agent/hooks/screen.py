@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.syntax import Syntax
 from rich.text import Text
 
-from habilis.agent.hooks.harmless import neutral
+from habilis.agent.hooks.sanitize import neutral
 
 WIDTH = 80
 """Of a console that does not know its own."""

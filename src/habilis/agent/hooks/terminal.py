@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from habilis.agent.contract import Ended, Result, Step
-from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.prose import Prose
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.tokens import money

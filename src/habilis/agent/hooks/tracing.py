@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, cast
 
 from habilis.agent.contract import Result
-from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.sanitize import one_line
 from habilis.core.events import Event
 from habilis.core.logs import redact
 from habilis.models.contract import Message, Model, Reply, Usage

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.acting import ACTED
+from habilis.agent.loop.code_turn import ACTED
 from habilis.agent.hooks.tokens import money
-from habilis.agent.recording import ASK, CELL, REPLY
-from habilis.agent.trajectory import Story, stories
+from habilis.agent.durable.recorder import ASK, CELL, REPLY
+from habilis.agent.durable.trajectory import Story, stories
 from habilis.cli.runs.desk import Desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.runs.printing import Page, print_table

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import typer
 
-from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.printing import age, print_table
 from habilis.cli.task.showing import say

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from habilis.agent.trajectory import as_lines, rows
+from habilis.agent.durable.trajectory import as_lines, rows
 from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.task.showing import say

@@ -4,7 +4,7 @@ import math
 
 import typer
 
-from habilis.agent.trajectory import Story, stories
+from habilis.agent.durable.trajectory import Story, stories
 from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.task.showing import say
 from habilis.core.errors import JournalError

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from habilis.agent.calls_made import Called
-from habilis.agent.hooks.harmless import one_line
-from habilis.agent.trajectory import step_count, stories
+from habilis.agent.durable.audit import Called
+from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.durable.trajectory import step_count, stories
 from habilis.cli.runs.desk import Desk, place_of
 from habilis.cli.runs.printing import age, moment, print_table
 from habilis.cli.task.showing import say

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.agent.hooks.sanitize import neutral, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

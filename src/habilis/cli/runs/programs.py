@@ -10,7 +10,7 @@ from typing import Any, cast
 import typer
 
 from habilis.agent.agent import Agent
-from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.cli.runs.progress import steps_told
 from habilis.cli.task import report
 from habilis.cli.task.interrupt import INTERRUPTED, run_interruptible

@@ -5,11 +5,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from habilis.agent.hooks.harmless import one_line
+from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.tokens import money
-from habilis.agent.parsing.parse import parse_reply
-from habilis.agent.trajectory import Story, Turn, stories
+from habilis.agent.parsing.replies import parse_reply
+from habilis.agent.durable.trajectory import Story, Turn, stories
 from habilis.cli.runs.desk import Desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.runs.printing import COLOURS, Page, moment

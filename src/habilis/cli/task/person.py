@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 
-from habilis.agent.hooks.harmless import neutral, one_line
+from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.cli.lines import Lines
 from habilis.cli.terminal import colourful
 from habilis.tools import ApprovalRequest

@@ -8,7 +8,7 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result, Step
-from habilis.agent.hooks.harmless import neutral
+from habilis.agent.hooks.sanitize import neutral
 from habilis.agent.options import AgentOptions
 from habilis.cli.task import report
 from habilis.cli.task.choosing import Wish, choose_model

@@ -1,0 +1,185 @@
+"""What the model is told: the files of `prompts/`, put together for one run."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import cast
+
+from habilis.agent.arguments import check_kinds
+from habilis.agent.context.truncation import Bounds, cut
+from habilis.agent.context.output import as_text
+from habilis.models.contract import Function
+from habilis.sandbox.contract import CellError
+from habilis.sandbox.options import Settings as SandboxSettings
+
+STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
+
+PYTHON = Function(
+    name='python',
+    description='Run Python in the sandbox and see what it prints. Variables stay.',
+    parameters={
+        'type': 'object',
+        'properties': {'code': {'type': 'string', 'description': 'Python code'}},
+        'required': ['code'],
+        'additionalProperties': False,
+    },
+)
+"""The function that carries code, for models that call functions."""
+
+
+@cache
+def prompt_file(name: str) -> str:
+    """The text of one file of `prompts/`."""
+    return files('habilis.agent').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptParts:
+    """What a system prompt is made of."""
+
+    functions: bool
+    """Code travels as a function call, not in fences."""
+
+    python: bool = True
+    stubs: str = ''
+    model_tools: Sequence[Function] = ()
+    """Named here only where the model has no function calls of its own."""
+
+    output: str | None = None
+    """The type the answer must have, in words."""
+
+    packages: str = STANDARD_LIBRARY
+    instructions: str = ''
+    can_stop: bool = True
+
+    def without_stop(self) -> 'PromptParts':
+        """The same for a step in which there is no `final_answer`."""
+        return replace(self, can_stop=False, output=None)
+
+
+def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
+    """What code may import and reach, in one line."""
+    packages = settings.get('packages', ())
+    names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    network = settings.get('network', False)
+    has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
+    hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
+    reach = f'network access{hosts}' if network else 'no network'
+    return f'{has}, {reach}, {"" if files else "no files, "}no input().'
+
+
+def system_prompt(parts: PromptParts) -> str:
+    """The system message: the same bytes for the same parts, so that a provider can keep it evaluated."""
+    form = 'call' if parts.functions else 'fence'
+    form += '' if parts.can_stop else '_open'
+    sections: list[str] = []
+    if parts.python and parts.stubs:
+        sections.append(
+            f'Tools: these functions are already defined for your code; call them, do not define or import them.\n'
+            f'```python\n{parts.stubs}\n```'
+        )
+    if parts.model_tools and not parts.functions:
+        instead = ' instead of writing code' if parts.python else ''
+        sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
+    if parts.output is not None:
+        sections.append(f'The value given to final_answer must be {parts.output}.')
+    if parts.instructions:
+        sections.append(parts.instructions.strip())
+    body = '\n\n'.join(sections)
+    if not parts.python:
+        return f'{prompt_file("no_python")}\n\n{body}'.strip()
+    text = prompt_file('system')
+    for name, value in (
+        ('protocol', prompt_file(f'protocol_{form}')),
+        ('example', prompt_file(f'example_{form}')),
+        ('packages', parts.packages),
+        ('sections', f'\n{body}' if body else ''),
+    ):
+        text = text.replace(f'{{{name}}}', value)
+    return text.strip()
+
+
+def _written_calls(functions: Sequence[Function]) -> str:
+    lines = [
+        f'- {function.name}: {function.description} {json.dumps(dict(function.parameters))}' for function in functions
+    ]
+    listed = '\n'.join(lines)
+    return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
+
+
+def task_message(
+    task: str, *, variables: Sequence[str] = (), tools: Mapping[str, str] | None = None, remind: bool = False
+) -> str:
+    """The user's words, with what else is there for the code.
+
+    `remind` repeats the protocol after them, and the signatures of the `tools`: a small model does what it read last.
+    """
+    text = task.strip()
+    if variables:
+        listed = '\n'.join(f'- {variable}' for variable in variables)
+        text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
+    if remind and tools:
+        listed = '\n'.join(f'- {name}{signature}' for name, signature in tools.items())
+        text += f'\n\nThese functions are already defined; call them, do not define them:\n{listed}'
+    if remind:
+        text += f'\n\n{prompt_file("reminder")}'
+    return text
+
+
+def without_stop(text: str) -> str:
+    """A `task_message` for a step in which there is no `final_answer`."""
+    reminder = prompt_file('reminder')
+    return f'{text.removesuffix(reminder)}{prompt_file("reminder_open")}' if text.endswith(reminder) else text
+
+
+def preview(name: str, value: object, length: int = 80) -> str:
+    """The start of a value, for the list of variables, and how to read it. Too little to be typed off."""
+    if isinstance(value, str) and '\n' in value.strip():
+        first, *rest = value.strip().split('\n')
+        start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
+        return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
+    items = cast('list[object]', value) if isinstance(value, list) else []
+    if items and isinstance(items[0], dict):
+        text = as_text(cast('object', items[0]), repr)
+        return f'each such as {text[: 2 * length]}{"…" if len(text) > 2 * length else ""}'
+    text = as_text(cast('object', value), repr)
+    return text if len(text) <= length else f'{text[:length]}…'
+
+
+def _reader(name: str, first: str, rest: Sequence[str]) -> str:
+    if first[:1] in ('{', '['):
+        return f'data = json.loads({name})'
+    for mark, how in ((',', ''), (';', ", delimiter=';'"), ('\t', ", delimiter='\\t'")):
+        marks = first.count(mark)
+        if marks and all(line.count(mark) >= marks for line in rest):
+            return f'rows = list(csv.DictReader(io.StringIO({name}){how}))'
+    return f'lines = {name}.splitlines()'
+
+
+def start_over_note(code: str, error: CellError) -> str:
+    """What is left of code that failed again and again: the line, and the error."""
+    lines = code.split('\n')
+    line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
+    return prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
+
+
+def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
+    """Tools that are there for one step: those for the code, and those that the model has to call in writing."""
+    pieces: list[str] = []
+    if stubs:
+        pieces.append(f'For this step only, these functions are defined for your code too:\n```python\n{stubs}\n```')
+    if calls:
+        pieces.append(f'Functions you may call in this step only{_written_calls(calls)}')
+    return '\n\n'.join(pieces)
+
+
+def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:
+    """Documents given to one step: their names and texts, the long ones in part; `code` has them whole."""
+    check_kinds('a step', {'artifacts': artifacts})
+    pieces = [f'Documents for this step.{" In code they are in the dict `artifacts`, by name." if code else ""}']
+    for name, text in artifacts.items():
+        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]' if code else '').text
+        pieces.append(f'<document name={name!r}>\n{shown}\n</document>')
+    return '\n\n'.join(pieces)

@@ -1,0 +1,142 @@
+"""Functions the model calls itself: `python`, which carries code, and the tools that are for the model."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from typing import cast
+
+from habilis.agent.context.truncation import Bounds, cut
+from habilis.agent.context.observation import tool_log
+from habilis.agent.context.prompt import PYTHON, step_tools_message
+from habilis.core.errors import JournalError
+from habilis.journal import Paused
+from habilis.models.contract import Function, FunctionCall
+from habilis.tools import CallRecord, NeedsAnswer, Toolbox
+from habilis.tools.names import CODE_FUNCTIONS
+
+
+class Caller:
+    """Answers the function calls of one run."""
+
+    def __init__(self, toolbox: Toolbox, *, functions: bool, python: bool, bounds: Bounds) -> None:
+        self._toolbox = toolbox
+        self._functions = functions
+        self._python = python
+        self.bounds = bounds
+
+    @property
+    def functions(self) -> tuple[Function, ...]:
+        """What is offered to a model that calls functions."""
+        if not self._functions:
+            return ()
+        return (*((PYTHON,) if self._python else ()), *self.model_tools)
+
+    @property
+    def model_tools(self) -> tuple[Function, ...]:
+        """The tools that are for the model."""
+        return _offered(self._toolbox)
+
+    def told(self, more: Toolbox) -> str:
+        """What the model is told of tools that are there for one step; functions it can call it sees for itself."""
+        return step_tools_message(more.stubs() if self._python else '', () if self._functions else _offered(more))
+
+    def in_turn(self, calls: Sequence[FunctionCall]) -> Iterator[tuple[str | None, list[FunctionCall]]]:
+        """The calls of a reply: each that carries code, with the code; and those between them, to be made together."""
+        together: list[FunctionCall] = []
+        for call in calls:
+            source = self._code_of(call)
+            if source is None:
+                together.append(call)
+                continue
+            if together:
+                yield None, together
+                together = []
+            yield source, [call]
+        if together:
+            yield None, together
+
+    def _code_of(self, call: FunctionCall) -> str | None:
+        """The code that a call carries; None if it is another function's."""
+        if not self._python or call.name not in CODE_FUNCTIONS:
+            return None
+        arguments = _read(call.arguments)
+        if isinstance(arguments, dict):
+            values = [value for value in cast('dict[str, object]', arguments).values() if isinstance(value, str)]
+            return values[0] if values else None
+        return arguments if isinstance(arguments, str) else call.arguments  # the code itself, without JSON around it
+
+    async def call(self, calls: Sequence[FunctionCall]) -> list[str]:
+        """Call tools for the model, at the same time; whatever happens becomes text for it, in the order of the calls.
+
+        Each has a task of its own: a tool that cancels itself does not cancel the run.
+        """
+        tasks = [asyncio.ensure_future(self._call(call)) for call in calls]
+        try:
+            await asyncio.wait(tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        errors = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
+        if errors:  # of those that must not go on, one that waits for a person comes last
+            raise min(errors, key=lambda error: isinstance(error, Paused))
+        return ['ToolError: the tool was cancelled' if task.cancelled() else task.result() for task in tasks]
+
+    async def _call(self, call: FunctionCall) -> str:
+        names = [function.name for function in self.functions or self.model_tools]
+        if call.name not in names:
+            near = get_close_matches(call.name, names, n=3, cutoff=0.4) or names
+            return f'There is no function {call.name!r}; there is {", ".join(near) or "none"}.'
+        arguments = _read(call.arguments or '{}')
+        if not isinstance(arguments, dict):
+            return f'The arguments of {call.name} must be a JSON object.'
+        records: list[CallRecord] = []
+        try:
+            given = cast('dict[str, object]', arguments)
+            text = _written(await self._toolbox.call_for_model(call.name, given, ended=records.append))
+        except (JournalError, Paused, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise  # what cannot be recorded must not go on, nor what is to stop
+        except NeedsAnswer:
+            return 'The user has been asked.'
+        except BaseException as error:  # a tool may raise anything; the model is told, the run goes on
+            text = (records[0].error if records else None) or f'{type(error).__name__}: {error}'
+        text, log = cut(text, self.bounds).text, tool_log(records, self.bounds)
+        return f'{text}\n{log}' if log else text
+
+
+def _offered(toolbox: Toolbox) -> tuple[Function, ...]:
+    return tuple(
+        Function(name=tool.name, description=tool.description, parameters=tool.parameters)
+        for tool in toolbox.model_functions()
+    )
+
+
+def _written(value: object) -> str:
+    """A result as the model reads it: text as it is, all else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(_as_json(value), default=str, ensure_ascii=False)
+    return text.encode('utf-8', 'backslashreplace').decode('utf-8')  # half a pair could not be sent
+
+
+def _as_json(value: object) -> object:
+    """Plain data with the keys and lists that JSON has. A set is sorted: its order would differ in each process."""
+    if isinstance(value, dict):
+        items = cast('dict[object, object]', value).items()
+        return {key if isinstance(key, (str, int, float)) else str(key): _as_json(item) for key, item in items}
+    if isinstance(value, (set, frozenset)):
+        return [_as_json(item) for item in sorted(cast('set[object]', value), key=_place)]
+    if isinstance(value, (list, tuple)):
+        return [_as_json(item) for item in cast('list[object]', value)]
+    return value
+
+
+def _place(item: object) -> tuple[bool, float, str]:
+    """Numbers by their size, then all else by its text."""
+    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, str(item))
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return None

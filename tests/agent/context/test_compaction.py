@@ -1,0 +1,181 @@
+"""A conversation that grew too long gets shorter; what people wrote never goes."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn, too_long
+from habilis.models.contract import FunctionCall, Message
+from habilis.models.tokens import count_message_tokens
+
+TASK = Turn(message=Message(role='user', text='Add up the sales of 2024. ' * 20), by_user=True)
+
+
+def step(number: int, size: int = 400) -> list[Turn]:
+    """Code in a fence, and what it printed."""
+    code = f'```python\nprint({number})\n```'
+    return [
+        Turn(message=Message(role='assistant', text=code)),
+        Turn(message=Message(role='user', text=f'Output:\n{number} ' + 'x ' * size)),
+    ]
+
+
+def call_step(number: int) -> list[Turn]:
+    """The same as a function call."""
+    call = FunctionCall(id=f'c{number}', name='python', arguments=f'{{"code": "print({number})"}}')
+    return [
+        Turn(message=Message(role='assistant', calls=(call,))),
+        Turn(
+            message=Message(role='tool', text=f'Output:\n{number} ' + 'x ' * 400, call_id=call.id, call_name='python')
+        ),
+    ]
+
+
+def history(steps: int) -> list[Turn]:
+    return [TASK, *(turn for number in range(steps) for turn in step(number))]
+
+
+def size(turns: list[Turn] | tuple[Turn, ...]) -> int:
+    return count_message_tokens([turn.message for turn in turns])
+
+
+def by_user(turns: list[Turn] | tuple[Turn, ...]) -> list[str]:
+    return [turn.message.text for turn in turns if turn.by_user]
+
+
+def test_the_last_steps_stay_and_earlier_ones_become_a_line_each() -> None:
+    full = history(10)
+    short = compact(full)
+    assert short[0] == TASK
+    assert short[1].digest
+    assert short[1].message.role == 'user'
+    assert list(short[2:]) == full[-2 * KEPT_STEPS :]
+    lines = short[1].message.text.split('\n')
+    assert lines[0] == 'Earlier steps, shortened (their variables are still there):'
+    assert lines[1] == '- you: ```python print(0) ```'
+    assert lines[2].startswith('- saw: Output: 0 x x')
+    assert lines[2].endswith('…')
+    assert len(lines) == 1 + 2 * (10 - KEPT_STEPS)
+
+
+def test_it_gets_shorter_and_a_second_time_changes_nothing() -> None:
+    full = history(10)
+    short = compact(full)
+    assert size(short) < size(full) / 2
+    assert compact(short) == short
+
+
+def test_later_steps_join_the_digest() -> None:
+    short = compact(history(10))
+    longer = (*short, *(turn for number in range(10, 14) for turn in step(number)))
+    again = compact(longer)
+    assert [turn.digest for turn in again].count(True) == 1
+    digest = next(turn.message.text for turn in again if turn.digest)
+    assert [f'print({number})' in digest for number in range(14)] == [True] * 11 + [False] * 3
+
+
+def test_steps_from_before_this_run_are_not_said_to_have_left_variables() -> None:
+    before = [earlier_turn(replace(turn.message, by_agent=not turn.by_user)) for turn in history(4)]
+    short = compact([*before, *history(8)])
+    earlier, own = (turn for turn in short if turn.digest)
+    assert (earlier.earlier, own.earlier) == (True, False)
+    assert 'variables' not in earlier.message.text
+    assert 'variables are still there' in own.message.text
+    later = earlier_turn(own.message)  # in the run after this one
+    assert (later.digest, 'variables' in later.message.text) == (True, False)
+
+
+def test_a_digest_of_very_many_steps_is_bounded_and_says_what_is_missing() -> None:
+    turns = tuple(history(4))
+    for number in range(4, 300):
+        turns = compact((*turns, *step(number)))
+    digest = next(turn.message.text for turn in turns if turn.digest)
+    assert len(digest) < 12_000
+    assert '- (534 before these are left out)' in digest  # of 297 steps with two lines each, 60 lines stay
+    assert 'print(296)' in digest
+
+
+def test_calls_and_their_answers_stay_together() -> None:
+    turns = [TASK, *(turn for number in range(8) for turn in call_step(number))]
+    for keep in range(5):
+        short = compact(turns, keep=keep)
+        asked = [call.id for turn in short for call in turn.message.calls]
+        answered = [turn.message.call_id for turn in short if turn.message.role == 'tool']
+        assert asked == answered
+        assert len(asked) == keep
+
+
+def test_what_a_person_says_in_the_middle_stays_as_it_is() -> None:
+    said = Turn(message=Message(role='user', text='Use euros, please. ' * 50), by_user=True)
+    short = compact([*history(3), said, *(turn for number in range(6) for turn in step(number))])
+    assert said in short
+
+
+def test_what_is_short_already_is_left_alone() -> None:
+    assert compact(history(KEPT_STEPS)) == tuple(history(KEPT_STEPS))
+    tiny = (TASK, *(Turn(message=Message(role='assistant', text='ok')) for _ in range(4)))
+    assert compact(tiny) == tiny
+    assert compact([]) == ()
+
+
+def test_a_single_huge_observation_is_cut_when_nothing_else_helps() -> None:
+    huge = [TASK, *step(1, size=20_000)]
+    short = compact(huge, keep=1)
+    assert size(short) < size(huge) / 10
+    assert short[2].message.text.startswith('Output:\n1 x x')
+    assert '38,510 characters cut' in short[2].message.text
+    assert compact(short, keep=1) == short
+
+
+def test_a_huge_last_observation_is_cut_together_with_the_steps_before_it() -> None:
+    short = compact([*history(5), *step(6, size=20_000)], keep=1)
+    assert size(short) < 3_000
+
+
+def test_a_huge_message_of_a_person_is_not_cut() -> None:
+    long = replace(TASK, message=Message(role='user', text='data ' * 20_000))
+    assert by_user(compact([long, *step(1, size=20_000)], keep=1)) == [long.message.text]
+
+
+@pytest.mark.parametrize(('context', 'reply', 'too'), [(4096, 1024, False), (1024, 200, True), (1300, 600, True)])
+def test_too_long_leaves_room_for_the_reply(context: int, reply: int, too: bool) -> None:
+    messages = [Message(role='user', text='word ' * 900)]
+    assert too_long(messages, context, reply) is too
+
+
+messages = st.one_of(
+    st.builds(Message, role=st.sampled_from(['assistant', 'user', 'tool']), text=st.text(max_size=3000)),
+    st.builds(
+        Message,
+        role=st.just('assistant'),
+        calls=st.builds(FunctionCall, id=st.text(max_size=3), name=st.text(max_size=3), arguments=st.text()).map(
+            lambda call: (call,)
+        ),
+    ),
+)
+
+
+def turn_of(message: Message, said: bool) -> Turn:
+    return Turn(message=message, by_user=said and message.role == 'user')
+
+
+turns = st.lists(st.builds(turn_of, messages, st.booleans()), max_size=25)
+
+
+@given(turns, st.integers(0, 5))
+def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(full: list[Turn], keep: int) -> None:
+    short = compact(full, keep=keep)
+    assert by_user(short) == by_user(full)
+    assert short == tuple(full) or size(short) < size(full)
+    assert sum(turn.digest for turn in short) <= 1
+    if keep > 1:
+        assert list(short[-keep:]) == full[-keep:] or len(full) < keep
+
+
+@given(turns, st.integers(0, 5))
+def test_doing_it_twice_is_doing_it_once(full: list[Turn], keep: int) -> None:
+    once = compact(full, keep=keep)
+    if once != tuple(full):
+        assert compact(once, keep=keep) == once

@@ -1,0 +1,194 @@
+"""What the model is told, word for word: `prompts/` beside this file holds it, so that a change shows in review.
+
+After a change that is meant: `UPDATE_SNAPSHOTS=1 pytest tests/agent/test_prompt.py` writes the files anew.
+"""
+
+import os
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from habilis.agent.context.truncation import Bounds
+from habilis.agent.context.observation import described
+from habilis.agent.context.output import OutputType
+from habilis.agent.context.prompt import (
+    PYTHON,
+    PromptParts,
+    artifacts_message,
+    preview,
+    prompt_file,
+    step_tools_message,
+    system_prompt,
+    task_message,
+)
+from habilis.models.contract import Function
+from habilis.sandbox.contract import Variable
+from habilis.tools import Toolbox, tool
+
+FOLDER = Path(__file__).parent / 'prompts'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """A page that was found."""
+
+    title: str
+    score: float
+
+
+@tool
+async def search(query: str, limit: int = 5) -> list[Hit]:
+    """Search the web."""
+    return [Hit(title=query, score=1.0)] * limit
+
+
+@tool
+def price_of(item: str) -> float | None:
+    """The price in euros; None if there is none.
+
+    Args:
+        item: its name in the catalogue.
+    """
+    return {'tea': 2.5}.get(item)
+
+
+TOOLS = Toolbox([search, price_of]).stubs()
+ASK = Function(
+    name='ask_user',
+    description='Ask the user a question.',
+    parameters={'type': 'object', 'properties': {'question': {'type': 'string'}}, 'required': ['question']},
+)
+FENCE = PromptParts(functions=False)
+CALL = PromptParts(functions=True)
+WITH_TOOLS = replace(FENCE, stubs=TOOLS, output=OutputType(Hit).name, instructions='Answer in English.\n')
+TEA = {'notes.md': 'Tea is green.', 'long.txt': '\n'.join(f'line {number}' for number in range(100))}
+
+SNAPSHOTS = {
+    'fence': system_prompt(FENCE),
+    'fence_tools_output': system_prompt(WITH_TOOLS),
+    'fence_without_stop': system_prompt(WITH_TOOLS.without_stop()),
+    'fence_model_tools': system_prompt(replace(FENCE, model_tools=[ASK])),
+    'call': system_prompt(CALL),
+    'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
+    'call_without_stop': system_prompt(CALL.without_stop()),
+    'no_python': system_prompt(replace(CALL, python=False, instructions='Answer in English.')),
+    'no_python_model_tools': system_prompt(replace(FENCE, python=False, model_tools=[ASK])),
+    'task': task_message(
+        ' Add up the sales.\n',
+        variables=[
+            described(Variable(name='sales', type='list', size='12 items')),
+            described(Variable(name='year', type='int', size='')),
+        ],
+    ),
+    'task_small': task_message('Buy tea.', tools={'price': '(item: str) -> float'}, remind=True),
+    'artifacts': artifacts_message(TEA, Bounds(tokens=2000, lines=10)),
+    'artifacts_no_python': artifacts_message(TEA, Bounds(tokens=2000, lines=10), code=False),
+    'step_tools': step_tools_message(TOOLS, [ASK]),
+}
+
+
+@pytest.mark.parametrize('name', SNAPSHOTS)
+def test_the_model_is_told_exactly_this(name: str) -> None:
+    file = FOLDER / f'{name}.txt'
+    sent = SNAPSHOTS[name] + '\n'
+    if os.environ.get('UPDATE_SNAPSHOTS') == '1':
+        file.write_text(sent, encoding='utf-8')
+    told = file.read_text(encoding='utf-8') if file.exists() else ''
+    assert sent == told, f'{name} changed; if that is meant, run with UPDATE_SNAPSHOTS=1'
+
+
+def test_every_snapshot_belongs_to_a_prompt() -> None:
+    assert {path.stem for path in FOLDER.glob('*.txt')} == set(SNAPSHOTS)
+
+
+def test_every_prompt_file_can_be_read_and_is_not_empty() -> None:
+    names = [path.name for path in files('habilis.agent').joinpath('prompts').iterdir() if path.name.endswith('.md')]
+    assert 'system.md' in names
+    for name in names:
+        assert prompt_file(name.removesuffix('.md'))
+
+
+def test_nothing_is_left_to_be_filled_in() -> None:
+    for text in SNAPSHOTS.values():
+        for name in ('protocol', 'example', 'packages', 'sections'):
+            assert f'{{{name}}}' not in text
+
+
+def test_adding_a_tool_adds_its_name_parameters_types_return_and_description() -> None:
+    @tool
+    def convert(amount: float, to: str = 'EUR') -> list[str]:
+        """Convert an amount of money."""
+        return [f'{amount} {to}']
+
+    without = system_prompt(replace(FENCE, stubs=TOOLS))
+    added = system_prompt(replace(FENCE, stubs=Toolbox([search, price_of, convert]).stubs()))
+    assert 'convert' not in without
+    assert "def convert(amount: float, to: str = 'EUR') -> list[str]" in added
+    assert 'Convert an amount of money.' in added
+
+
+def test_without_stop_nothing_is_said_of_final_answer() -> None:
+    for parts in (WITH_TOOLS, replace(CALL, stubs=TOOLS, output='int')):
+        assert 'final_answer' in system_prompt(parts)
+        assert 'final_answer' not in system_prompt(parts.without_stop())
+
+
+def test_without_python_there_is_no_word_of_it_and_no_tool_for_it() -> None:
+    text = system_prompt(replace(FENCE, python=False, stubs=TOOLS))
+    assert 'Python' not in text
+    assert 'price_of' not in text
+
+
+def test_a_model_that_calls_functions_is_not_told_of_them_in_words() -> None:
+    assert 'ask_user' in system_prompt(replace(FENCE, model_tools=[ASK]))
+    assert 'ask_user' not in system_prompt(replace(CALL, model_tools=[ASK]))
+
+
+def test_the_same_parts_give_the_same_bytes() -> None:
+    assert system_prompt(replace(WITH_TOOLS)) == system_prompt(WITH_TOOLS)
+
+
+@pytest.mark.parametrize(
+    'text', ['Use {braces} and {sections}.', '{packages}{example}{protocol}', '{0} {} {{x}}', '\\1']
+)
+def test_instructions_are_never_taken_for_a_template(text: str) -> None:
+    assert text in system_prompt(replace(FENCE, instructions=text))
+    assert text in system_prompt(replace(FENCE, stubs=f'def f(): # {text}'))
+
+
+def test_the_prompt_is_short_enough_for_a_small_model() -> None:
+    assert len(system_prompt(FENCE)) < 2_000
+
+
+def test_the_function_that_carries_code_takes_code_and_nothing_else() -> None:
+    assert PYTHON.parameters['required'] == ['code']
+    assert PYTHON.parameters['additionalProperties'] is False
+
+
+def test_a_task_alone_is_the_users_words() -> None:
+    assert task_message('  Do it.\n') == 'Do it.'
+
+
+def test_artifacts_are_given_by_name_and_the_long_ones_in_part() -> None:
+    text = artifacts_message(TEA, Bounds(tokens=2000, lines=10))
+    assert "<document name='notes.md'>\nTea is green.\n</document>" in text
+    assert "the whole is in artifacts['long.txt'] …]" in text
+    assert 'line 0\n' in text
+    assert 'line 99\n' in text
+    assert 'line 50' not in text
+
+
+@pytest.mark.parametrize(
+    ('text', 'reading'),
+    [
+        ('a,b\n1,2\n', 'rows = list(csv.DictReader(io.StringIO(x)))'),
+        ('a;b\n1;2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter=';'))"),
+        ('a\tb\n1\t2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter='\\t'))"),
+        ('[1,\n2]', 'data = json.loads(x)'),
+        ('one, two\nthree', 'lines = x.splitlines()'),
+    ],
+)
+def test_how_a_text_is_read_is_told(text: str, reading: str) -> None:
+    assert preview('x', text).endswith(f'Read it so: {reading}')

@@ -1,0 +1,152 @@
+"""A run is cut after each of its records and resumed: what comes of it must be what came of it the first time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from habilis.agent import Agent, Result
+from habilis.agent.contract import Step
+from habilis.agent.options import AgentOptions, RunOptions
+from habilis.core.codec import Json
+from habilis.core.errors import AgentError
+from habilis.journal import Record, Store
+from habilis.journal.copying import copy_run
+from habilis.journal.index import name_of
+from habilis.models import ScriptedModel
+from habilis.models.scripted import Scripted
+from tests.agent.hooks.watching import Seen
+
+Effects = list[str]
+"""What tools have done, in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Story:
+    """A run from its beginning to its end."""
+
+    replies: Sequence[Scripted]
+    options: Callable[[Effects], AgentOptions] = lambda effects: AgentOptions()
+    """Of the agent; made anew for each process."""
+
+    run: RunOptions = field(default_factory=RunOptions)
+    output_type: Any = None
+    functions: bool = False
+    context_tokens: int = 128_000
+    answer: str = 'Ann'
+    """To the questions that it ends with."""
+
+
+@dataclass(kw_only=True)
+class Process:
+    """An agent in a process of its own, as far as it can tell."""
+
+    agent: Agent[Any]
+    model: ScriptedModel
+    effects: Effects
+    seen: Seen
+
+
+def process(story: Story, store: Store, *, replies: int = 0) -> Process:
+    """A new one, whose model has given so many replies before."""
+    model = ScriptedModel(
+        story.replies[replies:], functions=story.functions, context_tokens=story.context_tokens, name='scripted:story'
+    )
+    effects, seen = Effects(), Seen()
+    options = story.options(effects)
+    options['journal'] = store
+    options['hooks'] = [*options.get('hooks', ()), seen]
+    agent = Agent[Any](model, output_type=story.output_type, **options)
+    return Process(agent=agent, model=model, effects=effects, seen=seen)
+
+
+async def to_the_end(story: Story, agent: Agent[Any], result: Result[Any]) -> Result[Any]:
+    """Go on until there is an answer."""
+    while result.ended != 'answer':
+        if result.ended == 'approval':
+            for waiting in result.waiting:
+                answer: Json = True if waiting.tool else {'again': True}
+                await agent.answer(result.run_id, answer, path=waiting.path)
+        result = await agent.resume(result.run_id, story.answer if result.ended == 'question' else None)
+    return result
+
+
+async def resumed(story: Story, agent: Agent[Any], run: str) -> Result[Any]:
+    """From the record to the end."""
+    try:
+        result = await agent.resume(run)
+    except AgentError as error:
+        if 'pass the answer' not in str(error):
+            raise
+        result = await agent.resume(run, story.answer)
+    return await to_the_end(story, agent, result)
+
+
+async def check_all_cuts(story: Story, store: Store) -> Result[Any]:
+    """Cut after every record, and resume."""
+    whole = process(story, store)
+    async with whole.agent as agent:
+        options = story.run.copy()
+        options['run_id'] = 'run-whole'
+        expected = await to_the_end(story, agent, await agent.run('Do it.', **options))
+    records = await store.load('run-whole')
+    info = await store.info('run-whole')
+    assert info.status == 'done'
+    done = _done(records)
+    assert len(whole.model.requests) == done.asks, 'each request was recorded'
+    for cut in range(1, len(records) + 1):
+        before = _done(records[:cut])
+        copy = await copy_run(store, info, upto=cut)
+        part = process(story, store, replies=before.asks)
+        async with part.agent as agent:
+            result = await resumed(story, agent, copy.run)
+        at = f'cut after record {cut}: {records[cut - 1].path} {records[cut - 1].kind}'
+        assert len(part.model.requests) == done.asks - before.asks, at
+        assert len(part.seen.of('cell_finished')) == done.cells - before.cells, at
+        assert len(part.effects) == len(whole.effects) - before.calls, at
+        assert outline(result) == outline(expected), at
+        assert result.run_id == copy.run
+        assert (await store.info(copy.run)).status == 'done'
+    return expected
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Done:
+    asks: int
+    cells: int
+    calls: int
+
+
+def _done(records: Sequence[Record]) -> _Done:
+    ended = [record for record in records if record.kind in {'done', 'failed'}]
+    names = [name_of(record.path) for record in ended]
+    kept = [name for name in names if '(' in name and not name.startswith(('todo', 'approve', 'notify', 'ask_user'))]
+    denied = [record for record in ended if isinstance(record.value, dict) and record.value.get('type') == 'ToolDenied']
+    return _Done(asks=names.count('ask'), cells=names.count('cell'), calls=len(kept) - len(denied))
+
+
+def outline(result: Result[Any]) -> object:
+    """All of a result but times and names."""
+    return (
+        result.output,
+        result.ended,
+        [_step(step) for step in result.steps],
+        replace(result.usage, seconds=0.0),
+        {name: replace(usage, seconds=0.0) for name, usage in result.usage_by_model.items()},
+        result.messages,
+        result.variables,
+        result.summary,
+    )
+
+
+def _step(step: Step) -> object:
+    cell = step.cell and replace(
+        step.cell, seconds=0.0, calls=tuple(replace(call, seconds=0.0) for call in step.cell.calls)
+    )
+    return (
+        step.number,
+        replace(step.reply, usage=replace(step.reply.usage, seconds=0.0)),
+        step.code,
+        cell,
+        tuple(replace(call, seconds=0.0) for call in step.calls),
+        step.observation,
+    )

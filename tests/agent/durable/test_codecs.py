@@ -1,0 +1,207 @@
+"""What a run writes down comes back as it was, and nonsense is refused by name."""
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from habilis.agent.loop.code_turn import ACTED, Acted
+from habilis.agent.contract import Result, RunLimits, Step, Waiting
+from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.context.output import OutputType
+from habilis.agent.durable.recorder import REPLY, Resumed
+from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of, to_plain
+from habilis.core import codec
+from habilis.core.codec import Json
+from habilis.core.errors import NotDurable
+from habilis.models.contract import FunctionCall, Message, Reply, Usage
+from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
+from habilis.tools import CallRecord
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.dates()
+    | st.decimals(allow_nan=False),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+usages = st.builds(Usage, requests=st.integers(0), input_tokens=st.integers(0), cost=st.none() | st.floats(0, 10))
+function_calls = st.builds(FunctionCall, id=st.text(), name=st.text(), arguments=st.text())
+replies = st.builds(Reply, text=st.text(), calls=st.lists(function_calls, max_size=2).map(tuple), usage=usages)
+messages = st.builds(
+    Message,
+    role=st.sampled_from(['user', 'assistant', 'tool']),
+    text=st.text(),
+    created_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+)
+errors = st.builds(CellError, kind=st.sampled_from(['exception', 'time']), type=st.text(), message=st.text())
+cells = st.builds(
+    Cell,
+    value=plain,
+    text=st.none() | st.text(),
+    stdout=st.text(),
+    error=st.none()
+    | st.builds(CellError, kind=st.sampled_from(['exception', 'time']), type=st.text(), message=st.text()),
+    files=st.lists(st.builds(FileChange, path=st.text(), size=st.integers(0), change=st.just('new'))).map(tuple),
+    calls=st.lists(
+        st.builds(
+            ToolCall,
+            name=st.text(),
+            arguments=st.none() | st.lists(plain, max_size=2).map(tuple),
+            keywords=st.none() | st.dictionaries(st.text(), plain, max_size=2),
+            ok=st.booleans(),
+            seconds=st.floats(0, 10),
+        ),
+        max_size=2,
+    ).map(tuple),
+    displays=st.lists(st.builds(Display, mime=st.text(), data=st.text() | st.binary()), max_size=2).map(tuple),
+    lost=st.lists(st.text(), max_size=2).map(tuple),
+)
+records = st.builds(
+    CallRecord, id=st.integers(1), name=st.text(), arguments=st.dictionaries(st.text(), plain), ok=st.booleans()
+)
+variables = st.builds(Variable, name=st.text(), type=st.text(), size=st.text(), text=st.text())
+
+
+def again(kind: DataCodec[Any], value: object) -> object:
+    """Written, stored as text, and read."""
+    return kind.read(codec.parse(codec.dump(kind.write(value))))
+
+
+@given(replies)
+def test_replies_come_back(reply: Reply) -> None:
+    assert again(REPLY, reply) == reply
+
+
+@given(
+    st.builds(
+        Acted,
+        code=st.text(),
+        cell=cells,
+        calls=st.lists(records, max_size=2).map(tuple),
+        known=st.dictionaries(st.text(), variables, max_size=2),
+        answered=st.booleans(),
+        answer=plain,
+        question=st.none() | st.text(),
+    )
+)
+def test_cells_come_back(acted: Acted) -> None:
+    assert again(ACTED, acted) == acted
+
+
+@given(
+    st.builds(
+        Inputs,
+        task=st.text(),
+        variables=st.dictionaries(st.text(), plain, max_size=3),
+        artifacts=st.dictionaries(st.text(), st.text(), max_size=3),
+        history=st.lists(messages, max_size=3).map(tuple),
+        limits=st.builds(RunLimits, steps=st.none() | st.integers(1), cost=st.none() | st.floats(0.1, 9)),
+    )
+)
+def test_what_a_run_was_begun_with_comes_back(inputs: Inputs) -> None:
+    assert again(INPUTS, inputs) == inputs
+
+
+@given(st.builds(Resumed, after=st.integers(0), answer=st.none() | st.text(), limits=st.none() | st.just(RunLimits())))
+def test_notes_come_back(note: Resumed) -> None:
+    assert again(DataCodec(Resumed, what='a note'), note) == note
+
+
+@dataclass
+class Point:
+    x: int
+    at: date
+
+
+class Person(BaseModel):
+    name: str
+    points: list[Point]
+
+
+OUTPUTS: list[tuple[Any, object]] = [
+    (None, {'a': (1, b'2', {3})}),
+    (None, None),
+    (int, 5),
+    (list[Point], [Point(1, date(2024, 1, 2))]),
+    (Person, Person(name='Ann', points=[Point(1, date(2024, 1, 2))])),
+    (Person | None, None),
+    (dict[str, Decimal], {'a': Decimal('1.50')}),
+]
+
+
+@pytest.mark.parametrize(('kind', 'output'), OUTPUTS)
+def test_results_come_back_with_outputs_of_their_type(kind: Any, output: object) -> None:
+    result = Result[Any](
+        output=output,
+        ended='answer',
+        run_id='run-1',
+        steps=(Step(number=1, reply=Reply(text='x'), cell=Cell(value=(1, 2))),),
+        usage_by_model={'m': Usage(requests=1)},
+        messages=(Message(role='user', text='hi', created_at=datetime(2024, 1, 1, tzinfo=UTC)),),
+        variables={'rows': [(1, b'x')]},
+        waiting=(Waiting(path='p', question='q'),),
+    )
+    kept = ResultCodec(OutputType(kind))
+    written = codec.parse(codec.dump(kept.write(result)))
+    read = kept.read(written)
+    assert read == result
+    assert type(read.output) is type(output)
+    assert messages_of(written) == result.messages, 'whatever the type of the output'
+
+
+def test_what_is_not_plain_becomes_its_text() -> None:
+    class Thing:
+        def __repr__(self) -> str:
+            return 'a thing'
+
+    assert to_plain({'a': [Thing(), (Thing(), 1)], Thing(): 2}) == {'a': ['a thing', ('a thing', 1)], 'a thing': 2}
+
+
+def test_fields_that_this_version_does_not_know_are_left_out_and_new_ones_have_their_defaults() -> None:
+    assert REPLY.read({'text': 'x', 'from_the_future': 1}) == Reply(text='x')
+    assert ACTED.read({'code': 'x', 'cell': {'new': {}}}) == Acted(code='x', cell=Cell())
+
+
+NONSENSE: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
+
+
+@pytest.mark.parametrize('written', NONSENSE)
+def test_nonsense_is_refused_by_name(written: Json) -> None:
+    with pytest.raises(NotDurable, match='Reply'):
+        REPLY.read(written)
+
+
+results: list[Json] = [None, 5, {}, {'r': {}}, {'o': {'p': 1}}, {'r': 5, 'o': {'p': 1}}, {'r': {'ended': 'x'}, 'o': 5}]
+
+
+@pytest.mark.parametrize('written', results)
+def test_results_that_are_none_are_refused(written: Json) -> None:
+    with pytest.raises(NotDurable):
+        ResultCodec(OutputType(int)).read(written)
+    if not isinstance(written, dict) or 'run_id' not in written:
+        with pytest.raises(NotDurable):
+            messages_of(written)
+
+
+def test_every_field_of_a_result_is_data() -> None:
+    """A field that cannot be written would be lost without a word."""
+    for kind in (Result, Step, Cell, CellError, Acted, Reply, Message, Usage, CallRecord, Inputs):
+        for field in dataclasses.fields(kind):
+            assert field.init, f'{kind.__name__}.{field.name}'
