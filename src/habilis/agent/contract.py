@@ -9,7 +9,7 @@ from typing_extensions import TypeVar
 
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox.contract import Cell
-from habilis.tools import CallRecord
+from habilis.sandbox import ToolCall
 
 T = TypeVar('T', default=Any)
 
@@ -66,7 +66,7 @@ class Step:
     reply: Reply
     code: str | None = None
     cell: Cell | None = None
-    calls: tuple[CallRecord, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     observation: str | None = None
     """What goes back to the model; None where the run ended."""
 

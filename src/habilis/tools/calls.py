@@ -15,6 +15,8 @@ from typing import cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.events import Emit, Event, EventKind
+from habilis.sandbox.contract import CallDecision, Side, ToolCall
+from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
     PREVIEW,
@@ -22,20 +24,16 @@ from habilis.tools.contract import (
     Approve,
     Ask,
     CallJournal,
-    CallRecord,
     Gate,
     GateCall,
     NeedsAnswer,
-    Outcome,
     Preview,
     ResultGate,
-    Side,
 )
 from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain import NotConvertible, to_plain
-from habilis.tools.shapes import shorten
 from habilis.tools.tool import AnyTool
 
 Bind = Callable[[], inspect.BoundArguments]
@@ -43,9 +41,6 @@ Bind = Callable[[], inspect.BoundArguments]
 
 KEPT = 10_000
 """Records that are kept if nobody takes them; the oldest go first."""
-
-RESULT_LENGTH = 200
-"""Letters of a result in its record."""
 
 
 @dataclass(kw_only=True)
@@ -58,11 +53,11 @@ class _Call:
     arguments: Mapping[str, object]
     """For the record. The tool has its own, and may do to them what it likes."""
 
-    decision: Outcome = 'allowed'
+    decision: CallDecision = 'allowed'
     shown: str | None = None
     """The difference that a person has approved."""
 
-    ended: Callable[[CallRecord], object] | None = None
+    ended: Callable[[ToolCall], object] | None = None
     """Is told of its record."""
 
     started: float = field(default_factory=time.monotonic)
@@ -91,7 +86,7 @@ class Calls:
         self._approvals = Approvals(approve, self.tell, journal)
         self._last = 0
         self._counting = threading.Lock()
-        self._records: deque[CallRecord] = deque(maxlen=KEPT)
+        self._records: deque[ToolCall] = deque(maxlen=KEPT)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -111,7 +106,7 @@ class Calls:
         alone = not self._gates and self._journal is None
         return tool.can_run_here and alone and not tool.options.needs_approval
 
-    def take_records(self) -> list[CallRecord]:
+    def take_records(self) -> list[ToolCall]:
         """The calls that ended since the last time, in the order in which they began."""
         return sorted((self._records.popleft() for _ in range(len(self._records))), key=lambda record: record.id)
 
@@ -145,7 +140,7 @@ class Calls:
         *,
         side: Side = 'code',
         here: bool = False,
-        ended: Callable[[CallRecord], object] | None = None,
+        ended: Callable[[ToolCall], object] | None = None,
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
@@ -205,7 +200,7 @@ class Calls:
         bound = bind()
         call.arguments = copied(tool.complete(bound))
         asks: list[Ask] = []
-        decision: Outcome = 'allowed'
+        decision: CallDecision = 'allowed'
         if self._gates:
             call.decision = 'denied'
             before = bound
@@ -283,7 +278,7 @@ class Calls:
         error: BaseException | None = None,
         hidden: bool = False,
     ) -> None:
-        record = CallRecord(
+        record = ToolCall(
             id=call.id,
             name=call.tool.name,
             arguments=call.arguments,

@@ -9,9 +9,10 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast,
 
 from habilis.core.codec import Json
 from habilis.core.errors import ToolDefinitionError, ToolResultError
+from habilis.sandbox.contract import Side
 from habilis.sandbox.functions import HostFunction
 from habilis.tools import attempts
-from habilis.tools.contract import OnError, Preview, Side, ToolOptions
+from habilis.tools.contract import OnError, Preview, ToolOptions
 from habilis.tools.names import check_name
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.plain import NotConvertible, to_plain

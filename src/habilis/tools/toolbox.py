@@ -11,9 +11,10 @@ from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.events import Emit
+from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
-from habilis.tools.contract import Approve, CallJournal, CallRecord, Gate, ModelFunction, ResultGate, Side
+from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, as_tool
@@ -156,7 +157,7 @@ class Toolbox:
 
     # What happened ----------------------------------------------------------------------------------------------------
 
-    def take_records(self) -> list[CallRecord]:
+    def take_records(self) -> list[ToolCall]:
         """The calls that ended since the last time, in the order in which they began."""
         return self._calls.take_records()
 
@@ -184,7 +185,7 @@ class Toolbox:
         return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
 
     async def call_for_model(
-        self, name: str, arguments: Mapping[str, object], *, ended: Callable[[CallRecord], object] | None = None
+        self, name: str, arguments: Mapping[str, object], *, ended: Callable[[ToolCall], object] | None = None
     ) -> object:
         """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised.
 
@@ -194,13 +195,13 @@ class Toolbox:
         bind = functools.partial(tool.validate_json, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
 
-    async def remember(self, call: CallRecord) -> None:
+    async def remember(self, call: ToolCall) -> None:
         """Take up a call of an earlier process. A tool that keeps things in memory (`in_memory`) is called again."""
         self._calls.count_on(call.id)
         tool = self._tools.get(call.name)
         if tool is not None and tool.options.in_memory and call.ok:
             try:
-                await self._calls.repeat(tool, call.arguments)
+                await self._calls.repeat(tool, call.arguments or {})
             except Exception as error:  # it may be another tool by now; nobody is there to be told
                 LOGGER.warning('%s could not be called again: %s', call.name, error)
 

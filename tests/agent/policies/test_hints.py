@@ -7,7 +7,7 @@ import pytest
 from habilis.agent.policies.hints import hints_for, uncalled
 from habilis.agent.signs import guessed
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
-from habilis.tools import CallRecord
+from habilis.sandbox import ToolCall
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
 
@@ -106,8 +106,8 @@ def test_code_that_took_too_long() -> None:
     assert 'functools.cache' in hints('while True: pass', failed('TimeoutError', 'the cell took longer', 'time'))[0]
 
 
-def call(seconds: float, error: str | None = None, **arguments: object) -> CallRecord:
-    return CallRecord(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
+def call(seconds: float, error: str | None = None, **arguments: object) -> ToolCall:
+    return ToolCall(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def call(seconds: float, error: str | None = None, **arguments: object) -> CallR
         ([call(0.1, 'CancelledError')], True),
     ],
 )
-def test_a_tool_that_took_too_long_is_named(calls: list[CallRecord], blamed: bool) -> None:
+def test_a_tool_that_took_too_long_is_named(calls: list[ToolCall], blamed: bool) -> None:
     cell = replace(failed('TimeoutError', 'the cell took longer than its 10 s', 'time'), seconds=10.0)
     [hint] = hints_for('search()', cell, names=NAMES, can_stop=True, calls=calls)
     assert ('because of the tool search' in hint) is blamed

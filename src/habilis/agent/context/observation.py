@@ -6,7 +6,7 @@ from itertools import count
 
 from habilis.agent.context.truncation import Bounds, cut
 from habilis.sandbox.contract import Cell, Variable
-from habilis.tools import CallRecord
+from habilis.sandbox import ToolCall
 
 MAX_LISTED = 12
 """So many variables or files are named; of more, the number."""
@@ -28,7 +28,7 @@ def observe(
     bounds: Bounds,
     taken: Container[str] = (),
     new: Sequence[Variable] = (),
-    calls: Sequence[CallRecord] = (),
+    calls: Sequence[ToolCall] = (),
     hints: Sequence[str] = (),
 ) -> Observation:
     """Put it together, each part within its bounds. Names that are `taken` already stay as they are."""
@@ -63,7 +63,7 @@ def observe(
     return Observation(text='\n'.join(parts), kept=kept)
 
 
-def tool_log(calls: Sequence[CallRecord], bounds: Bounds) -> str:
+def tool_log(calls: Sequence[ToolCall], bounds: Bounds) -> str:
     """What the caller cannot see by itself: what tools logged, and errors it was not given as exceptions."""
     lines = [f'{call.name}: {line}' for call in calls for line in call.log]
     lines += [f'{call.name} failed and returned None: {call.error}' for call in calls if call.hidden]

@@ -22,7 +22,8 @@ from habilis.core.errors import AgentError, SandboxClosed, SandboxError
 from habilis.core.events import Event
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.sandbox.functions import HostFunction
-from habilis.tools import CallRecord, Toolbox
+from habilis.sandbox.contract import ToolCall
+from habilis.tools import Toolbox
 
 logger = logging.getLogger('habilis.agent')
 
@@ -41,7 +42,7 @@ class Acted:
 
     code: str
     cell: Cell
-    calls: tuple[CallRecord, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     observation: str = ''
     known: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
     """The variables there are now."""

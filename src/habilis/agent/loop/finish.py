@@ -14,7 +14,7 @@ from habilis.agent.context.prompt import prompt_file
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
-from habilis.tools.shapes import shorten
+from habilis.sandbox.previews import shorten
 
 logger = logging.getLogger(__name__)
 LENGTH = 200

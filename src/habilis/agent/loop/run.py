@@ -23,7 +23,7 @@ from habilis.core.errors import AgentError, EmptyReply, JournalError
 from habilis.core.events import Event
 from habilis.journal import Paused
 from habilis.models.contract import Message, Options, Reply
-from habilis.tools import CallRecord
+from habilis.sandbox import ToolCall
 
 MAX_EMPTY = 3
 MAX_REPAIRS = 4
@@ -315,7 +315,7 @@ class Run(Closing):
         parts.conversation.add(reply.message)
         code: list[str] = []
         acted: Acted | None = None
-        made: list[CallRecord] = []
+        made: list[ToolCall] = []
         texts: list[str] = []
         for source, calls in parts.caller.in_turn(reply.calls or parsed.calls):
             if parts.stop.given:

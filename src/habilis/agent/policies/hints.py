@@ -9,8 +9,8 @@ from typing import cast
 from habilis.agent.context.output import as_text
 from habilis.agent.parsing.syntax import statements
 from habilis.sandbox.contract import Cell
-from habilis.tools import CallRecord
-from habilis.tools.shapes import shorten
+from habilis.sandbox import ToolCall
+from habilis.sandbox.previews import shorten
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -34,7 +34,7 @@ def hints_for(
     can_stop: bool,
     texts: Sequence[str] = (),
     lost: Collection[str] = (),
-    calls: Sequence[CallRecord] = (),
+    calls: Sequence[ToolCall] = (),
 ) -> list[str]:
     """What would help with this cell.
 
@@ -58,7 +58,7 @@ def hints_for(
     return hints
 
 
-def _refused_call(cell: Cell, calls: Sequence[CallRecord]) -> list[str]:
+def _refused_call(cell: Cell, calls: Sequence[ToolCall]) -> list[str]:
     """Nothing is wrong with the code itself: a tool does not know what it was asked about."""
     last = calls[-1] if calls else None
     if last is None or last.ok or cell.error is None or cell.error.type not in UNKNOWN:
@@ -79,7 +79,7 @@ def _is_named(value: object, message: str) -> bool:
     return 0 < len(text) <= len(message) and bool(re.search(rf'(?<!\w){re.escape(text)}(?!\w)', message))
 
 
-def _took_long(cell: Cell, calls: Sequence[CallRecord]) -> str:
+def _took_long(cell: Cell, calls: Sequence[ToolCall]) -> str:
     """The code itself was slow, or it waited for a tool."""
     under_way = [call.name for call in calls if call.error == 'CancelledError']
     slowest = max(calls, key=lambda call: call.seconds, default=None)
