@@ -18,8 +18,7 @@ from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
 from habilis.sandbox.conformance_tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Variable
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
 class SandboxConformance(ToolConformance):

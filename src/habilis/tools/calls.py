@@ -9,9 +9,9 @@ import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Protocol, cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.events import Emit, Event, EventKind
@@ -29,12 +29,12 @@ from habilis.tools.contract import (
     NeedsAnswer,
     Preview,
     ResultGate,
+    ToolOptions,
 )
 from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain import NotConvertible, to_plain
-from habilis.tools.tool import AnyTool
 
 Bind = Callable[[], inspect.BoundArguments]
 """Checks the arguments of a call."""
@@ -43,12 +43,34 @@ KEPT = 10_000
 """Records that are kept if nobody takes them; the oldest go first."""
 
 
+class CallableTool(Protocol):
+    """What a call needs of a tool; `Tool` has it."""
+
+    name: str
+    options: ToolOptions
+    description: str
+    is_async: bool
+
+    @property
+    def can_run_here(self) -> bool: ...
+    @property
+    def positional(self) -> tuple[str, ...]: ...
+    @property
+    def signature(self) -> str: ...
+    def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
+    def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
+    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object: ...
+
+
 @dataclass(kw_only=True)
 class _Call:
     """A call on its way."""
 
     id: int
-    tool: AnyTool
+    tool: CallableTool
     side: Side
     arguments: Mapping[str, object]
     """For the record. The tool has its own, and may do to them what it likes."""
@@ -74,9 +96,9 @@ class Calls:
         self,
         *,
         enabled: Container[str],
-        gates: 'Iterable[Gate | ResultGate]',
-        approve: Approve | None,
-        emit: Emit | None,
+        gates: 'Iterable[Gate | ResultGate]' = (),
+        approve: Approve | None = None,
+        emit: Emit | None = None,
         journal: CallJournal | None = None,
     ) -> None:
         self._enabled = enabled
@@ -101,7 +123,7 @@ class Calls:
         """Calls up to this number were made by an earlier process."""
         self._last = max(self._last, number)
 
-    def never_waits(self, tool: AnyTool) -> bool:
+    def never_waits(self, tool: CallableTool) -> bool:
         """Whether a call can be made on any thread, without an event loop."""
         alone = not self._gates and self._journal is None
         return tool.can_run_here and alone and not tool.options.needs_approval
@@ -134,7 +156,7 @@ class Calls:
 
     async def make(
         self,
-        tool: AnyTool,
+        tool: CallableTool,
         bind: Bind,
         written: Mapping[str, object],
         *,
@@ -160,7 +182,7 @@ class Calls:
         self._record(call, channel, result=result)
         return result
 
-    async def repeat(self, tool: AnyTool, arguments: Mapping[str, object]) -> None:
+    async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Make a call of an earlier process again, for what the tool keeps of it. Nobody hears of it."""
         token = open_channel(Channel(tell=lambda kind, text: None, memory=self._memory))
         try:
