@@ -21,7 +21,8 @@ from habilis.models.config import ModelConfig
 from habilis.models.discover import DEFAULTS
 from habilis.models.providers import PROVIDERS, Provider
 from habilis.models.registry import OTHER_PROVIDERS
-from habilis.tools.contract import CallRecord, ToolOptions
+from habilis.sandbox.contract import ToolCall
+from habilis.tools.contract import ToolOptions
 from tests.house.repository import ROOT
 
 REFERENCE = ROOT / 'docs' / 'reference'
@@ -101,7 +102,7 @@ def test_every_end_of_a_run_is_listed() -> None:
         ('agent.md', 'RunLimits', RunLimits),
         ('agent.md', 'Step', Step),
         ('models.md', 'ModelConfig', ModelConfig),
-        ('tools.md', 'CallRecord', CallRecord),
+        ('sandbox.md', 'ToolCall', ToolCall),
         ('journal.md', 'Record', Record),
         ('journal.md', 'RunInfo', RunInfo),
         ('journal.md', 'Lease', Lease),

@@ -207,11 +207,28 @@ async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:
         raise ValueError('no')
 
     cell = await run('add(1, scale=2)\nawait later([None])\nfail(x=3)', add, later, fail)
-    assert [(call.name, call.arguments, call.keywords, call.ok, call.error) for call in cell.calls] == [
-        ('add', (1,), {'scale': 2}, True, None),
-        ('later', ([None],), {}, True, None),
-        ('fail', (), {'x': 3}, False, 'ValueError: no'),
+    assert [(call.name, call.arguments, call.ok, call.result, call.error) for call in cell.calls] == [
+        ('add', {'first': 1, 'scale': 2}, True, '6', None),
+        ('later', {'value': [None]}, True, '[None]', None),
+        ('fail', {'x': 3}, False, '', 'ValueError: no'),
     ]
+
+
+async def test_arguments_without_a_parameter_of_their_own_are_listed_by_their_number() -> None:
+    cell = await run('add(1, 2, 3, 4)\nmax(5, 6)', add, max)
+    assert [call.arguments for call in cell.calls] == [
+        {'first': 1, 'second': 2, '#3': 3, '#4': 4},
+        {'#1': 5, '#2': 6},
+    ]
+
+
+async def test_a_large_result_is_listed_by_its_start() -> None:
+    def load() -> list[str]:
+        return ['x' * 50] * 100
+
+    (call,) = (await run('len(load())', load)).calls
+    assert call.result.startswith("['xxx")
+    assert len(call.result) == 200
 
 
 async def test_a_tool_that_nobody_waits_for_any_more_is_cancelled() -> None:
@@ -255,7 +272,7 @@ async def test_calls_at_the_same_time_are_listed_as_they_began() -> None:
             second_is_over.set()
 
     cell = await run("import asyncio\nawait asyncio.gather(wait('first'), wait('second'))", wait)
-    assert [call.arguments for call in cell.calls] == [('first',), ('second',)]
+    assert [call.arguments for call in cell.calls] == [{'name': 'first'}, {'name': 'second'}]
 
 
 async def test_a_forgotten_await_names_the_tool() -> None:

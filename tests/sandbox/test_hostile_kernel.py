@@ -276,7 +276,7 @@ async def test_half_a_surrogate_pair_comes_back_and_goes_to_tools_unchanged() ->
     async with await Sandbox.create(tools=[echo], limits=Limits(seconds=5)) as sandbox:
         cell = await attack(sandbox, r"x = '\ud800'" + '\n(x, echo(x) == x)')
         assert cell.value == ('\ud800', True)
-        assert cell.calls[0].arguments == ('\ud800',)
+        assert cell.calls[0].arguments == {'text': '\ud800'}
         assert (await sandbox.run("'\ud800' == x")).value in {True, None}
         await assert_right(sandbox)
 

@@ -9,8 +9,8 @@ import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolResultError
 from habilis.core.events import Event
+from habilis.sandbox.contract import ToolCall
 from habilis.tools import (
-    CallRecord,
     GateCall,
     NeedsAnswer,
     Toolbox,
@@ -161,7 +161,7 @@ async def test_a_call_leaves_a_record() -> None:
     box = Toolbox([double])
     assert await on_a_thread(function(box, 'double').call, 4) == 8
     [record] = box.take_records()
-    assert isinstance(record, CallRecord)
+    assert isinstance(record, ToolCall)
     assert (record.name, record.arguments, record.ok, record.result) == ('double', {'x': 4}, True, '8')
     assert (record.error, record.log, record.decision, record.side) == (None, ('doubling 4',), 'allowed', 'code')
     assert record.seconds >= 0

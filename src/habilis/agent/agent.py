@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from inspect import Parameter, signature
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
 from types import TracebackType
-from typing import Any, Concatenate, Generic, Never, ParamSpec, Self, cast
+from typing import Any, Generic, Never, Self, cast
 
 from typing_extensions import TypeVar
 
@@ -19,10 +19,12 @@ from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, JournalChoice, LoadedRun, RunStore, wait_here
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.loop.setup import RunInputs, StartedRun, start_run
 from habilis.agent.options import (
+    RUN_OPTIONS,
     AgentSetup,
     AnyTool,
     ModelChoice,
@@ -32,8 +34,10 @@ from habilis.agent.options import (
     check_names,
     check_types,
     limits_from,
+    make_request,
     sandbox_settings_from,
     summary_prompt,
+    takes_parameters_of,
     with_max_steps,
 )
 from habilis.agent.policies import Policy
@@ -53,30 +57,6 @@ from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate
 
 T = TypeVar('T', default=Any)
-S = TypeVar('S')
-R = TypeVar('R')
-P = ParamSpec('P')
-
-_RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
-
-
-def _takes(
-    source: Callable[P, RunRequest],
-) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
-    """Give a method the parameters of `RunRequest`: they are listed there, and nowhere else."""
-
-    def decorate(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
-        own = signature(method)
-        parameters = [Parameter('self', Parameter.POSITIONAL_ONLY), *signature(source).parameters.values()]
-        setattr(method, '__signature__', own.replace(parameters=parameters))  # noqa: B010
-        return method
-
-    return decorate
-
-
-def _request(task: object, options: Mapping[str, Any]) -> RunRequest:
-    check_names('a run', options, _RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
-    return RunRequest(cast('str', task), **options)
 
 
 class Agent(Generic[T]):
@@ -134,7 +114,7 @@ class Agent(Generic[T]):
             settings: instead of those of the environment and `habilis.toml`.
         """
         given = {name: value for name, value in locals().items() if name not in ('self', 'unknown')}
-        check_names('Agent', unknown, _AGENT_OPTIONS, {'run(…)': {*_RUN_OPTIONS} - {'max_steps'}})
+        check_names('Agent', unknown, _AGENT_OPTIONS, {'run(…)': {*RUN_OPTIONS} - {'max_steps'}})
         check_types('Agent', given)
         settings = settings or load_settings()
         sandbox = settings.sandbox if sandbox is None else sandbox
@@ -192,7 +172,7 @@ class Agent(Generic[T]):
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    @_takes(RunRequest)
+    @takes_parameters_of(RunRequest)
     async def run(self, task: str, **options: Any) -> Result[T]:
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
@@ -200,7 +180,7 @@ class Agent(Generic[T]):
             task: what to do, in words.
             options: see `RunRequest`.
         """
-        request = _request(task, options)
+        request = make_request(task, options, _AGENT_OPTIONS)
         scope = scope_here()
         if scope is None:
             return await self._finish(await self._start(request), request.artifacts or {})
@@ -218,38 +198,24 @@ class Agent(Generic[T]):
         run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder)
         return await self._finish(run, request.artifacts or {})
 
-    @_takes(RunRequest)
+    @takes_parameters_of(RunRequest)
     def run_sync(self, task: str, **options: Any) -> Result[T]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
         return wait_here(self.run(task, **options))
 
-    @_takes(RunRequest)
-    async def stream(self, task: str, **options: Any) -> AsyncGenerator[Event, None]:
+    @takes_parameters_of(RunRequest)
+    def stream(self, task: str, **options: Any) -> AsyncGenerator[Event, None]:
         """Do a task and yield its events as they happen; the last is `run_finished`, with the `Result` as data."""
-        request = _request(task, options)
-        queue: asyncio.Queue[Event] = asyncio.Queue()
-        hooks = (*(request.hooks or ()), queue.put_nowait)
-        work = asyncio.ensure_future(self.run(task, **{**options, 'hooks': hooks}))
-        try:
-            while not (work.done() and queue.empty()):
-                getting = asyncio.ensure_future(queue.get())
-                await asyncio.wait((getting, work), return_when=asyncio.FIRST_COMPLETED)
-                if getting.done():
-                    yield getting.result()
-                else:
-                    getting.cancel()
-            await work
-        finally:
-            work.cancel()
-            await asyncio.gather(work, return_exceptions=True)
+        hooks = tuple(make_request(task, options, _AGENT_OPTIONS).hooks or ())
+        return stream_events(lambda hook: self.run(task, **(options | {'hooks': (*hooks, hook)})))
 
-    @_takes(RunRequest)
+    @takes_parameters_of(RunRequest)
     async def start(self, task: str, **options: Any) -> Run:
         """Start a run to be done step by step: `await run.step()` until it returns a result. Then close the run.
 
         Takes the parameters of `run`; artifacts are passed to the steps instead.
         """
-        return await self._start(_request(task, options))
+        return await self._start(make_request(task, options, _AGENT_OPTIONS))
 
     async def _start(self, request: RunRequest) -> Run:
         scope = scope_here()

@@ -8,8 +8,8 @@ from typing import Any, Generic, Literal
 from typing_extensions import TypeVar
 
 from habilis.models.contract import Message, Reply, Usage
+from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
-from habilis.tools import CallRecord
 
 T = TypeVar('T', default=Any)
 
@@ -68,7 +68,7 @@ class Step:
     """The code that was run, byte for byte as the model wrote it."""
 
     cell: Cell | None = None
-    calls: tuple[CallRecord, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     observation: str | None = None
     """Text sent back to the model; None in the step that ended the run."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Any, Literal, cast
+from inspect import Parameter, signature
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
 
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.context.truncation import Bounds
@@ -22,6 +23,10 @@ from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.shapes import show
+
+S = TypeVar('S')
+R = TypeVar('R')
+P = ParamSpec('P')
 
 AnyTool = Toolset | Callable[..., Any]
 """A `Tool`, a group of them, or a plain function with type hints."""
@@ -102,6 +107,29 @@ class RunRequest:
     def limits_or(self, default: RunLimits) -> RunLimits:
         """The limits of this run."""
         return with_max_steps(self.limits or default, self.max_steps)
+
+
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
+
+
+def make_request(task: object, options: Mapping[str, Any], of_agent: Iterable[str]) -> RunRequest:
+    """A request with these options; `of_agent` are those of `Agent`, to be told apart."""
+    check_names('a run', options, RUN_OPTIONS, {'Agent(…)': of_agent})
+    return RunRequest(cast('str', task), **options)
+
+
+def takes_parameters_of(
+    source: Callable[P, RunRequest],
+) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
+    """Give a method the parameters of `RunRequest`, for readers and type checkers: they are listed only there."""
+
+    def decorate(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
+        own = signature(method)
+        parameters = [Parameter('self', Parameter.POSITIONAL_ONLY), *signature(source).parameters.values()]
+        setattr(method, '__signature__', own.replace(parameters=parameters))  # noqa: B010
+        return method
+
+    return decorate
 
 
 def with_max_steps(limits: RunLimits, max_steps: int | None) -> RunLimits:

@@ -13,7 +13,7 @@ from habilis.cli.terminal import Terminal, paint
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import ROLLED_BACK, Cell
 from habilis.sandbox.options import Settings
-from habilis.sandbox.sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 HELP = """\
 Python, one statement or block at a time; `await` works at top level. Variables stay until you leave.

@@ -12,7 +12,7 @@ from habilis.cli.lines import Lines
 from habilis.core.waiting import wait_for
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
 from habilis.sandbox.options import Settings
-from habilis.sandbox.sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
 """As `timeout`, the kernel and a shell have them. Every other error is 1."""

@@ -8,8 +8,9 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable, RunChanged, ToolArgumentsError, ToolDefinitionError
 from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
 from habilis.journal.values import Codec, fingerprint
+from habilis.sandbox.previews import shorten
 from habilis.tools.parameters import Parameters, read_signature
-from habilis.tools.shapes import Shape, shorten
+from habilis.tools.shapes import Shape
 
 _EMPTY = inspect.Parameter.empty
 _TITLE = 200

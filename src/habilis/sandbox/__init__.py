@@ -4,9 +4,8 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
-from habilis.sandbox.session import Sandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from habilis.sandbox.snapshot import Snapshot
-from habilis.sandbox.sync import SyncSandbox
 
 __all__ = [
     'Cell',

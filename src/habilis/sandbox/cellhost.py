@@ -18,8 +18,9 @@ from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, un
 from habilis.core.limits import Limits
 from habilis.sandbox.clock import Clock, running
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.functions import HostFunction, label_arguments
 from habilis.sandbox.network import Network
+from habilis.sandbox.previews import RESULT_LENGTH, shorten
 
 OnOutput = Callable[[Stream, str], object]
 AnswerInput = Callable[[str], str]
@@ -186,12 +187,14 @@ class CellHost:
         started = time.monotonic()
         args: list[object] = []
         kwargs: dict[str, object] = {}
+        result: object = None
         try:
             args, kwargs = _arguments(packed)
-            reply, error = _reply(tool, self._context.run(tool.call, *args, **kwargs)), None
+            result = self._context.run(tool.call, *args, **kwargs)
+            reply, error = _reply(tool, result), None
         except BaseException as raised:
             reply, error = _error_reply(raised), raised
-        self._record(tool.name, args, kwargs, started, error)
+        self._record(tool, args, kwargs, started, result, error)
         return reply
 
     def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
@@ -207,30 +210,38 @@ class CellHost:
             coroutine = tool.call(*args, **kwargs)
             task = self._context.run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
         except BaseException as raised:
-            self._record(tool.name, args, kwargs, started, raised)
+            self._record(tool, args, kwargs, started, None, raised)
             self._inbox.put((number, _error_reply(raised)))
             return
         self._tasks[number] = task
 
         def finished(done: Future[object]) -> None:
             self._tasks.pop(number, None)
+            result: object = None
             try:
-                reply, error = _reply(tool, done.result()), None
+                result = done.result()
+                reply, error = _reply(tool, result), None
             except BaseException as raised:
                 reply, error = _error_reply(raised), raised
-            self._record(tool.name, args, kwargs, started, error)
+            self._record(tool, args, kwargs, started, result, error)
             self._inbox.put((number, reply))
 
         task.add_done_callback(finished)
 
     def _record(
-        self, name: str, args: list[object], kwargs: dict[str, object], started: float, error: BaseException | None
+        self,
+        tool: HostFunction,
+        args: list[object],
+        kwargs: dict[str, object],
+        started: float,
+        result: object,
+        error: BaseException | None,
     ) -> None:
         call = ToolCall(
-            name=name,
-            arguments=tuple(args) if self._argument_bytes <= MAX_RECORDED else None,
-            keywords=kwargs if self._argument_bytes <= MAX_RECORDED else None,
+            name=tool.name,
+            arguments=label_arguments(tool.parameters, args, kwargs) if self._argument_bytes <= MAX_RECORDED else None,
             ok=error is None,
+            result=shorten(result, RESULT_LENGTH) if error is None else '',
             seconds=time.monotonic() - started,
             error=None if error is None else f'{type(error).__name__}: {_message(error)}',
         )

@@ -11,33 +11,17 @@ import asyncio
 import threading
 import time
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pytest
 
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
+from habilis.sandbox.conformance_tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Variable
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
-class _Suite:
-    backend: ClassVar[str]
-    """Name of the backend under test."""
-
-    def create(self, **settings: Any) -> SyncSandbox:
-        """A sandbox of the backend under test."""
-        settings.setdefault('limits', Limits(seconds=10))
-        return Sandbox.create_sync(self.backend, **settings)
-
-    def run(self, code: str, **settings: Any) -> Cell:
-        """One cell in a sandbox of its own."""
-        with self.create(**settings) as sandbox:
-            return sandbox.run(code)
-
-
-class SandboxConformance(_Suite):
+class SandboxConformance(ToolConformance):
     """How a sandbox behaves."""
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -173,72 +157,6 @@ class SandboxConformance(_Suite):
         error = self.run('import asyncio\nawait asyncio.get_running_loop().create_future()').error
         assert error is not None
         assert 'deadlock' in error.message
-
-    # Tools ------------------------------------------------------------------------------------------------------------
-
-    def test_a_tool_gets_its_arguments_unchanged(self) -> None:
-        got: list[object] = []
-
-        def take(*args: object, **kwargs: object) -> str:
-            got.append((args, kwargs))
-            return ''
-
-        cell = self.run("take(0, None, flag=False, s='', t=(), d={1: b''})", tools=[take])
-        assert got == [((0, None), {'flag': False, 's': '', 't': (), 'd': {1: b''}})]
-        assert cell.value == ''
-        assert [(call.name, call.ok) for call in cell.calls] == [('take', True)]
-
-    def test_asynchronous_tools_run_at_the_same_time(self) -> None:
-        running = 0
-        most = 0
-
-        async def work(n: int) -> int:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            await asyncio.sleep(0.1)
-            running -= 1
-            return n
-
-        code = 'import asyncio\nawait asyncio.gather(*[work(i) for i in range(10)])'
-        assert self.run(code, tools=[work]).value == list(range(10))
-        assert most == 10
-
-    def test_a_tools_error_arrives_as_an_exception_without_the_hosts_traceback(self) -> None:
-        def fail() -> None:
-            raise KeyError('missing')
-
-        class Strange(Exception):
-            pass
-
-        async def fail_strangely() -> None:
-            raise Strange('odd')
-
-        cell = self.run(
-            'try:\n    fail()\nexcept KeyError as e:\n    print(repr(e))\nawait fail_strangely()',
-            tools=[fail, fail_strangely],
-        )
-        assert cell.stdout == "KeyError('missing')\n"
-        assert cell.error is not None
-        assert cell.error.message == 'Strange: odd'
-        assert 'conformance.py' not in cell.error.traceback
-
-    def test_an_argument_that_is_not_plain_data_is_refused_by_name(self) -> None:
-        def take(first: object, second: object = None) -> None:
-            raise AssertionError
-
-        error = self.run('take(1, second=[object()])', tools=[take]).error
-        assert error is not None
-        assert error.type == 'TypeError'
-        assert "'second'" in error.message
-
-    def test_a_result_that_is_not_plain_data_is_the_tools_error(self) -> None:
-        def bad() -> object:
-            return object()
-
-        error = self.run('bad()', tools=[bad]).error
-        assert error is not None
-        assert 'bad' in error.message
 
     # Limits -----------------------------------------------------------------------------------------------------------
 
@@ -398,7 +316,7 @@ class SandboxConformance(_Suite):
         assert asyncio.run(main()) == list(range(10))
 
 
-class IsolationConformance(_Suite):
+class IsolationConformance(Suite):
     """What must not be possible in a sandbox for untrusted code."""
 
     @pytest.mark.parametrize(

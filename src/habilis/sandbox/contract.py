@@ -45,18 +45,53 @@ class CellError:
         return f'{self.type}: {self.message}' if self.message else self.type
 
 
+Side = Literal['code', 'model', 'both']
+"""Who calls a tool, or may call it: the code in the sandbox, the model itself (as a function call), or both."""
+
+CallDecision = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'invalid', 'waiting', 'unfinished']
+"""What was decided about a call: `changed` by a gate, `approved` by a person, `denied` by a gate, `refused` by a person
+(or because there is none, or the tool is disabled), `invalid` arguments. Only in the audit of a recorded run: `waiting`
+for a person, and `unfinished`, a call whose end is not recorded."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """One call of a host tool from inside the cell."""
+    """One call of a tool: in `Cell.calls`, in the steps and events of an agent, and in the audit of a recorded run."""
+
+    id: int = 0
+    """Counts the calls of a toolbox; 0 where there is no toolbox."""
 
     name: str
-    arguments: tuple[object, ...] | None
-    """By position; None if the cell's calls had too many megabytes of arguments to keep them all."""
+    arguments: Mapping[str, object] | None
+    """By parameter, as the tool got them; as the caller wrote them if they did not fit. None if they were not kept."""
 
-    keywords: Mapping[str, object] | None
-    ok: bool
-    seconds: float
+    ok: bool = False
+    """Whether the tool returned."""
+
+    result: str = ''
+    """The start of the result's `repr`."""
+
     error: str | None = None
+    """Class and message of the exception."""
+
+    hidden: bool = False
+    """The code got `None` instead of the exception (`on_error='none'`)."""
+
+    log: tuple[str, ...] = ()
+    """What the tool has logged."""
+
+    seconds: float = 0.0
+    """How long it took; 0 if that is not known."""
+
+    decision: CallDecision = 'allowed'
+    side: Side = 'code'
+    """`code` or `model`."""
+
+    at: float | None = None
+    """When the journal recorded it; None outside of an audit."""
+
+    path: str = ''
+    """Path of its record in the journal; empty outside of an audit, and for a call that was not recorded."""
 
 
 @dataclass(frozen=True, kw_only=True)

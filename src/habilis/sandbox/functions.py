@@ -2,7 +2,7 @@
 
 import inspect
 import keyword
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +32,14 @@ class HostFunction:
             'signature': self.signature,
             'doc': self.doc,
         }
+
+
+def label_arguments(
+    parameters: Sequence[str], args: Sequence[object], kwargs: Mapping[str, object]
+) -> dict[str, object]:
+    """The arguments of a call by parameter; `#3` is a third one by position that has no parameter of its own."""
+    labels = (*parameters, *(f'#{number + 1}' for number in range(len(parameters), len(args))))
+    return {**dict(zip(labels, args, strict=False)), **kwargs}
 
 
 def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:

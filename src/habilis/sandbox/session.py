@@ -1,16 +1,15 @@
 """`Sandbox`: a Python interpreter that is kept apart, with its variables, limits, tools and files."""
 
 import asyncio
-import contextvars
 import math
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Self, Unpack
 
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxClosed, SandboxError
+from habilis.core.errors import SandboxError
+from habilis.core.waiting import wait_for
 from habilis.sandbox import answers, snapshot
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cellhost import CellHost, OnOutput
@@ -20,13 +19,8 @@ from habilis.sandbox.interpreter import Broke, Interpreter
 from habilis.sandbox.options import Options, Settings, make_options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
+from habilis.sandbox.turns import Turns
 from habilis.sandbox.workspace import Workspace
-
-if TYPE_CHECKING:
-    from habilis.sandbox.sync import SyncSandbox
-
-_inside: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar('_inside', default=frozenset())
-"""The sandboxes that the running tool is called from."""
 
 
 class Sandbox:
@@ -39,15 +33,11 @@ class Sandbox:
         """Not for users: `create`, `restore` and `fork` also start the interpreter."""
         self._interpreter = interpreter
         self._options = options
-        self._lock = asyncio.Lock()
+        self._turns = Turns()
         self._saver: asyncio.Task[None] | None = None
         self._broke: Broke | None = None
-        self._closed = False
         self.policy: Policy | None = options.policy
         """Checks for the cells to come; may be changed at any time."""
-
-        self.last_used = time.monotonic()
-        """When it last began or ended something (`time.monotonic`)."""
 
     # Making and ending ------------------------------------------------------------------------------------------------
 
@@ -95,20 +85,18 @@ class Sandbox:
     @staticmethod
     def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> 'SyncSandbox':
         """The same for scripts and notebooks without `await`. Takes the settings of `create`."""
-        from habilis.sandbox.sync import SyncSandbox  # it needs this module
-
         return SyncSandbox.create(backend_name, **settings)
 
     async def fork(self) -> 'Sandbox':
         """A second sandbox with the same variables and settings, separate from now on. They share the workspace."""
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             checkpoint = await self._interpreter.current(self._quiet_host)
             options = self._options.shared()
         twin = Sandbox(Interpreter(self._interpreter.backend, options, checkpoint), options)
         twin.policy = self.policy
         try:
-            async with twin._turn():
+            async with twin._turns.next():
                 await twin._wake()
         except BaseException:
             await twin.close()
@@ -117,27 +105,27 @@ class Sandbox:
 
     async def snapshot(self) -> Snapshot:
         """The variables as bytes, for `restore` here or in another process. `.lost` names what could not be saved."""
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
 
     async def load_snapshot(self, data: bytes) -> None:
         """Have the variables of a snapshot in this sandbox, instead of those that are there."""
         checkpoint = snapshot.from_bytes(data)
-        async with self._turn():
+        async with self._turns.next():
             self._broke, self._interpreter.checkpoint = None, checkpoint
             await self._interpreter.roll_back()
             await self._wake()
 
     async def close(self) -> None:
         """Stop what runs and free everything. May be called twice."""
-        if self._closed:
+        if self._turns.closed:
             return
-        self._closed = True
+        self._turns.closed = True
         self._interpreter.interrupt()
         if self._saver is not None:
             self._saver.cancel()
-        async with self._lock:
+        async with self._turns.lock:
             await self._interpreter.close()
             self._options.close()
 
@@ -173,7 +161,7 @@ class Sandbox:
             msg = f'seconds must be more than zero, not {seconds!r}'
             raise ValueError(msg)
         limit = min(self._options.limits.seconds, seconds or math.inf)
-        async with self._turn():
+        async with self._turns.next():
             try:
                 await self._wake()
             except Broke as broke:  # by what an earlier cell left behind; this one has not run
@@ -200,7 +188,7 @@ class Sandbox:
         """Put plain data into the sandbox under these names."""
         packed = answers.pack_variables(variables)
         seconds = self._options.limits.seconds
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             request: dict[str, Json] = {'op': 'set', 'values': packed}
             await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
@@ -209,7 +197,7 @@ class Sandbox:
     async def get_variables(self, *names: str) -> dict[str, object]:
         """The values of these variables, or of all that are plain data. A name that has none is an error."""
         seconds = self._options.limits.seconds
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             request: dict[str, Json] = {'op': 'get', 'names': list(names) if names else None}
             return await self._interpreter.request(
@@ -219,7 +207,7 @@ class Sandbox:
     async def describe_variables(self) -> dict[str, Variable]:
         """The variables inside by name, each with its type and size; modules and tools are left out."""
         seconds = self._options.limits.seconds
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             if (known := self._interpreter.described) is not None:
                 return dict(known)
@@ -230,7 +218,7 @@ class Sandbox:
     async def set_tools(self, tools: Iterable[AnyFunction | HostFunction]) -> None:
         """Offer these tools to the cells to come, instead of those before."""
         functions = host_functions(tools)
-        async with self._turn():
+        async with self._turns.next():
             await self._wake()
             await self._offer(functions)
 
@@ -269,21 +257,22 @@ class Sandbox:
     @property
     def busy(self) -> bool:
         """Whether it is doing something now."""
-        return self._lock.locked()
+        return self._turns.lock.locked()
+
+    @property
+    def last_used(self) -> float:
+        """When it last started or ended a request (`time.monotonic`)."""
+        return self._turns.last_used
 
     @property
     def closed(self) -> bool:
         """Whether it was closed."""
-        return self._closed
+        return self._turns.closed
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
-    def _turn(self) -> '_Turn':
-        return _Turn(self, self._lock)
-
     def _make_host(self, seconds: float, on_output: OnOutput | None = None) -> CellHost:
-        token = _inside.set(_inside.get() | {id(self)})
-        try:
+        with self._turns.called_from_inside():  # `CellHost` copies the context for the tools
             return CellHost(
                 tools=self._options.functions,
                 limits=self._options.limits,
@@ -293,8 +282,6 @@ class Sandbox:
                 answer_input=self._options.answer_input,
                 network=self._options.network,
             )
-        finally:
-            _inside.reset(token)
 
     def _quiet_host(self, seconds: float) -> CellHost:
         """For requests that are not cells. Code may run meanwhile (`__reduce__`, say); it has no tools, whose calls
@@ -322,39 +309,71 @@ class Sandbox:
             self._saver = asyncio.get_running_loop().create_task(self._save_when_free())
 
     async def _save_when_free(self) -> None:
-        async with self._lock:
-            if self._interpreter.unsaved and self._interpreter.alive and not self._closed:
+        async with self._turns.lock:
+            if self._interpreter.unsaved and self._interpreter.alive and not self._turns.closed:
                 try:
                     await self._interpreter.current(self._quiet_host)
                 except Broke as broke:
                     self._broke = broke  # the next to use the sandbox is told
 
 
-class _Turn:
-    """Holds the sandbox for one request, in the order of asking."""
+class SyncSandbox:
+    """`Sandbox` with plain methods. Made by `Sandbox.create_sync`; a context manager too."""
 
-    def __init__(self, sandbox: Sandbox, lock: asyncio.Lock) -> None:
-        self._sandbox = sandbox
-        self._lock = lock
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        """The asynchronous sandbox behind it. It belongs to the background loop."""
 
-    async def __aenter__(self) -> None:
-        if id(self._sandbox) in _inside.get():
-            msg = 'a tool cannot run code in the sandbox that is calling it; it would wait for itself; use another one'
-            raise SandboxError(msg)
-        self._check()
-        await self._lock.acquire()
-        try:
-            self._check()
-        except BaseException:
-            self._lock.release()
-            raise
-        self._sandbox.last_used = time.monotonic()
+    @classmethod
+    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+        """See `Sandbox.create`."""
+        return cls(wait_for(Sandbox.create(backend_name, **settings)))
 
-    def _check(self) -> None:
-        if self._sandbox.closed:
-            msg = 'this sandbox is closed'
-            raise SandboxClosed(msg)
+    @classmethod
+    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+        """See `Sandbox.restore`."""
+        return cls(wait_for(Sandbox.restore(data, backend_name, **settings)))
 
-    async def __aexit__(self, *_: object) -> None:
-        self._sandbox.last_used = time.monotonic()
-        self._lock.release()
+    def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
+        """See `Sandbox.run`."""
+        return wait_for(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+
+    def fork(self) -> 'SyncSandbox':
+        """See `Sandbox.fork`."""
+        return SyncSandbox(wait_for(self.sandbox.fork()))
+
+    def snapshot(self) -> Snapshot:
+        """See `Sandbox.snapshot`."""
+        return wait_for(self.sandbox.snapshot())
+
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """See `Sandbox.set_variables`."""
+        wait_for(self.sandbox.set_variables(variables))
+
+    def get_variables(self, *names: str) -> dict[str, object]:
+        """See `Sandbox.get_variables`."""
+        return wait_for(self.sandbox.get_variables(*names))
+
+    def upload(self, path: str, data: bytes | str) -> None:
+        """See `Sandbox.upload`."""
+        wait_for(self.sandbox.upload(path, data))
+
+    def download(self, path: str) -> bytes:
+        """See `Sandbox.download`."""
+        return wait_for(self.sandbox.download(path))
+
+    def cancel(self) -> bool:
+        """See `Sandbox.cancel`."""
+        return self.sandbox.cancel()
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        wait_for(self.sandbox.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -9,12 +9,14 @@ import inspect
 import threading
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Protocol, cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.events import Emit, Event, EventKind
+from habilis.sandbox.contract import CallDecision, Side, ToolCall
+from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
     PREVIEW,
@@ -22,21 +24,17 @@ from habilis.tools.contract import (
     Approve,
     Ask,
     CallJournal,
-    CallRecord,
     Gate,
     GateCall,
     NeedsAnswer,
-    Outcome,
     Preview,
     ResultGate,
-    Side,
+    ToolOptions,
 )
 from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain import NotConvertible, to_plain
-from habilis.tools.shapes import shorten
-from habilis.tools.tool import AnyTool
 
 Bind = Callable[[], inspect.BoundArguments]
 """Checks the arguments of a call."""
@@ -44,8 +42,27 @@ Bind = Callable[[], inspect.BoundArguments]
 KEPT = 10_000
 """Records that are kept if nobody takes them; the oldest go first."""
 
-RESULT_LENGTH = 200
-"""Letters of a result in its record."""
+
+class CallableTool(Protocol):
+    """What a call needs of a tool; `Tool` has it."""
+
+    name: str
+    options: ToolOptions
+    description: str
+    is_async: bool
+
+    @property
+    def can_run_here(self) -> bool: ...
+    @property
+    def positional(self) -> tuple[str, ...]: ...
+    @property
+    def signature(self) -> str: ...
+    def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments: ...
+    def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
+    def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
+    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object: ...
 
 
 @dataclass(kw_only=True)
@@ -53,16 +70,16 @@ class _Call:
     """A call on its way."""
 
     id: int
-    tool: AnyTool
+    tool: CallableTool
     side: Side
     arguments: Mapping[str, object]
     """For the record. The tool has its own, and may do to them what it likes."""
 
-    decision: Outcome = 'allowed'
+    decision: CallDecision = 'allowed'
     shown: str | None = None
     """The difference that a person has approved."""
 
-    ended: Callable[[CallRecord], object] | None = None
+    ended: Callable[[ToolCall], object] | None = None
     """Is told of its record."""
 
     started: float = field(default_factory=time.monotonic)
@@ -79,9 +96,9 @@ class Calls:
         self,
         *,
         enabled: Container[str],
-        gates: 'Iterable[Gate | ResultGate]',
-        approve: Approve | None,
-        emit: Emit | None,
+        gates: 'Iterable[Gate | ResultGate]' = (),
+        approve: Approve | None = None,
+        emit: Emit | None = None,
         journal: CallJournal | None = None,
     ) -> None:
         self._enabled = enabled
@@ -91,7 +108,7 @@ class Calls:
         self._approvals = Approvals(approve, self.tell, journal)
         self._last = 0
         self._counting = threading.Lock()
-        self._records: deque[CallRecord] = deque(maxlen=KEPT)
+        self._records: deque[ToolCall] = deque(maxlen=KEPT)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -106,12 +123,12 @@ class Calls:
         """Calls up to this number were made by an earlier process."""
         self._last = max(self._last, number)
 
-    def never_waits(self, tool: AnyTool) -> bool:
+    def never_waits(self, tool: CallableTool) -> bool:
         """Whether a call can be made on any thread, without an event loop."""
         alone = not self._gates and self._journal is None
         return tool.can_run_here and alone and not tool.options.needs_approval
 
-    def take_records(self) -> list[CallRecord]:
+    def take_records(self) -> list[ToolCall]:
         """The calls that ended since the last time, in the order in which they began."""
         return sorted((self._records.popleft() for _ in range(len(self._records))), key=lambda record: record.id)
 
@@ -139,13 +156,13 @@ class Calls:
 
     async def make(
         self,
-        tool: AnyTool,
+        tool: CallableTool,
         bind: Bind,
         written: Mapping[str, object],
         *,
         side: Side = 'code',
         here: bool = False,
-        ended: Callable[[CallRecord], object] | None = None,
+        ended: Callable[[ToolCall], object] | None = None,
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
@@ -165,7 +182,7 @@ class Calls:
         self._record(call, channel, result=result)
         return result
 
-    async def repeat(self, tool: AnyTool, arguments: Mapping[str, object]) -> None:
+    async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Make a call of an earlier process again, for what the tool keeps of it. Nobody hears of it."""
         token = open_channel(Channel(tell=lambda kind, text: None, memory=self._memory))
         try:
@@ -205,7 +222,7 @@ class Calls:
         bound = bind()
         call.arguments = copied(tool.complete(bound))
         asks: list[Ask] = []
-        decision: Outcome = 'allowed'
+        decision: CallDecision = 'allowed'
         if self._gates:
             call.decision = 'denied'
             before = bound
@@ -283,7 +300,7 @@ class Calls:
         error: BaseException | None = None,
         hidden: bool = False,
     ) -> None:
-        record = CallRecord(
+        record = ToolCall(
             id=call.id,
             name=call.tool.name,
             arguments=call.arguments,

@@ -10,9 +10,7 @@ from typing import Literal, Protocol
 
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError
-
-Side = Literal['code', 'model', 'both']
-"""Who may call a tool: the code in the sandbox, the model itself (as a function call), or both."""
+from habilis.sandbox.contract import Side
 
 OnError = Literal['raise', 'none']
 """What code gets when a tool fails: the exception, or `None` (and the error is shown to the model)."""
@@ -119,36 +117,6 @@ class ApprovalRequest:
 
 Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
 """Asks a person. Only `True` is a yes; `Deny` says why not. A plain function may block: it runs on a thread."""
-
-Outcome = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'invalid']
-"""What became of a call: `denied` by a gate, `refused` by a person (or because there is none, or the tool is switched
-off), `invalid` for arguments that do not fit; nobody objected to the others."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CallRecord:
-    """One call that is over, for the observation and for audit."""
-
-    id: int
-    name: str
-    arguments: Mapping[str, object]
-    """As the tool got them, defaults filled in; as the caller wrote them if they did not fit."""
-
-    ok: bool
-    result: str = ''
-    """The start of its `repr`."""
-
-    error: str | None = None
-    """Class and message."""
-
-    hidden: bool = False
-    """The code was given `None` instead of the error (`on_error='none'`), so only this record tells of it."""
-
-    log: tuple[str, ...] = ()
-    seconds: float = 0.0
-    decision: Outcome = 'allowed'
-    side: Side = 'code'
-
 
 PREVIEW = 'preview '
 """Begins the name under which a journal keeps what a person was shown of a call."""

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 from habilis.core.errors import WorkspaceError
+from habilis.sandbox.contract import Side
 from habilis.sandbox.workspace import Workspace
-from habilis.tools.contract import Side
 from habilis.tools.diffs import unified_diff
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 from habilis.core.errors import ToolDefinitionError
-from habilis.tools.contract import Side
+from habilis.sandbox.contract import Side
 
 RESERVED = frozenset({'final_answer', 'stop_execution', 'artifacts'})
 """Names that the agent itself puts into the sandbox."""

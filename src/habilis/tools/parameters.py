@@ -13,6 +13,7 @@ from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
 
 if TYPE_CHECKING:
     from habilis.core.codec import Json
+from habilis.sandbox.functions import label_arguments
 from habilis.tools.postponed import settle
 from habilis.tools.shapes import Shape
 from habilis.tools.stubs import TypeNames, description, signature_text
@@ -162,9 +163,7 @@ class Parameters:
 
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
         """A call as it was written, for a record: also one that does not fit."""
-        names = self.positional
-        by_position = {names[index] if index < len(names) else f'#{index + 1}': arg for index, arg in enumerate(args)}
-        return {**by_position, **kwargs}
+        return label_arguments(self.positional, args, kwargs)
 
     def _shape(self, parameter: inspect.Parameter) -> Shape | None:
         if parameter.annotation is inspect.Parameter.empty or parameter.annotation is Any:

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from habilis.sandbox.clock import clock_stopped
+from habilis.sandbox.contract import Side
 from habilis.tools.attempts import on_thread
-from habilis.tools.contract import NeedsAnswer, Side
+from habilis.tools.contract import NeedsAnswer
 from habilis.tools.logs import tell
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset

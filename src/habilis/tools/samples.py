@@ -3,7 +3,7 @@
 import zlib
 from dataclasses import dataclass
 
-from habilis.tools.contract import Side
+from habilis.sandbox.contract import Side
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 

@@ -8,13 +8,12 @@ enum member or date, an int to a float. A pydantic model keeps its own rules.
 import collections.abc
 import difflib
 import json
-import reprlib
 import types
 import typing
-from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
+from habilis.sandbox.previews import shorten
 from habilis.tools.strictness import Node, keys, strictly
 from habilis.tools.typed_dicts import modern
 
@@ -31,21 +30,6 @@ _ONCE: tuple[object, ...] = (
     *(collections.abc.Iterator, collections.abc.Generator, collections.abc.Awaitable, collections.abc.Coroutine),
     *(collections.abc.AsyncIterable, collections.abc.AsyncIterator, collections.abc.AsyncGenerator),
 )
-
-
-class _Short(reprlib.Repr):
-    def repr_dict(self, x: dict[object, object], level: int) -> str:
-        """In the order that it has, not sorted."""
-        if level <= 0:
-            return '{...}'
-        pairs = [f'{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}' for key in islice(x, self.maxdict)]
-        return f'{{{", ".join([*pairs, "..."] if len(x) > self.maxdict else pairs)}}}'
-
-
-_short = _Short()
-_short.maxstring = _short.maxother = 200
-_short.maxlist = _short.maxtuple = _short.maxdict = _short.maxset = 20
-_short.maxlevel = 4
 
 
 class Shape:
@@ -105,15 +89,6 @@ def show(value: object) -> str:
     """A value and its type, short, on one line."""
     text = shorten(value, 100)
     return text if value is None else f'{text} ({type(value).__name__})'
-
-
-def shorten(value: object, length: int) -> str:
-    """The start of a value's `repr`, on one line; what is large is not written out whole first."""
-    try:
-        text = _one_line(_short.repr(value))
-    except Exception:  # a `__repr__` may do anything
-        text = f'something ({type(value).__name__})'
-    return text if len(text) <= length else f'{text[: length - 1]}…'
 
 
 def _is_other(detail: 'ErrorDetails') -> bool:

@@ -5,7 +5,7 @@ from typing import Literal, cast
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ToolCallError
-from habilis.tools.contract import Side
+from habilis.sandbox.contract import Side
 from habilis.tools.logs import memory
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset

@@ -1,5 +1,7 @@
 """`@tool`: a typed function that code in a sandbox may call. It stays callable as before."""
 
+import asyncio
+import contextlib
 import functools
 import inspect
 import sys
@@ -9,9 +11,12 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast,
 
 from habilis.core.codec import Json
 from habilis.core.errors import ToolDefinitionError, ToolResultError
+from habilis.sandbox.contract import Side
 from habilis.sandbox.functions import HostFunction
 from habilis.tools import attempts
-from habilis.tools.contract import OnError, Preview, Side, ToolOptions
+from habilis.tools.calls import Calls
+from habilis.tools.contract import OnError, Preview, ToolOptions
+from habilis.tools.host_calls import HostCalls
 from habilis.tools.names import check_name
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.plain import NotConvertible, to_plain
@@ -71,10 +76,12 @@ class Tool(Generic[P, R]):
         return f'<tool {self.name}>'
 
     def __host_function__(self) -> HostFunction:
-        """For a sandbox that is given the tool itself: a toolbox with nothing else in it."""
-        from habilis.tools.toolbox import Toolbox
-
-        return Toolbox([self]).functions()[0]
+        """The function for a sandbox that is given the tool itself, without a toolbox."""
+        self.check()
+        calls = Calls(enabled={self.name})
+        with contextlib.suppress(RuntimeError):  # no event loop runs here
+            calls.bind(asyncio.get_running_loop())
+        return HostCalls(calls).function(self)
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Called for a tool that was made inside a class."""

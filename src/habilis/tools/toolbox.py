@@ -4,23 +4,20 @@ import asyncio
 import contextlib
 import difflib
 import functools
-import threading
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.events import Emit
+from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
-from habilis.tools.contract import Approve, CallJournal, CallRecord, Gate, ModelFunction, ResultGate, Side
+from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
+from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
 from habilis.tools.tool import AnyTool, as_tool
 from habilis.tools.toolset import Toolset, unique_names
-
-LOOK = 1.0
-"""Seconds after which a waiting thread looks whether the event loop it waits for is still there."""
 
 
 class Toolbox:
@@ -58,8 +55,7 @@ class Toolbox:
         for tool in self._tools.values():
             tool.check()
         self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal)
-        self._waiting: set[Future[object]] = set()
-        self._lock = threading.Lock()
+        self._host_calls = HostCalls(self._calls)
 
     def _taken(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
@@ -82,7 +78,7 @@ class Toolbox:
             self.bind(asyncio.get_running_loop())
         for tool in self._tools.values():
             if tool.options.side != 'model' and tool.name not in self._functions:
-                self._functions[tool.name] = self._function(tool)
+                self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
 
     def stubs(self) -> str:
@@ -156,7 +152,7 @@ class Toolbox:
 
     # What happened ----------------------------------------------------------------------------------------------------
 
-    def take_records(self) -> list[CallRecord]:
+    def take_records(self) -> list[ToolCall]:
         """The calls that ended since the last time, in the order in which they began."""
         return self._calls.take_records()
 
@@ -171,11 +167,8 @@ class Toolbox:
         self._calls.bind(loop)
 
     def cancel(self) -> None:
-        """Give up the calls that threads of sandboxes wait for: the code gets an error, and the thread is free."""
-        with self._lock:
-            waiting = list(self._waiting)
-        for future in waiting:
-            future.cancel()
+        """Cancel the calls that threads of sandboxes wait for: the code gets an error, and the thread is free."""
+        self._host_calls.cancel()
 
     async def call(self, name: str, /, *args: object, **kwargs: object) -> object:
         """Call a tool from the host as code does."""
@@ -184,7 +177,7 @@ class Toolbox:
         return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
 
     async def call_for_model(
-        self, name: str, arguments: Mapping[str, object], *, ended: Callable[[CallRecord], object] | None = None
+        self, name: str, arguments: Mapping[str, object], *, ended: Callable[[ToolCall], object] | None = None
     ) -> object:
         """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised.
 
@@ -194,13 +187,13 @@ class Toolbox:
         bind = functools.partial(tool.validate_json, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
 
-    async def remember(self, call: CallRecord) -> None:
+    async def remember(self, call: ToolCall) -> None:
         """Take up a call of an earlier process. A tool that keeps things in memory (`in_memory`) is called again."""
         self._calls.count_on(call.id)
         tool = self._tools.get(call.name)
         if tool is not None and tool.options.in_memory and call.ok:
             try:
-                await self._calls.repeat(tool, call.arguments)
+                await self._calls.repeat(tool, call.arguments or {})
             except Exception as error:  # it may be another tool by now; nobody is there to be told
                 LOGGER.warning('%s could not be called again: %s', call.name, error)
 
@@ -212,65 +205,3 @@ class Toolbox:
             msg = f'there is no tool called {name!r}; ' + (f'did you mean {near}?' if near else f'there are: {known}')
             raise ToolCallError(msg)
         return tool
-
-    def _function(self, tool: AnyTool) -> HostFunction:
-        async def call(*args: object, **kwargs: object) -> object:
-            bind = functools.partial(tool.validate, args, kwargs)
-            return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
-
-        def call_and_wait(*args: object, **kwargs: object) -> object:
-            here = self._calls.never_waits(tool)
-            bind = functools.partial(tool.validate, args, kwargs)
-            made = self._calls.make(tool, bind, tool.labelled(args, kwargs), here=here)
-            return _at_once(made) if here else self._wait(made)
-
-        return HostFunction(
-            name=tool.name,
-            call=call if tool.is_async else call_and_wait,
-            is_async=tool.is_async,
-            parameters=tool.positional,
-            signature=tool.signature,
-            doc=tool.description or None,
-        )
-
-    def _wait(self, made: Coroutine[Any, Any, object]) -> object:
-        """Wait on the thread of a sandbox for what happens on the event loop."""
-        if asyncio._get_running_loop() is not None:  # pyright: ignore[reportPrivateUsage]
-            made.close()
-            msg = 'this call would block the event loop: use `await toolbox.call(…)` there'
-            raise ToolCallError(msg)
-        loop = self._calls.loop
-        if loop is None or loop.is_closed():
-            return asyncio.run(made)
-        with self._lock:  # held over both, or `cancel` could come between them and miss this call
-            future = asyncio.run_coroutine_threadsafe(made, loop)
-            self._waiting.add(future)
-        try:
-            return _result(future, loop)
-        finally:
-            with self._lock:
-                self._waiting.discard(future)
-
-
-def _result(future: 'Future[object]', loop: asyncio.AbstractEventLoop) -> object:
-    while True:
-        try:
-            return future.result(timeout=LOOK)
-        except TimeoutError:
-            if future.done():  # its own, or it came at the last moment
-                return future.result()
-            if loop.is_closed():
-                future.cancel()
-                msg = 'the run ended while the tool was working'
-                raise ToolCallError(msg) from None
-
-
-def _at_once(made: Coroutine[Any, Any, object]) -> object:
-    """The result of a coroutine that never waits."""
-    try:
-        made.send(None)
-    except StopIteration as end:
-        return end.value
-    made.close()
-    msg = 'a call that never waits has waited'
-    raise RuntimeError(msg)

@@ -298,7 +298,7 @@ async def test_a_change_that_was_made_is_not_looked_at_again_when_the_code_runs_
         await agent.answer('run-1', True)
         await agent.resume('run-1')
         [story] = await stories(await read_run(store, 'run-1'))
-        assert [call.tool for call in story.turns[0].calls] == ['update_file'], 'and no call of a preview'
+        assert [call.name for call in story.turns[0].calls] == ['update_file'], 'and no call of a preview'
         await agent.answer('run-1', True)
         assert (await agent.resume('run-1')).output == '1 2'
 

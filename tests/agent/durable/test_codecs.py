@@ -22,7 +22,6 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
-from habilis.tools import CallRecord
 
 plain = st.recursive(
     st.none()
@@ -63,8 +62,7 @@ cells = st.builds(
         st.builds(
             ToolCall,
             name=st.text(),
-            arguments=st.none() | st.lists(plain, max_size=2).map(tuple),
-            keywords=st.none() | st.dictionaries(st.text(), plain, max_size=2),
+            arguments=st.none() | st.dictionaries(st.text(), plain, max_size=2),
             ok=st.booleans(),
             seconds=st.floats(0, 10),
         ),
@@ -74,7 +72,7 @@ cells = st.builds(
     lost=st.lists(st.text(), max_size=2).map(tuple),
 )
 records = st.builds(
-    CallRecord, id=st.integers(1), name=st.text(), arguments=st.dictionaries(st.text(), plain), ok=st.booleans()
+    ToolCall, id=st.integers(1), name=st.text(), arguments=st.dictionaries(st.text(), plain), ok=st.booleans()
 )
 variables = st.builds(Variable, name=st.text(), type=st.text(), size=st.text(), text=st.text())
 
@@ -101,8 +99,8 @@ def test_replies_come_back(reply: Reply) -> None:
         question=st.none() | st.text(),
     )
 )
-def test_cells_come_back(acted: CellOutcome) -> None:
-    assert again(CELL_OUTCOME, acted) == acted
+def test_cells_come_back(outcome: CellOutcome) -> None:
+    assert again(CELL_OUTCOME, outcome) == outcome
 
 
 @given(
@@ -202,6 +200,6 @@ def test_results_that_are_none_are_refused(written: Json) -> None:
 
 def test_every_field_of_a_result_is_data() -> None:
     """A field that cannot be written would be lost without a word."""
-    for kind in (Result, Step, Cell, CellError, CellOutcome, Reply, Message, Usage, CallRecord, Inputs):
+    for kind in (Result, Step, Cell, CellError, CellOutcome, Reply, Message, Usage, ToolCall, Inputs):
         for field in dataclasses.fields(kind):
             assert field.init, f'{kind.__name__}.{field.name}'

@@ -142,7 +142,7 @@ async def test_records_of_nobody_knows_what_are_no_error() -> None:
 async def calls(store: MemoryStore) -> list[tuple[str, object, str, bool]]:
     (story,) = await stories(await read_run(store, 'r'))
     found = [call for turn in story.turns for call in turn.calls]
-    return [(call.tool, dict(call.arguments or {}), call.decision, call.ok) for call in found]
+    return [(call.name, dict(call.arguments or {}), call.decision, call.ok) for call in found]
 
 
 @pytest.mark.parametrize('last', [block('final_answer(1)'), block('x = 1')], ids=['answered', 'stopped'])

@@ -20,7 +20,8 @@ from habilis.core.errors import ModelError
 from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, FunctionCall, Reply, Traits, Usage
 from habilis.models.scripted import ScriptedModel
-from habilis.tools import ApprovalRequest, CallRecord, GateCall, people_toolset, tool
+from habilis.sandbox.contract import ToolCall
+from habilis.tools import ApprovalRequest, GateCall, people_toolset, tool
 from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 
 CONTROLS = re.compile('\x1b\\[[0-9;]*m')
@@ -285,14 +286,14 @@ def test_what_is_said_of_an_event(kind: EventKind, text: str, shown: str) -> Non
 
 
 def test_a_call_that_failed_says_why() -> None:
-    record = CallRecord(id=1, name='fetch', arguments={}, ok=False, error='TimeoutError: too slow', seconds=2)
+    record = ToolCall(id=1, name='fetch', arguments={}, ok=False, error='TimeoutError: too slow', seconds=2)
     assert show(Event(kind='tool_returned', data=record)) == '← fetch failed: TimeoutError: too slow (2.00 s)\n'
 
 
 @pytest.mark.parametrize('width', [30, 100])
 def test_a_call_with_long_arguments_and_results_is_one_line_of_the_terminal(width: int) -> None:
     call = GateCall(id=1, tool='fetch', arguments={'url': 'x' * 5000, 'body': 'a\nb\n' * 500})
-    record = CallRecord(id=1, name='fetch', arguments={}, ok=True, result='y' * 5000)
+    record = ToolCall(id=1, name='fetch', arguments={}, ok=True, result='y' * 5000)
     for event in (Event(kind='tool_called', text='fetch', data=call), Event(kind='tool_returned', data=record)):
         [line] = show(event, terminal=True, width=width).splitlines()
         assert len(line) <= width

@@ -7,8 +7,8 @@ import pytest
 
 from habilis.agent.policies import SeenCell
 from habilis.agent.policies.hints import hint_for, uncalled
+from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
-from habilis.tools import CallRecord
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
 
@@ -99,8 +99,8 @@ def test_code_that_took_too_long() -> None:
     assert 'took too long' in hint('while True: pass', failed('TimeoutError', 'the cell took longer', 'time'))
 
 
-def call(seconds: float, error: str | None = None, **arguments: object) -> CallRecord:
-    return CallRecord(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
+def call(seconds: float, error: str | None = None, **arguments: object) -> ToolCall:
+    return ToolCall(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def call(seconds: float, error: str | None = None, **arguments: object) -> CallR
         ([call(0.1, 'CancelledError')], True),
     ],
 )
-def test_a_tool_that_took_too_long_is_named(calls: list[CallRecord], blamed: bool) -> None:
+def test_a_tool_that_took_too_long_is_named(calls: list[ToolCall], blamed: bool) -> None:
     cell = replace(failed('TimeoutError', 'the cell took longer than its 10 s', 'time'), seconds=10.0)
     found = hint('search()', cell, calls=calls)
     assert ('The tool search took too long' in found) is blamed

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from habilis.agent.context.truncation import Bounds, truncate
+from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Variable
-from habilis.tools import CallRecord
 
 MAX_LISTED = 12
 """Maximum number of variables or files listed by name."""
@@ -28,7 +28,7 @@ def observe(
     bounds: Bounds,
     taken: Container[str] = (),
     new: Sequence[Variable] = (),
-    calls: Sequence[CallRecord] = (),
+    calls: Sequence[ToolCall] = (),
     note: str = '',
 ) -> Observation:
     """Build the observation, each part within its bounds. Variables that are `taken` are not overwritten."""
@@ -66,7 +66,7 @@ def observe(
     return Observation(text='\n'.join(parts), kept=kept)
 
 
-def tool_log(calls: Sequence[CallRecord], bounds: Bounds) -> str:
+def tool_log(calls: Sequence[ToolCall], bounds: Bounds) -> str:
     """Log lines of tools, and errors that were not raised as exceptions."""
     lines = [f'{call.name}: {line}' for call in calls for line in call.log]
     lines += [f'{call.name} failed and returned None: {call.error}' for call in calls if call.hidden]

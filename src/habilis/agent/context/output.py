@@ -9,7 +9,8 @@ from habilis.agent.context.type_description import describe_type
 from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError, ToolDefinitionError
-from habilis.tools.shapes import Shape, shorten
+from habilis.sandbox.previews import shorten
+from habilis.tools.shapes import Shape
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

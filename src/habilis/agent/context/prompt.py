@@ -124,7 +124,7 @@ def preview(value: object, length: int = 80) -> str:
     items = cast('list[object]', value) if isinstance(value, list) else []
     if items and isinstance(items[0], dict):
         return f'each such as {_shortened(as_text(cast("object", items[0]), repr), 2 * length)}'
-    return _shortened(as_text(value, repr), length)
+    return _shortened(as_text(cast('object', value), repr), length)
 
 
 def _shortened(text: str, length: int) -> str:

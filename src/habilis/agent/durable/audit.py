@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import cast
 
 from habilis.agent.context.prompt import PYTHON
@@ -15,51 +15,27 @@ from habilis.journal.index import Entry, name_of
 from habilis.journal.raised import read_error
 from habilis.journal.runs import Reading
 from habilis.models.contract import Reply
-from habilis.tools import CallRecord
+from habilis.sandbox.contract import Side, ToolCall
+from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.contract import PREVIEW
 
 APPROVE = 'approve '
 """Begins the name of a question about a call."""
 
-SHOWN = 200
-"""Letters of a result, as `CallRecord` has them."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Called:
-    """One call of a tool."""
-
-    tool: str
-    at: float | None = None
-    """When it was over, or began; None if only the end of its cell is known."""
-
-    arguments: Mapping[str, object] | None = None
-    """None if they were not recorded: the process died, or the tool failed, before its cell ended."""
-
-    decision: str = 'allowed'
-    """As `CallRecord.decision`; `waiting` while a person is asked, `unfinished` if it never ended."""
-
-    ok: bool = False
-    result: str = ''
-    error: str = ''
-    seconds: float | None = None
-    side: str = 'code'
-    path: str = ''
-    """Of its record; empty for a call that did not come so far."""
-
-    def as_json(self) -> dict[str, Json]:
-        """All of it, for rows."""
-        return {
-            'tool': self.tool,
-            'at': self.at,
-            'arguments': None if self.arguments is None else codec.pack(to_plain(self.arguments)),
-            'decision': self.decision,
-            'ok': self.ok,
-            'result': self.result,
-            'error': self.error or None,
-            'seconds': self.seconds,
-            'side': self.side,
-        }
+def call_as_json(call: ToolCall) -> dict[str, Json]:
+    """A call as a row of `runs calls --json` and of exported runs."""
+    return {
+        'tool': call.name,
+        'at': call.at,
+        'arguments': None if call.arguments is None else codec.pack(to_plain(call.arguments)),
+        'decision': call.decision,
+        'ok': call.ok,
+        'result': call.result,
+        'error': call.error or None,
+        'seconds': call.seconds or None,
+        'side': call.side,
+    }
 
 
 async def calls_of(
@@ -67,8 +43,8 @@ async def calls_of(
     parts: Sequence[tuple[str, Entry]],
     reply: Reply | None,
     cells: Sequence[CellOutcome],
-    known: Sequence[CallRecord],
-) -> list[Called]:
+    known: Sequence[ToolCall],
+) -> list[ToolCall]:
     """The calls of a step.
 
     Args:
@@ -104,34 +80,22 @@ class _Found:
         ]
         return [*self._calls.items(), *asked]
 
-    def calls(self, records: Sequence[CallRecord]) -> list[Called]:
+    def calls(self, records: Sequence[ToolCall]) -> list[ToolCall]:
         """Calls that are known by what was said when they ended."""
         paths = [self._take(record.name, record.arguments) for record in records]
         for number, record in enumerate(records):
             paths[number] = paths[number] or self._take(record.name, None)
         return [self._told(record, path) for record, path in zip(records, paths, strict=True)]
 
-    def _told(self, record: CallRecord, path: str | None) -> Called:
-        entry = None if path is None else self._taken[path]
-        return Called(
-            tool=record.name,
-            at=_at(entry),
-            arguments=record.arguments,
-            decision=record.decision,
-            ok=record.ok,
-            result=record.result,
-            error=record.error or '',
-            seconds=record.seconds,
-            side=record.side,
-            path=path or '',
-        )
+    def _told(self, record: ToolCall, path: str | None) -> ToolCall:
+        return replace(record, at=_at(None if path is None else self._taken[path]), path=path or '')
 
-    async def by_model(self, reading: Reading, name: str, written: str) -> Called:
+    async def by_model(self, reading: Reading, name: str, written: str) -> ToolCall:
         """A call that the model made itself, of a run that has no result yet."""
         arguments = _arguments(written)
         path = self._take(name, arguments or {}) or self._take(name, None)
         if path is None:
-            return Called(tool=name, arguments=arguments, decision='unfinished', side='model')
+            return ToolCall(name=name, arguments=arguments, decision='unfinished', side='model')
         return await _recorded(reading, path, self._taken[path], arguments, side='model')
 
     def _take(self, name: str, arguments: Mapping[str, object] | None) -> str | None:
@@ -144,35 +108,34 @@ class _Found:
         return None
 
 
-async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) -> Called:
+async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) -> ToolCall:
     """A call of a cell that has not ended."""
     if path in found.questions:
         asked = await reading.known_value(cast('Record', entry.asked))
         fields = asked if isinstance(asked, dict) else {}
         tool = _tool(path).removeprefix(APPROVE)
-        return Called(
-            tool=tool, at=_at(entry), arguments=_unpacked(fields.get('arguments')), decision='waiting', path=path
+        return ToolCall(
+            name=tool, at=_at(entry), arguments=_unpacked(fields.get('arguments')), decision='waiting', path=path
         )
     return await _recorded(reading, path, entry, None)
 
 
 async def _recorded(
-    reading: Reading, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: str = 'code'
-) -> Called:
+    reading: Reading, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
+) -> ToolCall:
     """What the record of a call says."""
     end, tool = entry.end, _tool(path)
     if end is None:
-        return Called(tool=tool, at=_at(entry), arguments=arguments, decision='unfinished', side=side, path=path)
+        return ToolCall(name=tool, at=_at(entry), arguments=arguments, decision='unfinished', side=side, path=path)
     value = await reading.known_value(end)
     fields = value if isinstance(value, dict) else {}
     if end.kind == 'failed':
         error = read_error(value)
         text = f'{type(error).__name__}: {error}'
-        return Called(tool=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
+        return ToolCall(name=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
     given = _unpacked(fields.get('given')) if arguments is None else arguments
-    result = repr(_plain(fields.get('p')))
-    shown = result if len(result) <= SHOWN else f'{result[: SHOWN - 1]}…'
-    return Called(tool=tool, at=end.at, arguments=given, ok=True, result=shown, side=side, path=path)
+    result = shorten(_plain(fields.get('p')), RESULT_LENGTH)
+    return ToolCall(name=tool, at=end.at, arguments=given, ok=True, result=result, side=side, path=path)
 
 
 def _tool(path: str) -> str:

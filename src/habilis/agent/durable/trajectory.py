@@ -8,7 +8,7 @@ from typing import Any, cast
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PYTHON
 from habilis.agent.contract import Result, Step
-from habilis.agent.durable.audit import Called, calls_of
+from habilis.agent.durable.audit import call_as_json, calls_of
 from habilis.agent.durable.codecs import DataCodec, ResultCodec
 from habilis.agent.durable.recorder import ASK, CELL, REPLY, VERDICT, VERDICT_CODEC, Resumed
 from habilis.agent.durable.runs import INPUTS, Inputs
@@ -20,6 +20,7 @@ from habilis.journal.index import Entry, name_of, parent_of
 from habilis.journal.raised import read_error
 from habilis.journal.runs import Reading
 from habilis.models.contract import Message, Reply, Usage
+from habilis.sandbox import ToolCall
 
 _NOTE = DataCodec(Resumed, what='a note')
 _INPUT_TASK = 'task'
@@ -40,7 +41,7 @@ class Turn:
     reply: Reply | None = None
     cells: tuple[CellOutcome, ...] = ()
     observation: str | None = None
-    calls: tuple[Called, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     error: str = ''
     """Why there is no reply, or no result."""
 
@@ -234,7 +235,7 @@ def _row(reading: Reading, story: Story, turn: Turn, said: Sequence[Json]) -> di
         'reply': reply.text if reply is not None else None,
         'code': turn.code,
         'observation': turn.observation,
-        'calls': [call.as_json() for call in turn.calls],
+        'calls': [call_as_json(call) for call in turn.calls],
         'error': turn.error or None,
         'usage': asdict(reply.usage) if reply is not None else None,
         'seconds': turn.seconds,

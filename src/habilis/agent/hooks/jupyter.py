@@ -15,8 +15,7 @@ from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event
 from habilis.models.contract import Delta, Model
-from habilis.sandbox.contract import Cell, Display
-from habilis.tools.contract import CallRecord
+from habilis.sandbox.contract import Cell, Display, ToolCall
 
 PAUSE = timedelta(seconds=0.1)
 """Between two updates for text that is being written; everything else is shown at once."""
@@ -187,9 +186,9 @@ def _cell(event: Event, panel: _Panel) -> None:
 
 def _tool(event: Event, panel: _Panel) -> None:
     panel.settle()
-    if isinstance(event.data, CallRecord) and not is_question(event.data.error):
+    if isinstance(event.data, ToolCall) and not is_question(event.data.error):
         record = event.data
-        arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in record.arguments.items())
+        arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in (record.arguments or {}).items())
         result = record.result if record.ok else f'failed: {record.error}'
         panel.add(one_line(f'{record.name}({arguments}) → {result}', 300), f'{_MONO};color:#369')
 

@@ -9,8 +9,8 @@ from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.core.logs import redact
 from habilis.models.contract import Model, Reply, Usage
-from habilis.sandbox.contract import Cell
-from habilis.tools.contract import CallRecord, GateCall
+from habilis.sandbox.contract import Cell, ToolCall
+from habilis.tools.contract import GateCall
 
 LENGTH = 200
 """Of a message, in characters."""
@@ -53,7 +53,7 @@ class LogEvents:
 
 def level_of(event: Event) -> int:
     """The level at which it is logged."""
-    if isinstance(event.data, CallRecord) and not event.data.ok:
+    if isinstance(event.data, ToolCall) and not event.data.ok:
         return logging.INFO
     return _LEVELS.get(event.kind, logging.DEBUG)
 
@@ -76,7 +76,7 @@ def _said(event: Event) -> str:
             return f'{cell.error or "ok"} after {cell.seconds:.2f} s'
         case GateCall() as call:
             return f'{call.tool} with {", ".join(call.arguments) or "nothing"}'
-        case CallRecord() as record:
+        case ToolCall() as record:
             return f'{record.name}: {record.error or "ok"} after {record.seconds:.2f} s'
         case Model() as model:
             return f'{model.name}{" (scripted)" if model.traits.scripted else ""}: {event.text}'

@@ -12,8 +12,8 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, Model, Usage
-from habilis.sandbox.contract import Cell
-from habilis.tools.contract import ApprovalRequest, CallRecord, GateCall
+from habilis.sandbox.contract import Cell, ToolCall
+from habilis.tools.contract import ApprovalRequest, GateCall
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -217,7 +217,7 @@ class TerminalView:
         self._one_line(f'→ {event.text}({written})', 'blue')
 
     def _returned(self, event: Event, _scene: _Scene) -> None:
-        if isinstance(event.data, CallRecord):
+        if isinstance(event.data, ToolCall):
             record = event.data
             if record.ok:
                 self._one_line(f'← {record.name}: {record.result} ({record.seconds:.2f} s)', 'blue')

@@ -10,8 +10,8 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.core.events import Event
 from habilis.core.logs import redact
 from habilis.models.contract import Message, Model, Reply, Usage
-from habilis.sandbox.contract import Cell
-from habilis.tools.contract import CallRecord, GateCall
+from habilis.sandbox.contract import Cell, ToolCall
+from habilis.tools.contract import GateCall
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, SpanKind, TracerProvider
@@ -184,7 +184,7 @@ class OpenTelemetryHook:
         spans.tools[call.id] = self._inside(around, f'execute_tool {call.tool}', attributes, event, self._kind.INTERNAL)
 
     def _end_tool(self, event: Event, spans: _Open) -> None:
-        if not isinstance(event.data, CallRecord) or (span := spans.tools.pop(event.data.id, None)) is None:
+        if not isinstance(event.data, ToolCall) or (span := spans.tools.pop(event.data.id, None)) is None:
             return
         record = event.data
         span.set_attribute('habilis.tool.decision', record.decision)

@@ -98,8 +98,9 @@ class Comparison:
 def same_answer(one: object, other: object) -> bool:
     """Whether two answers are equal: numbers up to rounding errors, text up to white space around it."""
     if isinstance(one, float) or isinstance(other, float):
-        numbers = isinstance(one, int | float) and isinstance(other, int | float)
-        return numbers and (math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (one != one and other != other))
+        if not isinstance(one, int | float) or not isinstance(other, int | float):
+            return False
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
     if isinstance(one, str) and isinstance(other, str):
         return one.strip() == other.strip()
     if type(one) is not type(other):

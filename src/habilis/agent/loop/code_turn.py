@@ -18,8 +18,9 @@ from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.core.events import Event
+from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Stream, Variable
-from habilis.tools import CallRecord, Toolbox
+from habilis.tools import Toolbox
 
 logger = logging.getLogger('habilis.agent')
 
@@ -30,7 +31,7 @@ class CellOutcome:
 
     code: str
     cell: Cell
-    calls: tuple[CallRecord, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     observation: str = ''
     verdict: Verdict = field(default_factory=Verdict)
     """What the policy decided about it."""
@@ -153,7 +154,7 @@ class CodeRunner:
         )
 
     def _judge(
-        self, code: str, cell: Cell, calls: tuple[CallRecord, ...], *, names: Sequence[str], can_stop: bool
+        self, code: str, cell: Cell, calls: tuple[ToolCall, ...], *, names: Sequence[str], can_stop: bool
     ) -> Verdict:
         seen = SeenCell(
             code=code,

@@ -14,7 +14,7 @@ from habilis.agent.parsing.replies import parse_reply
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
-from habilis.tools.shapes import shorten
+from habilis.sandbox.previews import shorten
 
 logger = logging.getLogger(__name__)
 MAX_ARGUMENT = 200
@@ -92,7 +92,7 @@ def timed_out_step(components: Components, reply: Reply, number: int) -> Step:
     calls = tuple(components.toolbox.take_records())
     lines = [prompt_file('step_timeout'), *(['Tools that it had called:'] if calls else [])]
     for call in calls:
-        given = ', '.join(f'{name}={shorten(value, MAX_ARGUMENT)}' for name, value in call.arguments.items())
+        given = ', '.join(f'{name}={shorten(value, MAX_ARGUMENT)}' for name, value in (call.arguments or {}).items())
         lines.append(f'- {call.name}({given}): {call.result if call.ok else call.error}')
     text = truncate('\n'.join(lines), components.tools.bounds).text
     conversation = components.conversation

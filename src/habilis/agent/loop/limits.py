@@ -4,7 +4,8 @@ import time
 
 from habilis.agent.contract import Ended, RunLimits
 from habilis.models.contract import Usage
-from habilis.tools import CallRecord, Deny, GateCall
+from habilis.sandbox.contract import ToolCall
+from habilis.tools import Deny, GateCall
 
 
 class Meter:
@@ -46,10 +47,10 @@ class Meter:
         self._calls += 1
         return None
 
-    def recall(self, call: CallRecord) -> None:
+    def recall(self, call: ToolCall) -> None:
         """Count a call that an earlier process has made."""
         if call.decision != 'invalid':
-            self.gate(GateCall(id=call.id, tool=call.name, arguments=call.arguments, side=call.side))
+            self.gate(GateCall(id=call.id, tool=call.name, arguments=call.arguments or {}, side=call.side))
 
     def go_live(self, steps: int, usage: Usage) -> None:
         """The record is at its end, perhaps in the middle of a step: what is to come has its own limits."""

@@ -1,7 +1,6 @@
 """Tool calls of one solution, answered again in another: a second solution must not repeat an effect."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import cast
 
 from habilis.agent.durable.recorder import ToolResult, find_call
 from habilis.core.errors import ToolCallError
@@ -76,4 +75,4 @@ class RecalledCalls:
 
 
 def _key(tool: str, arguments: Mapping[str, object]) -> str:
-    return cast('str', fingerprint(tool, arguments))
+    return fingerprint(tool, arguments)

@@ -10,7 +10,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
-from habilis.agent.contract import RunLimits
+from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.runs import Inputs
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
@@ -291,7 +291,8 @@ async def _finish(started: StartedRun, calls: RecalledCalls, recorder: Recorder 
     if recorder is not None:
         opened = Inputs(task=inputs.task, model=inputs.model.name, variables=inputs.variables)
         await recorder.open(replace(opened, system=started.system, asked=started.first_message))
-    result, artifacts = None, inputs.artifacts
+    result: Result[object] | None = None
+    artifacts: Mapping[str, str] = inputs.artifacts
     while result is None and not calls.stopped:
         result = await started.run.step(artifacts=artifacts)
         artifacts = {}

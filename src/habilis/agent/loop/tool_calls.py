@@ -12,7 +12,8 @@ from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
-from habilis.tools import CallRecord, NeedsAnswer, Toolbox
+from habilis.sandbox.contract import ToolCall
+from habilis.tools import NeedsAnswer, Toolbox
 from habilis.tools.names import CODE_FUNCTIONS
 
 
@@ -91,7 +92,7 @@ class ToolCaller:
         arguments = _read(call.arguments or '{}')
         if not isinstance(arguments, dict):
             return f'The arguments of {call.name} must be a JSON object.'
-        records: list[CallRecord] = []
+        records: list[ToolCall] = []
         try:
             given = cast('dict[str, object]', arguments)
             text = _written(await self._toolbox.call_for_model(call.name, given, ended=records.append))

@@ -15,7 +15,7 @@ from habilis.agent.policies import SeenReply, Verdict
 from habilis.core.errors import EmptyReply
 from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
-from habilis.tools import CallRecord
+from habilis.sandbox import ToolCall
 
 MAX_EMPTY_REPLIES = 3
 MAX_REPAIRS = 4
@@ -111,7 +111,7 @@ class Turns:
         components.conversation.add(reply.message)
         code: list[str] = []
         outcome: CellOutcome | None = None
-        made: list[CallRecord] = []
+        made: list[ToolCall] = []
         texts: list[str] = []
         for source, calls in components.tools.group(reply.calls or parsed.calls):
             if components.answer.is_given:

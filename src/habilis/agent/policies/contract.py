@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, runtime_checkable
 
+from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
-from habilis.tools import CallRecord
 
 ReplyForm = Literal['empty', 'truncated', 'repeating', 'words']
 """A reply with nothing to run: no text at all, code that ends in the middle, the same lines again and again, prose."""
@@ -32,7 +32,7 @@ class SeenCell:
 
     code: str
     cell: Cell
-    calls: Sequence[CallRecord] = ()
+    calls: Sequence[ToolCall] = ()
     is_answer: bool = False
     """Whether it called `final_answer` with a value of the right type."""
 
@@ -71,7 +71,7 @@ class History:
         default_factory=list[tuple[SeenReply | SeenCell, Verdict]]
     )
 
-    model_calls: list[CallRecord] = field(default_factory=list[CallRecord])
+    model_calls: list[ToolCall] = field(default_factory=list[ToolCall])
     """Tool calls that the model made itself, not through code."""
 
     @property
@@ -89,7 +89,7 @@ class History:
         """Whether an answer was refused before."""
         return any(verdict.refuse for _, verdict in self.turns)
 
-    def allowed(self, verdict: Verdict, calls: Sequence[CallRecord] = ()) -> Verdict:
+    def allowed(self, verdict: Verdict, calls: Sequence[ToolCall] = ()) -> Verdict:
         """The verdict without what could make an effect happen twice, given the tool calls of the run and `calls`."""
         if not calls and not self.has_called_tools:
             return verdict

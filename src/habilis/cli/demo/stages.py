@@ -6,9 +6,9 @@ from typing import Any, Unpack
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.options import AgentOptions
 from habilis.agent.team import plan_and_implement
-from habilis.agent.hooks.dispatch import Hook
 from habilis.cli.demo.tasks import MAKER, NOTE, NOTE_TEXT, PRIMES, PRIMES_BELOW_30, READER, Demo
 from habilis.core.errors import WorkspaceError
 from habilis.core.settings import Settings

@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.loop.code_turn import CELL_OUTCOME
-from habilis.agent.hooks.tokens import money
 from habilis.agent.durable.recorder import ASK, CELL, REPLY
 from habilis.agent.durable.trajectory import Story, stories
+from habilis.agent.hooks.tokens import money
+from habilis.agent.loop.code_turn import CELL_OUTCOME
 from habilis.cli.runs.desk import Desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.runs.printing import Page, print_table

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from habilis.agent.durable.audit import Called
-from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import step_count, stories
+from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.runs.desk import Desk, place_of
 from habilis.cli.runs.printing import age, moment, print_table
 from habilis.cli.task.showing import say
@@ -18,6 +18,7 @@ from habilis.core.logs import redact
 from habilis.journal import Record
 from habilis.journal.access import info_of
 from habilis.journal.runs import Listed, Reading, State, Undamaged, list_runs, read_run, state_of
+from habilis.sandbox.contract import ToolCall
 
 OFTEN = 0.3
 """Seconds between two looks at a run that goes on."""
@@ -118,7 +119,7 @@ async def show_calls(desk: Desk, run: str, *, as_json: bool) -> int:
     reading = await read_run(desk.store, run, user=desk.user)
     found = [(turn.number, call) for story in await stories(reading) for turn in story.turns for call in turn.calls]
     if as_json:
-        print(json.dumps([{'run': run, 'step': number, **call.as_json()} for number, call in found]))
+        print(json.dumps([{'run': run, 'step': number, **call_as_json(call)} for number, call in found]))
     elif found:
         print_table(('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS'), _rows(found))
     elif not reading.damage:
@@ -126,16 +127,16 @@ async def show_calls(desk: Desk, run: str, *, as_json: bool) -> int:
     return told_damage(reading)
 
 
-def _rows(found: Sequence[tuple[int, Called]]) -> list[tuple[str, ...]]:
+def _rows(found: Sequence[tuple[int, ToolCall]]) -> list[tuple[str, ...]]:
     return [
         (
             moment(call.at),
             str(number),
-            call.tool,
+            call.name,
             '?' if call.arguments is None else ', '.join(f'{name}={value!r}' for name, value in call.arguments.items()),
             call.decision,
             call.error or call.result,
-            '' if call.seconds is None else f'{call.seconds:.3f}',
+            f'{call.seconds:.3f}' if call.seconds else '',
         )
         for number, call in found
     ]

@@ -8,10 +8,10 @@ from functools import partial
 import typer
 
 from habilis.agent.agent import Agent
-from habilis.agent.durable.runs import Inputs
-from habilis.agent.hooks.sanitize import neutral
 from habilis.agent.durable.recorder import ASK
+from habilis.agent.durable.runs import Inputs
 from habilis.agent.durable.trajectory import stories
+from habilis.agent.hooks.sanitize import neutral
 from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.programs import load_app, resume_flow
 from habilis.cli.task.order import Again, Going, Order

@@ -5,11 +5,12 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.durable.audit import call_as_json
+from habilis.agent.durable.trajectory import Story, Turn, stories
 from habilis.agent.hooks.questions import is_question
+from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import money
 from habilis.agent.parsing.replies import parse_reply
-from habilis.agent.durable.trajectory import Story, Turn, stories
 from habilis.cli.runs.desk import Desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.runs.printing import COLOURS, Page, moment
@@ -116,7 +117,7 @@ def show_turn(page: Page, turn: Turn, *, whole: bool = False) -> None:
     for call in turn.calls:
         arguments = '…' if call.arguments is None else ', '.join(f'{n}={v!r}' for n, v in call.arguments.items())
         end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
-        page.line(f'  call  {one_line(f"{call.tool}({arguments}) → {end}", 300)}  ({call.decision})')
+        page.line(f'  call  {one_line(f"{call.name}({arguments}) → {end}", 300)}  ({call.decision})')
     if whole or not turn.cells:
         page.block('observation', turn.observation or '')
     page.block('error', turn.error, 'red')
@@ -226,6 +227,6 @@ def _turn(turn: Turn) -> dict[str, Json]:
         'value': cell.text if cell else None,
         'observation': turn.observation,
         'error': turn.error or (None if error is None or is_question(error.message) else str(error)),
-        'calls': [call.as_json() for call in turn.calls],
+        'calls': [call_as_json(call) for call in turn.calls],
         'seconds': turn.seconds,
     }

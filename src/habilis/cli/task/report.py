@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from habilis.agent.contract import Ended, Result, Step
-from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.agent.hooks.questions import is_question
+from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.settings import Settings
 

@@ -23,6 +23,7 @@ from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
 from habilis.sandbox.guest.show import PLAIN, descriptions, text_of
+from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.trace import CELL_PREFIX, describe, is_user_file, remember_source
 
@@ -194,7 +195,7 @@ class Kernel:
         self.cells = cast('int', request.get('cells', 0))
         return {}
 
-    def get(self, request: Request) -> Json:
+    def get_variables(self, request: Request) -> Json:
         """The values of some variables, or of all that are plain data."""
         wanted = cast('list[str] | None', request['names'])
         values: dict[str, Json] = {}
@@ -209,7 +210,7 @@ class Kernel:
                 missing[name] = str(error).replace('the value ', '', 1)
         return {'values': values, 'missing': missing}
 
-    def set(self, request: Request) -> Json:
+    def set_variables(self, request: Request) -> Json:
         """Set variables from the host."""
         self.namespace.update(cast('state.Values', unpack(request['values'])))
         return {}
@@ -236,6 +237,10 @@ class Kernel:
         except MemoryError:  # the cell itself has ended well
             answer.pop('names', None)
         return answer
+
+    def _visible_tools(self) -> set[str]:
+        """The tools that no variable of the same name hides."""
+        return {name for name, tool in self.tools.items() if self.namespace.get(name) is tool}
 
     def _offer(self, descriptions: list[dict[str, Json]]) -> None:
         for description in descriptions:
@@ -279,6 +284,8 @@ class Kernel:
         tree = _parse_tree(code, filename)
         if self.policy is not None:
             check(tree, self.policy)
+        if self.tools and mentions_tool(code, self.tools):
+            refuse_tool_names(tree, code, filename, self._visible_tools())
         if tree.body and _isinstance(last := tree.body[-1], ast.Expr):
             place = {name: getattr(last, name) for name in ('lineno', 'col_offset', 'end_lineno', 'end_col_offset')}
             tree.body[-1] = ast.Assign([ast.Name(_VALUE, _STORE, **place)], last.value, **place)
@@ -406,8 +413,8 @@ _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'warm': Kernel.warm,
     'save': Kernel.save,
     'load': Kernel.load,
-    'get': Kernel.get,
-    'set': Kernel.set,
+    'get': Kernel.get_variables,
+    'set': Kernel.set_variables,
     'tools': Kernel.use_tools,
     'names': Kernel.names,
 }

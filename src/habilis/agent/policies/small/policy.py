@@ -16,7 +16,7 @@ RETRY_TEMPERATURE = 0.6
 
 @cache
 def _prompt(name: str) -> str:
-    return files(__package__).joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
+    return files('habilis.agent.policies.small').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
 
 
 class SmallPolicy(GeneralPolicy):
