@@ -10,14 +10,18 @@ from habilis.models.contract import Options
 from tests.agent.scripts import as_call
 
 
-@pytest.fixture(params=['fence', 'call'], autouse=True)
+@pytest.fixture(autouse=True)
 def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """In `call`, scripted models that do not say otherwise call functions. `one_protocol` marks tests of one alone."""
+    """In `call`, scripted models that do not say otherwise call functions."""
     if request.param == 'call':
-        if request.node.get_closest_marker('one_protocol') is not None:
-            pytest.skip('a test of one protocol')
         _call_functions(monkeypatch)
     return request.param
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every test twice; `one_protocol` marks those that name their protocol themselves."""
+    once = metafunc.definition.get_closest_marker('one_protocol') is not None
+    metafunc.parametrize('protocol', ['fence'] if once else ['fence', 'call'], indirect=True)
 
 
 def _call_functions(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,8 +206,8 @@ class Agent(Generic[T]):
     @takes_parameters_of(RunRequest)
     def stream(self, task: str, **options: Any) -> AsyncGenerator[Event, None]:
         """Do a task and yield its events as they happen; the last is `run_finished`, with the `Result` as data."""
-        hooks = tuple(make_request(task, options, _AGENT_OPTIONS).hooks or ())
-        return stream_events(lambda hook: self.run(task, **(options | {'hooks': (*hooks, hook)})))
+        hooks: Any = make_request(task, options, _AGENT_OPTIONS).hooks or ()
+        return stream_events(lambda hook: self.run(task, **(options | dict[str, Any](hooks=(*hooks, hook)))))
 
     @takes_parameters_of(RunRequest)
     async def start(self, task: str, **options: Any) -> Run:

@@ -17,11 +17,14 @@ from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of, to
 from habilis.agent.durable.recorder import REPLY, Resumed
 from habilis.agent.durable.runs import INPUTS, Inputs
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
+from habilis.agent.policies import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
+
+pytestmark = pytest.mark.one_protocol
 
 plain = st.recursive(
     st.none()
@@ -93,7 +96,8 @@ def test_replies_come_back(reply: Reply) -> None:
         code=st.text(),
         cell=cells,
         calls=st.lists(records, max_size=2).map(tuple),
-        known=st.dictionaries(st.text(), variables, max_size=2),
+        variables=st.dictionaries(st.text(), variables, max_size=2),
+        verdict=st.builds(Verdict, note=st.text(), refuse=st.booleans(), forget=st.sampled_from(['nothing', 'steps'])),
         answered=st.booleans(),
         answer=plain,
         question=st.none() | st.text(),

@@ -1,5 +1,5 @@
 """These tests run with both protocols."""
 
-from tests.agent.protocols import protocol
+from tests.agent.protocols import protocol, pytest_generate_tests
 
-__all__ = ['protocol']
+__all__ = ['protocol', 'pytest_generate_tests']
