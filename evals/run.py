@@ -15,8 +15,8 @@ from evals import habilis_side, scores
 from evals.outcome import Outcome
 from evals.server import NoServer, model_server, served_model
 from evals.tasks import HELD_OUT, TASKS, Task
-from habilis.cli.task.choosing import Wish, choose_model, find_choice, get_ready, is_embedded
-from habilis.cli.task.person import Person
+from habilis.cli.model_choice import Wish, choose_model, find_choice, get_ready, is_embedded
+from habilis.cli.terminal_user import Person
 from habilis.core.errors import HabilisError
 from habilis.core.settings import Settings, load_settings
 from habilis.models import Message, Model, ModelConfig, Options, load_model

@@ -12,7 +12,7 @@ from typer.main import get_command
 from habilis.cli.streams import OutputLost, lead_nowhere, prepare_streams
 
 COMMANDS = {
-    'run': ('habilis.cli.task.command', 'Do a task: the model writes Python, the sandbox runs it.'),
+    'run': ('habilis.cli.run.command', 'Do a task: the model writes Python, the sandbox runs it.'),
     'runs': (
         'habilis.cli.runs.command',
         'The runs that were kept: look at them, go on with them, fork them.',
@@ -20,8 +20,8 @@ COMMANDS = {
     'demo': ('habilis.cli.demo.command', 'Three small tasks that show the agent at work, and check themselves.'),
     'models': ('habilis.cli.models', 'Which model would be used and why; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Look at what is here and what is missing, and test the sandbox.'),
-    'sandbox': ('habilis.cli.sandbox', 'Run Python that cannot touch this machine: a file, or an interactive prompt.'),
-    'bench': ('habilis.cli.bench.command', 'Measure speed and memory, beside the peers that are installed.'),
+    'sandbox': ('habilis.cli.sandbox.command', 'Run Python that cannot touch this machine: a file, or an interactive prompt.'),
+    'bench': ('habilis.cli.bench', 'Measure speed and memory, beside the peers that are installed.'),
 }
 """Name of a subcommand, the module that holds its `app`, and its line in the help."""
 

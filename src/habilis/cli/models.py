@@ -157,7 +157,7 @@ def _download(entry: 'Entry') -> Path:
 
 
 def _choices() -> 'list[Choice]':
-    from habilis.cli.task.showing import read_settings
+    from habilis.cli.run_view import read_settings
     from habilis.models.discover import found
 
     return asyncio.run(found(read_settings()))

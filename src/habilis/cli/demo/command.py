@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import not_empty
-from habilis.cli.task.command import ModelName, Yes
+from habilis.cli.run.command import ModelName, Yes
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -61,7 +61,7 @@ def demo(
     if scripted and (model or planner):
         msg = 'a script has no model; leave out --model and --planner'
         raise typer.BadParameter(msg, param_hint='--scripted')
-    from habilis.cli.demo.playing import Program, play_program
+    from habilis.cli.demo.runner import Program, play_program
 
     numbers = (1, 2, 3) if which is Which.all else (int(which.value),)
     program = Program(numbers=numbers, model=model, planner=planner, scripted=scripted, quiet=quiet, download=yes)

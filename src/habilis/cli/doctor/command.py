@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from habilis.cli.doctor.findings import Finding
+    from habilis.cli.doctor.checks import Finding
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -23,7 +23,7 @@ def doctor(
     json: Annotated[bool, typer.Option('--json', help='Print one JSON object instead.')] = False,
 ) -> None:
     """Look at what is here and what is missing, how to get it, and test the sandbox for real."""
-    from habilis.cli.doctor.findings import SELF_TEST, examine
+    from habilis.cli.doctor.checks import SELF_TEST, examine
 
     works = False
     shown: list[Finding] = []
@@ -43,7 +43,7 @@ def _print(finding: 'Finding') -> None:
     """One line as soon as it is known: the self-test may take half a minute the first time."""
     import sys
 
-    from habilis.cli.terminal import colourful
+    from habilis.cli.sandbox.terminal import colourful
 
     mark = MARKS[finding.status]
     if colourful(sys.stdout):

@@ -1,0 +1,146 @@
+"""Options of `habilis sandbox`. What a command needs of Habilis is imported when it runs."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habilis.cli.options import folder
+
+if TYPE_CHECKING:
+    from habilis.sandbox.options import Settings
+
+app = typer.Typer(
+    help='Run Python that cannot touch this machine.',
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Seconds = Annotated[float | None, typer.Option('--seconds', metavar='S', help='Time limit of a cell; 30 if not given.')]
+MemoryMb = Annotated[
+    int | None, typer.Option('--memory-mb', metavar='M', help='Memory limit, interpreter included; 256 if not given.')
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        metavar='DIR',
+        help='Folder to share, seen inside as /workspace, the current folder.',
+        callback=folder,
+    ),
+]
+ReadOnly = Annotated[bool, typer.Option('--read-only', help='Share the workspace for reading only.')]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option('--package', metavar='P', help='Pure-Python package: name, wheel or folder. May be repeated.'),
+]
+Env = Annotated[
+    list[str] | None, typer.Option('--env', metavar='K=V', help='Environment variable inside. May be repeated.')
+]
+Network = Annotated[bool, typer.Option('--network', help='Allow connections, to any host.')]
+
+RUN_EPILOG = """\b
+Exit codes:
+  0 it ran    1 it raised    n it called sys.exit(n)    2 wrong usage
+  124 time limit    130 Ctrl-C    137 memory limit
+
+\b
+Examples:
+  habilis sandbox run script.py
+  echo '[n ** 2 for n in range(5)]' | habilis sandbox run -
+  habilis sandbox run report.py --workspace data --read-only --package tabulate
+  habilis sandbox run script.py --json | jq .stdout
+"""
+
+REPL_EPILOG = """\b
+Inside, `:help` lists the commands. Ctrl-C stops a running cell, Ctrl-D leaves.
+With input from a pipe there are no prompts, and the exit code is 1 if a cell failed.
+
+\b
+Examples:
+  habilis sandbox repl --workspace .
+  printf 'x = 41\\nx + 1\\n' | habilis sandbox repl
+"""
+
+
+@app.command(epilog=RUN_EPILOG)
+def run(
+    file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - for stdin.', show_default=False)],
+    seconds: Seconds = None,
+    memory_mb: MemoryMb = None,
+    workspace: Workspace = None,
+    read_only: ReadOnly = False,
+    package: Packages = None,
+    env: Env = None,
+    network: Network = False,
+    json: Annotated[bool, typer.Option('--json', help='Print one JSON object with all of the result.')] = False,
+) -> None:
+    """Run a file in a fresh sandbox; show its output as it comes, then its last value or its error."""
+    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    from habilis.cli.sandbox.run import Unreadable, run_file
+
+    try:
+        code = run_file(file, settings, as_json=json)
+    except Unreadable as error:
+        typer.echo(f'habilis: {error}', err=True)
+        code = 2
+    raise typer.Exit(code)
+
+
+@app.command(epilog=REPL_EPILOG)
+def repl(
+    seconds: Seconds = None,
+    memory_mb: MemoryMb = None,
+    workspace: Workspace = None,
+    read_only: ReadOnly = False,
+    package: Packages = None,
+    env: Env = None,
+    network: Network = False,
+) -> None:
+    """An interactive prompt in a sandbox. Variables stay; `await` works."""
+    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    from habilis.cli.sandbox.repl import interact
+
+    raise typer.Exit(interact(settings))
+
+
+def _settings(
+    seconds: float | None,
+    memory_mb: int | None,
+    workspace: str | None,
+    read_only: bool,
+    packages: list[str] | None,
+    env: list[str] | None,
+    network: bool,
+) -> 'Settings':
+    """The options as `Sandbox.create` takes them."""
+    if read_only and workspace is None:
+        msg = 'there is no workspace to make read-only; name one with --workspace'
+        raise typer.BadParameter(msg, param_hint='--read-only')
+    from habilis.core.limits import Limits
+
+    try:
+        limits = Limits()
+        limits = Limits(
+            seconds=limits.seconds if seconds is None else seconds,
+            memory_mb=limits.memory_mb if memory_mb is None else memory_mb,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error).replace('Limits.', '--').replace('_', '-')) from None
+    return {
+        'limits': limits,
+        'workspace': workspace,
+        'read_only': read_only,
+        'packages': packages or [],
+        'env': dict(map(_variable, env or [])),
+        'network': network,
+    }
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition('=')
+    if not equals or not name:
+        msg = f'{text!r} is not of the form NAME=VALUE'
+        raise typer.BadParameter(msg, param_hint='--env')
+    return name, value
