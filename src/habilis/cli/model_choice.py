@@ -1,4 +1,4 @@
-"""Which model does the work, and getting the embedded one if it is the only one there could be."""
+"""Choose the model of a run, and download the embedded model if it is the only choice."""
 
 import asyncio
 import sys
@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 import typer
 
-from habilis.cli.download_progress import download_line
-from habilis.cli.terminal_user import Person
+from habilis.cli.download_progress import download_progress
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import ModelNotFound, NoModel
 from habilis.core.settings import Settings
 from habilis.models.config import ModelConfig
@@ -19,52 +19,52 @@ from habilis.models.load import load_model
 from habilis.models.registry import Overrides, Registry, name_of
 
 Say = Callable[[str], None]
-"""Tells the user something, on stderr."""
+"""Prints a message to the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What the user has said about the model."""
+class ModelRequest:
+    """The user's request for a model."""
 
     name: str | None = None
     option: str | None = None
-    """That has named it: then a name that nobody knows is wrong usage."""
+    """Option that gave the name; an unknown name is then a usage error."""
 
     overrides: Overrides = field(default_factory=Overrides)
     download: bool = False
     """Download the embedded model without asking."""
 
 
-async def choose_model(wish: Wish, settings: Settings, person: Person, say: Say) -> Model:
-    """A model to ask: the one that was named, or the first that is found. Raises `ModelError`."""
+async def choose_model(request: ModelRequest, settings: Settings, user: TerminalUser, say: Say) -> Model:
+    """Load the requested model, or the first one found. Raises `ModelError`."""
     try:
-        choice = await find_choice(wish, settings)
-        downloaded = await get_ready(choice, wish, person, say)
+        choice = await find_choice(request, settings)
+        downloaded = await ensure_ready(choice, request, user, say)
     except ModelNotFound as error:
-        if wish.option is None or wish.name is None:
+        if request.option is None or request.name is None:
             raise
-        raise typer.BadParameter(str(error), param_hint=wish.option) from None
+        raise typer.BadParameter(str(error), param_hint=request.option) from None
     model = load_model(choice.config, settings=settings)
     if model.traits.scripted:
-        say(f'SCRIPTED: {model.name} answers from a file; no model is asked')
+        say(f'SCRIPTED: {model.name} replies from a file; no model is used')
     else:
-        say(f'{model.name} ({"downloaded just now" if downloaded else choice.reason})')
+        say(f'{model.name} ({"just downloaded" if downloaded else choice.reason})')
     return model
 
 
-async def find_choice(wish: Wish, settings: Settings) -> Choice:
-    """The model that was named, or the first that is found; perhaps not installed yet."""
+async def find_choice(request: ModelRequest, settings: Settings) -> Choice:
+    """The requested model, or the first one found. It may not be installed yet."""
     registry = Registry(settings)
-    if wish.name is not None:
-        return Choice(config=registry.get(wish.name, wish.overrides), reason='--model', named=True)
+    if request.name is not None:
+        return Choice(config=registry.get(request.name, request.overrides), reason='--model', named=True)
     found = await discover(settings)
-    return replace(found, config=registry.get(found.config, wish.overrides))
+    return replace(found, config=registry.get(found.config, request.overrides))
 
 
-async def get_ready(choice: Choice, wish: Wish, person: Person, say: Say) -> bool:
-    """Get what the model needs, if the user wants it; whether something was downloaded.
+async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser, say: Say) -> bool:
+    """Download an embedded model that is not installed, if the user agrees. True if it was downloaded.
 
-    Raises `NoModel`, saying what to do instead. What else a model that was named needs, it says itself.
+    Raises `NoModel` with advice. Other missing parts of a requested model are reported when it is loaded.
     """
     if not is_embedded(choice.config):
         if not (choice.ready or choice.named):
@@ -75,24 +75,24 @@ async def get_ready(choice: Choice, wish: Wish, person: Person, say: Say) -> boo
     name = name_of(choice.config).model
     if store.looks_like_path(name) or store.installed(name):
         return False
-    if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # the weights alone would be of no use
+    if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # weights are useless without an engine
         raise NoModel(_no_model(choice))
-    if not (wish.download or person.there):
-        msg = f'{_no_model(choice)}. --yes downloads it now'
+    if not (request.download or user.is_present):
+        msg = f'{_no_model(choice)}. Use --yes to download it now'
         raise NoModel(msg)
-    ask = None if wish.download else person.confirm
+    ask = None if request.download else user.confirm
     try:
-        with download_line(sys.stderr) as on_progress:
+        with download_progress(sys.stderr) as on_progress:
             await ensure_installed(name, ask=ask, on_progress=on_progress, on_note=say)
     except asyncio.CancelledError:
         if store.partial(catalogue.entry(name)).exists():
-            say('what is downloaded so far is kept: the same command goes on with it')
+            say('the partial download is kept; run the same command to resume it')
         raise
     return True
 
 
 def is_embedded(config: ModelConfig) -> bool:
-    """Whether it runs inside this process, from weights of the catalogue."""
+    """Whether the model runs in this process, from weights of the catalogue."""
     return name_of(config).provider == 'local'
 
 
@@ -102,4 +102,4 @@ def _no_model(choice: Choice) -> str:
 
         entry = catalogue.entry(name_of(choice.config).model)
         return f'{entry.name} is not downloaded yet ({entry.size}): habilis models install {entry.name}'
-    return f'no model is there to use: {choice.reason}'
+    return f'no model available: {choice.reason}'

@@ -1,4 +1,4 @@
-"""What is shown on stdout: tables and pages, coloured on a terminal, plain elsewhere; nothing a terminal would obey."""
+"""Tables and pages on stdout: coloured on a terminal, plain elsewhere, without terminal control sequences."""
 
 import sys
 import time
@@ -18,25 +18,23 @@ COLOURS: Mapping[str, str] = {
     'failed': 'red',
     'stopped': 'yellow',
 }
-WIDE = 100
-"""Letters of a cell in a table."""
-
+MAX_CELL_CHARS = 100
 _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'), (1.0, 's'))
 
 
 def console() -> 'Console':
-    """stdout."""
+    """A console on stdout."""
     from rich.console import Console
 
     shown = Console(highlight=False, markup=False, emoji=False)
-    if shown.width < 1:  # COLUMNS=0; nothing would be shown
-        shown.width = WIDE
+    if shown.width < 1:  # COLUMNS=0 would hide everything
+        shown.width = MAX_CELL_CHARS
     return shown
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns side by side. On a terminal the last one is cut to its width."""
-    rows = [[one_line(cell, WIDE) for cell in row] for row in rows]
+    """Print aligned columns. A terminal truncates them to its width."""
+    rows = [[one_line(cell, MAX_CELL_CHARS) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.table import Table
         from rich.text import Text
@@ -54,36 +52,36 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 class Page:
-    """Text, line by line."""
+    """Lines and titled blocks of text on stdout."""
 
     def __init__(self) -> None:
         self._console = console()
 
     def line(self, text: str = '', style: str = '') -> None:
-        """One line, or several, of anybody's text."""
+        """Print one or more lines of untrusted text."""
         from rich.text import Text
 
         self._console.print(Text(neutral(text), style=style), soft_wrap=True)
 
-    def block(self, title: str, text: str, style: str = '', *, deep: int = 2) -> None:
-        """A title, and what it is about below it."""
+    def block(self, title: str, text: str, style: str = '', *, indent: int = 2) -> None:
+        """Print a title with the text indented below it; nothing if the text is empty."""
         if text.strip():
-            self.line(f'{" " * deep}{title}', 'dim')
-            indented = '\n'.join(f'{" " * (deep + 2)}{line}'.rstrip() for line in neutral(text).rstrip().split('\n'))
+            self.line(f'{" " * indent}{title}', 'dim')
+            indented = '\n'.join(f'{" " * (indent + 2)}{line}'.rstrip() for line in neutral(text).rstrip().split('\n'))
             self.line(indented, style)
 
 
-def age(seconds: float) -> str:
-    """How long ago, in a word."""
+def format_age(seconds: float) -> str:
+    """A duration in its largest unit, such as `3 d`."""
     for length, unit in _UNITS:
         if seconds >= length:
             return f'{seconds / length:.0f} {unit}'
     return 'now'
 
 
-def moment(at: float | None) -> str:
-    """A time on this machine's clock."""
+def format_time(at: float | None) -> str:
+    """A timestamp in local time."""
     try:
         return '' if at is None else time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(at))
-    except (OverflowError, OSError, ValueError):  # a damaged or foreign record may say anything
+    except (OverflowError, OSError, ValueError):  # a damaged or imported record may hold any number
         return '?'

@@ -1,56 +1,46 @@
-"""What a person sees of a run, on stderr. The answer alone goes to stdout, and whoever runs the agent prints it."""
+"""Progress of a run on stderr. Only the answer goes to stdout, and the command prints it."""
 
 import logging
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from habilis.core.events import Event, EventKind
-from habilis.core.logs import configure_logging, log_to_terminal
-from habilis.core.settings import Settings, load_settings
+from habilis.core.logs import log_to_terminal
 
 if TYPE_CHECKING:
     from habilis.agent.hooks.logs import LogEvents
     from habilis.agent.hooks.terminal import TerminalView
 
-OURS: frozenset[EventKind] = frozenset({'answer', 'question', 'approval_asked', 'run_failed'})
-"""What the command shows itself: the answer on stdout, questions where they are answered, errors as its last line."""
+PRINTED_BY_COMMAND: frozenset[EventKind] = frozenset({'answer', 'question', 'approval_asked', 'run_failed'})
+"""Events the view skips: the command itself prints the answer, questions and errors."""
 
 
-def read_settings(load: Callable[[], Settings] = load_settings) -> Settings:
-    """The settings that hold here. What is logged, as about a name that is none of them, is shown on stderr."""
-    log_to_terminal()
-    settings = load()
-    configure_logging(settings)
-    return settings
-
-
-class View:
-    """Shows a run while it goes on; nothing, if it is to be quiet. Logs it, if the settings say so."""
+class RunView:
+    """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it."""
 
     def __init__(self, *, quiet: bool, header: bool = True) -> None:
-        self._hidden = OURS if header else OURS | {'run_started'}
-        self._show = None if quiet else _view_on_stderr()
-        self._log = _log_of_events()
-        self._lines = log_to_terminal()
-        if self._show is not None:
-            self._lines.line_begun = lambda: self._show is not None and self._show.line_begun
+        self._hidden = PRINTED_BY_COMMAND if header else PRINTED_BY_COMMAND | {'run_started'}
+        self._view = None if quiet else _view_on_stderr()
+        self._log = _event_log()
+        self._log_lines = log_to_terminal()
+        if self._view is not None:
+            self._log_lines.line_begun = lambda: self._view is not None and self._view.line_begun
 
     def __call__(self, event: Event) -> None:
-        """The hook."""
-        if self._show is not None and event.kind not in self._hidden:
-            self._show(event)
+        """Handle an event of the run."""
+        if self._view is not None and event.kind not in self._hidden:
+            self._view(event)
         if self._log is not None:
             self._log(event)
-            self._lines.flush()
+            self._log_lines.flush()
 
-    def make_room(self, *, after_ctrl_c: bool = False) -> None:
-        """Have what is written next begin a line. A terminal shows `^C` where the cursor was."""
+    def end_line(self, *, after_ctrl_c: bool = False) -> None:
+        """Make the next output start on a new line. After Ctrl-C the terminal has echoed `^C`."""
         if after_ctrl_c and sys.stderr.isatty():
             print(file=sys.stderr, flush=True)
-        elif self._show is not None:
-            self._show.end_line()
-        self._lines.flush()
+        elif self._view is not None:
+            self._view.end_line()
+        self._log_lines.flush()
 
 
 def _view_on_stderr() -> 'TerminalView':
@@ -61,15 +51,10 @@ def _view_on_stderr() -> 'TerminalView':
     return TerminalView(Console(stderr=True, highlight=False))
 
 
-def _log_of_events() -> 'LogEvents | None':
-    """None if only warnings are wanted: the view, or the command itself, tells of those."""
+def _event_log() -> 'LogEvents | None':
+    """None if only warnings are logged: the view or the command already prints those."""
     if not logging.getLogger('habilis.agent').isEnabledFor(logging.INFO):
         return None
     from habilis.agent.hooks.logs import LogEvents
 
     return LogEvents()
-
-
-def say(text: str) -> None:
-    """One line of ours."""
-    print(f'habilis: {text}', file=sys.stderr, flush=True)

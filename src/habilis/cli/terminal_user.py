@@ -1,46 +1,46 @@
-"""The person at the terminal, if there is one: sees questions on stderr, answers on stdin."""
+"""The user at the terminal, if there is one: questions go to stderr, answers come from stdin."""
 
 import asyncio
 import sys
 import threading
 
 from habilis.agent.hooks.harmless import neutral, one_line
-from habilis.cli.line_reader import Lines
-from habilis.cli.sandbox.terminal import colourful
+from habilis.cli.colours import has_colours
+from habilis.cli.line_reader import LineReader
 from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
 NO = frozenset({'n', 'no', ''})
-BRIEF = 200
-"""Characters of an argument that are shown; the diff has the rest."""
+MAX_ARGUMENT_CHARS = 200
+"""Max characters of an argument shown in an approval request; the diff has the rest."""
 
-_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
+_DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
 
 
-class Person:
-    """Asks one thing at a time."""
+class TerminalUser:
+    """Asks one question at a time."""
 
-    def __init__(self, *, there: bool | None = None) -> None:
-        self.there = sys.stdin.isatty() and sys.stderr.isatty() if there is None else there
-        """Whether anyone can answer."""
+    def __init__(self, *, is_present: bool | None = None) -> None:
+        self.is_present = sys.stdin.isatty() and sys.stderr.isatty() if is_present is None else is_present
+        """Whether somebody can answer."""
 
-        self._lines = Lines()
-        self._gone = threading.Event()
+        self._lines = LineReader()
+        self._closed = threading.Event()
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Stop waiting for an answer."""
-        self._gone.set()
+        self._closed.set()
 
     async def answer(self, question: str) -> str | None:
-        """What the person says; None if there is none, or if they end the input (Ctrl-D)."""
+        """The user's answer; None if there is no user or the input ends (Ctrl-D)."""
         return await asyncio.to_thread(self.ask, f'\n{neutral(question)}\n> ')
 
     async def approve(self, request: ApprovalRequest) -> bool:
-        """Whether a tool may be called. Nobody there is a no."""
+        """Whether a tool may be called. False if there is no user."""
         return await asyncio.to_thread(self.confirm, describe(request))
 
     def confirm(self, question: str) -> bool:
-        """Yes or no; asked again until it is one of them. Blocks."""
+        """Ask until the answer is yes or no. Blocks."""
         while True:
             answer = self.ask(f'{question} [y/N] ')
             if answer is None or answer.strip().lower() in NO:
@@ -49,24 +49,26 @@ class Person:
                 return True
 
     def ask(self, prompt: str) -> str | None:
-        """One line. Blocks until it is there, or until `leave`."""
-        if not self.there or self._gone.is_set():
+        """Read one line. Blocks until it arrives, or until `close`."""
+        if not self.is_present or self._closed.is_set():
             return None
         print(prompt, end='', file=sys.stderr, flush=True)
-        line = self._lines.read(self._gone)
-        if line is None and not self._gone.is_set():  # Ctrl-D, after which the cursor is where it was
+        line = self._lines.read(self._closed)
+        if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
             print(file=sys.stderr, flush=True)
         return line
 
 
 def describe(request: ApprovalRequest) -> str:
-    """The question, with what would change."""
-    arguments = ', '.join(f'{name}={one_line(repr(value), BRIEF)}' for name, value in request.arguments.items())
-    diff = [_painted(line) for line in neutral(request.diff).splitlines()]
+    """The call, its diff and the question."""
+    arguments = ', '.join(
+        f'{name}={one_line(repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
+    )
+    diff = [_colour(line) for line in neutral(request.diff).splitlines()]
     return '\n'.join(['', f'{request.tool}({arguments})', *diff, neutral(request.question)])
 
 
-def _painted(line: str) -> str:
-    """A line of a diff."""
-    colour = _COLOURS.get(line[:1], '')
-    return f'{colour}{line}\033[0m' if colour and colourful(sys.stderr) else line
+def _colour(line: str) -> str:
+    """A line of a diff in its colour."""
+    colour = _DIFF_COLOURS.get(line[:1], '')
+    return f'{colour}{line}\033[0m' if colour and has_colours(sys.stderr) else line

@@ -1,4 +1,4 @@
-"""A server that speaks just enough of the chat protocol to stream one reply, the first bit of it at once."""
+"""A minimal chat completion server that streams one reply, with the first chunk sent at once."""
 
 import contextlib
 import json
@@ -8,14 +8,14 @@ import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-PIECES = ('The', ' answer', ' is', ' 4.')
+CHUNKS = ('The', ' answer', ' is', ' 4.')
 _HEAD = b'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 _PROGRAM = 'from habilis.bench.agent.chat_server import serve; serve()'
 
 
 @contextlib.contextmanager
 def chat_server() -> Generator[str]:
-    """Gives its address. It runs in a process of its own, so that it does not wait for our Python's lock."""
+    """Start the server in a process of its own, so that it does not wait for our GIL. Yields its URL."""
     command = [sys.executable, '-c', _PROGRAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -27,7 +27,7 @@ def chat_server() -> Generator[str]:
 
 
 def serve() -> None:
-    """In the process of its own: until its stdin ends."""
+    """Entry point of the server process: serve until stdin is closed."""
     server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -36,13 +36,13 @@ def serve() -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers every POST with the same stream."""
+    """Replies to every POST with the same stream."""
 
     protocol_version = 'HTTP/1.1'
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        """One write for the beginning and the first bit, one for each that follows."""
+        """Send the headers with the first chunk, then one chunk per write."""
         self.rfile.read(int(self.headers['content-length']))
         first, *others = _events()
         self.wfile.write(_HEAD + _chunk(first))
@@ -51,12 +51,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b'0\r\n\r\n')
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing on the terminal."""
+        """Do not log requests."""
 
 
 def _events() -> list[bytes]:
     deltas: list[tuple[dict[str, str], str | None]] = [
-        *(({'role': 'assistant', 'content': piece}, None) for piece in PIECES),
+        *(({'role': 'assistant', 'content': text}, None) for text in CHUNKS),
         ({}, 'stop'),
     ]
     return [*(_event(delta, finish) for delta, finish in deltas), b'data: [DONE]\n\n']

@@ -1,17 +1,16 @@
-"""Many runs at once in one process, each with a sandbox of its own. All are alive together before any may end."""
+"""Many concurrent runs in one process, each with its own sandbox. All are alive before any of them ends."""
 
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypedDict, cast
+from dataclasses import asdict, dataclass
 
 from habilis.agent import Agent
-from habilis.bench.measurement import Memory, memory
+from habilis.bench.fresh_process import run_python
+from habilis.bench.measurement import Memory, process_memory
 from habilis.core.errors import AgentError, HabilisError
 from habilis.core.settings import Settings
 from habilis.models import Message, ScriptedModel
@@ -20,91 +19,79 @@ _NUMBER = re.compile(r'number (\d+)')
 STEPS = 3
 
 
-class Numbers(TypedDict):
-    """What the other process prints."""
-
-    count: int
-    right: int
-    seconds: float
-    pss: int | None
-
-
 @dataclass(frozen=True, kw_only=True)
-class Crowd:
-    """How it went."""
+class ConcurrentRuns:
+    """Result of concurrent runs."""
 
     count: int
-    right: int
-    """Runs that gave the right answer."""
+    correct: int
+    """Runs with the correct answer."""
 
     seconds: float
     pss: int | None
-    """Growth of the process while all runs were alive, in bytes; None where Linux does not tell."""
+    """Memory growth while all runs were alive, in bytes; None if the system is not Linux."""
 
 
-def crowd(count: int) -> Crowd:
-    """Measured in a process of its own, so that nothing from before is used again."""
-    program = f'from habilis.bench.agent.concurrent_runs import print_crowd; print_crowd({count})'
-    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        msg = f'{count:,} runs at once: {(done.stderr.strip().splitlines() or ["no reason given"])[-1]}'
-        raise AgentError(msg)
-    return Crowd(**cast('Numbers', json.loads(done.stdout)))
+def concurrent_runs(count: int) -> ConcurrentRuns:
+    """Start `count` runs at once, in a new process."""
+    program = f'from habilis.bench.agent.concurrent_runs import print_result; print_result({count})'
+    output = run_python(program, what=f'{count:,} concurrent runs', error=AgentError)
+    return ConcurrentRuns(**json.loads(output))
 
 
-def print_crowd(count: int) -> None:
-    """In the process of its own."""
-    print(json.dumps(asyncio.run(_crowd(count))))
+def print_result(count: int) -> None:
+    """Entry point of the new process."""
+    print(json.dumps(asdict(asyncio.run(_measure(count)))))
 
 
-class Meeting:
-    """Opens when everyone is there, or has given up; memory is looked at in between."""
+class Barrier:
+    """Opens when every run has arrived or failed. Measures memory at that moment."""
 
     def __init__(self, count: int) -> None:
         self._missing = set(range(count))
         self._all = asyncio.Event()
         self.memory: Memory | None = None
         self.pause = 0.0
-        """Seconds that looking took."""
+        """Seconds that measuring memory took."""
 
     @property
-    def begun(self) -> bool:
-        """Whether everyone is there."""
+    def is_open(self) -> bool:
+        """Whether every run has arrived."""
         return self._all.is_set()
 
     def arrive(self, number: int) -> None:
-        """This one is there. It may say so twice."""
+        """Mark a run as arrived. Can be called twice."""
         self._missing.discard(number)
-        if not self._missing and not self.begun:
+        if not self._missing and not self.is_open:
             started = time.perf_counter()
-            self.memory = memory()
+            self.memory = process_memory()
             self.pause = time.perf_counter() - started
             self._all.set()
 
     async def wait(self) -> None:
-        """Until everyone is."""
+        """Wait until every run has arrived."""
         await self._all.wait()
 
 
-async def _crowd(count: int) -> Numbers:
-    await _run_all(1)  # loads the component, which all share
-    before = memory()
-    right, seconds, meeting = await _run_all(count)
-    grown = meeting.memory.pss - before.pss if meeting.memory and before else None
-    return Numbers(count=count, right=right, seconds=seconds, pss=grown)
+async def _measure(count: int) -> ConcurrentRuns:
+    await _run_all(1)  # loads the component, which all sandboxes share
+    before = process_memory()
+    correct, seconds, barrier = await _run_all(count)
+    growth = barrier.memory.pss - before.pss if barrier.memory and before else None
+    return ConcurrentRuns(count=count, correct=correct, seconds=seconds, pss=growth)
 
 
-async def _run_all(count: int) -> tuple[int, float, Meeting]:
-    meeting = Meeting(count)
+async def _run_all(count: int) -> tuple[int, float, Barrier]:
+    barrier = Barrier(count)
 
     async def reply(messages: Sequence[Message]) -> str:
-        """Depends on the task and the step only, so that one model serves all runs."""
-        number = _number(messages)
+        """Depends only on the task and the step, so that one model serves all runs."""
+        number = _run_number(messages)
         step = sum(message.role == 'assistant' for message in messages)
         if step < STEPS - 1:
             return f'```python\nmine = {number if step == 0 else "mine * 2"}\nprint(mine)\n```'
-        meeting.arrive(number)
-        await meeting.wait()
+        barrier.arrive(number)
+        await barrier.wait()
         return '```python\nfinal_answer(mine + 1)\n```'
 
     async def run(agent: Agent[int], number: int) -> bool:
@@ -114,16 +101,16 @@ async def _run_all(count: int) -> tuple[int, float, Meeting]:
             print(f'number {number}: {error}', file=sys.stderr)
             return False
         finally:
-            meeting.arrive(number)  # nobody waits for one that failed
+            barrier.arrive(number)  # the other runs must not wait for one that failed
         return result.output == 2 * number + 1
 
     async with Agent(ScriptedModel(reply), output_type=int, settings=Settings()) as agent:
         started = time.perf_counter()
-        right = await asyncio.gather(*(run(agent, number) for number in range(count)))
-        taken = time.perf_counter() - started - meeting.pause
-    return sum(right), taken, meeting
+        correct = await asyncio.gather(*(run(agent, number) for number in range(count)))
+        taken = time.perf_counter() - started - barrier.pause
+    return sum(correct), taken, barrier
 
 
-def _number(messages: Sequence[Message]) -> int:
+def _run_number(messages: Sequence[Message]) -> int:
     found = next(found for message in messages if (found := _NUMBER.search(message.text)))
     return int(found[1])

@@ -1,4 +1,4 @@
-"""How much later the first token of a hosted model comes through us than through the bare SDK."""
+"""Time to the first token of a hosted model: bare SDK, our model layer, our agent."""
 
 import time
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ from typing import Any
 
 from habilis.agent import Agent
 from habilis.bench.agent.chat_server import chat_server
-from habilis.bench.measurement import Sample, sample
+from habilis.bench.measurement import Sample, summarize
 from habilis.bench.sandbox.timings import settle
 from habilis.core.errors import ModelError
 from habilis.core.settings import Settings
@@ -20,18 +20,18 @@ KEY = 'none'
 
 @dataclass(frozen=True, kw_only=True)
 class FirstToken:
-    """Seconds from the question to the first token."""
+    """Seconds from the request to the first token."""
 
     sdk: Sample
     model_adds: Sample
-    """Through our `Model`, more than through the SDK."""
+    """Seconds that our `Model` adds to the SDK."""
 
     agent_adds: Sample
-    """Through a whole agent: a new sandbox, the prompt, the tools."""
+    """Seconds that a whole agent adds: a new sandbox, the prompt, the tools."""
 
 
 async def first_token(rounds: int) -> FirstToken:
-    """In turns, after a first request of each: connections are open and packages are imported."""
+    """Measure interleaved, after a first request of each that opens connections and imports packages."""
     from openai import AsyncOpenAI
 
     sdk: list[float] = []
@@ -43,53 +43,53 @@ async def first_token(rounds: int) -> FirstToken:
         client = AsyncOpenAI(base_url=url, api_key=KEY)
         async with client, Agent(model, settings=settings) as agent:
             for number in range(rounds + 1):
-                times = await _bare(client), await _through_model(model), await _through_agent(agent)
+                times = await _sdk(client), await _model(model), await _agent(agent)
                 await settle()
                 if number:
                     sdk.append(times[0])
                     by_model.append(times[1] - times[0])
                     by_agent.append(times[2] - times[0])
         await model.close()
-    return FirstToken(sdk=sample(sdk), model_adds=sample(by_model), agent_adds=sample(by_agent))
+    return FirstToken(sdk=summarize(sdk), model_adds=summarize(by_model), agent_adds=summarize(by_agent))
 
 
-async def _bare(client: Any) -> float:
+async def _sdk(client: Any) -> float:
     async def texts() -> AsyncIterator[str]:
         messages = [{'role': 'user', 'content': QUESTION}]
         async for chunk in await client.chat.completions.create(model='bench', messages=messages, stream=True):
             for choice in chunk.choices:
                 yield choice.delta.content or ''
 
-    return await _until_first(texts())
+    return await _time_to_text(texts())
 
 
-async def _through_model(model: Model) -> float:
+async def _model(model: Model) -> float:
     async def texts() -> AsyncIterator[str]:
         async for item in model.stream([Message(role='user', text=QUESTION)]):
             if isinstance(item, Delta):
                 yield item.text
 
-    return await _until_first(texts())
+    return await _time_to_text(texts())
 
 
-async def _through_agent(agent: Agent) -> float:
+async def _agent(agent: Agent) -> float:
     async def texts() -> AsyncIterator[str]:
         async with aclosing(agent.stream(QUESTION)) as events:
             async for event in events:
                 if event.kind == 'text':
                     yield event.text
 
-    return await _until_first(texts())
+    return await _time_to_text(texts())
 
 
-async def _until_first(texts: AsyncIterator[str]) -> float:
-    """Seconds until there is text; the rest is read too, so that the connection can be used again."""
+async def _time_to_text(texts: AsyncIterator[str]) -> float:
+    """Seconds until the first text. Reads the whole stream, so that the connection can be reused."""
     started = time.perf_counter()
     first: float | None = None
     async for text in texts:
         if text and first is None:
             first = time.perf_counter() - started
     if first is None:
-        msg = 'the server of the benchmark sent no text'
+        msg = 'the benchmark server sent no text'
         raise ModelError(msg)
     return first

@@ -1,9 +1,7 @@
-"""What importing costs: a process that has just started times it itself."""
+"""Import times, each measured in a new process."""
 
-import subprocess
-import sys
-
-from habilis.bench.measurement import Sample, sample
+from habilis.bench.fresh_process import run_python
+from habilis.bench.measurement import Sample, summarize
 from habilis.core.errors import AgentError
 
 PACKAGE = 'import habilis'
@@ -13,9 +11,9 @@ from habilis.models import wire
 from habilis.models.connect import Target, connect
 connect(Target(provider='openai', model='bench', url='http://127.0.0.1:9/v1', key='none', seconds=1.0))
 """
-"""What the first request to a hosted model does before it sends anything: the model layer, and the SDK."""
+"""Imports of the first request to a hosted model: the model layer and the SDK."""
 
-_TIMED = """
+_PROGRAM = """
 import time
 {before}
 started = time.perf_counter()
@@ -24,16 +22,12 @@ print(time.perf_counter() - started)
 """
 
 
-def loading(statements: str, repeats: int, *, before: str = '') -> Sample:
-    """Seconds for these statements in a new process, once the files are in the cache of the system."""
-    _once(statements, before)
-    return sample([_once(statements, before) for _ in range(repeats)])
+def import_time(statements: str, repeats: int, *, before: str = '') -> Sample:
+    """Seconds for these statements in a new process, with a warm file system cache."""
+    _measure(statements, before)
+    return summarize([_measure(statements, before) for _ in range(repeats)])
 
 
-def _once(statements: str, before: str) -> float:
-    program = _TIMED.format(before=before, statements=statements)
-    done = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        msg = f'a fresh process could not import: {(done.stderr.strip().splitlines() or ["no reason given"])[-1]}'
-        raise AgentError(msg)
-    return float(done.stdout)
+def _measure(statements: str, before: str) -> float:
+    program = _PROGRAM.format(before=before, statements=statements)
+    return float(run_python(program, what='imports in a new process', error=AgentError))

@@ -1,46 +1,39 @@
-"""Other agents with the same script, each as its own documentation builds one. Measured if they are installed."""
+"""Other agents with the same script, built as their documentation shows. Measured if they are installed."""
 
 import importlib
-import importlib.metadata
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from habilis.bench.agent.steps import DONE, STEPS, TASK, code
-from habilis.bench.sandbox.peers import WrongAnswer
+from habilis.bench.installation import PeerError, why_missing
 from habilis.sandbox import Sandbox
-
-PerStep = Callable[[], Awaitable[float]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LoopPeer:
-    """One of them."""
+class AgentPeer:
+    """Another agent."""
 
     key: str
-    what: str
+    label: str
     distribution: str
-    per_step: PerStep
+    step: Callable[[], Awaitable[float]]
     """Seconds per step of a whole run."""
 
-    def absent(self) -> str | None:
-        """Why it cannot be measured, and how to get it."""
-        try:
-            importlib.metadata.version(self.distribution)
-        except importlib.metadata.PackageNotFoundError:
-            return f'not installed: pip install {self.distribution}'
-        return None
+    def unavailable(self) -> str | None:
+        """Why it cannot be measured, and how to install it."""
+        return why_missing(self.distribution)
 
 
 async def smolagents() -> float:
-    """Its `CodeAgent`; the code runs in its own evaluator, in this process."""
+    """Its `CodeAgent`, which runs the code in its own evaluator in this process."""
     vendor: Any = importlib.import_module('smolagents')
     models: Any = importlib.import_module('smolagents.models')
-    given = iter(range(STEPS + 1))
+    numbers = iter(range(STEPS + 1))
 
     def generate(self: Any, messages: Sequence[Any], **_: Any) -> Any:
-        return models.ChatMessage(role='assistant', content=f'<code>\n{code(next(given))}\n</code>')
+        return models.ChatMessage(role='assistant', content=f'<code>\n{code(next(numbers))}\n</code>')
 
     model: Any = type('Scripted', (models.Model,), {'generate': generate})()
     agent: Any = vendor.CodeAgent(tools=[], model=model, max_steps=STEPS + 1, verbosity_level=vendor.LogLevel.OFF)
@@ -50,14 +43,14 @@ async def smolagents() -> float:
 
 
 async def pydantic_ai() -> float:
-    """Its agent with one tool, which runs the code in our sandbox: what one would build without Habilis' loop."""
+    """Its agent with one tool that runs the code in a Habilis sandbox, without the loop of Habilis."""
     vendor: Any = importlib.import_module('pydantic_ai')
     messages: Any = importlib.import_module('pydantic_ai.messages')
     function: Any = importlib.import_module('pydantic_ai.models.function')
-    given = iter(range(STEPS + 1))
+    numbers = iter(range(STEPS + 1))
 
     async def answer(_history: Any, _info: Any) -> Any:
-        number = next(given)
+        number = next(numbers)
         if number == STEPS:
             return messages.ModelResponse(parts=[messages.TextPart(DONE)])
         call = messages.ToolCallPart('python', {'code': code(number)}, tool_call_id=str(number))
@@ -68,7 +61,7 @@ async def pydantic_ai() -> float:
     async with await Sandbox.create() as sandbox:
 
         async def python(code: str) -> str:
-            """Run Python code; gives back what it printed."""
+            """Run Python code and return its output."""
             return (await sandbox.run(code)).stdout
 
         agent.tool_plain(python)
@@ -79,17 +72,17 @@ async def pydantic_ai() -> float:
 def _per_step(started: float, answer: object) -> float:
     taken = time.perf_counter() - started
     if answer != DONE:
-        msg = f'the run gave {answer!r}'
-        raise WrongAnswer(msg)
+        msg = f'the run returned {answer!r}'
+        raise PeerError(msg)
     return taken / STEPS
 
 
-LOOP_PEERS = (
-    LoopPeer(key='smolagents', what="smolagents' CodeAgent", distribution='smolagents', per_step=smolagents),
-    LoopPeer(
+AGENT_PEERS = (
+    AgentPeer(key='smolagents', label="smolagents' CodeAgent", distribution='smolagents', step=smolagents),
+    AgentPeer(
         key='pydantic_ai',
-        what='a pydantic-ai agent around our sandbox',
+        label='a pydantic-ai agent with our sandbox',
         distribution='pydantic-ai-slim',
-        per_step=pydantic_ai,
+        step=pydantic_ai,
     ),
 )

@@ -1,4 +1,4 @@
-"""What a step costs when the model takes no time. A run here prints the numbers from 0 on, one in each step."""
+"""Time per agent step with a scripted model. The run prints the numbers from 0 on, one per step."""
 
 import time
 
@@ -14,35 +14,35 @@ DONE = 'done'
 
 
 def code(number: int) -> str:
-    """What the model writes in a step; the last one ends the run."""
+    """Code of a step; the last one ends the run."""
     return f'print({number})' if number < STEPS else f'final_answer({DONE!r})'
 
 
-def fenced(number: int) -> str:
-    """The same as a reply."""
+def reply(number: int) -> str:
+    """Model reply with the code of a step."""
     return f'```python\n{code(number)}\n```'
 
 
-async def ours() -> float:
-    """Seconds per step of a whole run: its sandbox, its prompt and its end are in it too."""
-    model = ScriptedModel([fenced(number) for number in range(STEPS + 1)])
+async def agent_step() -> float:
+    """Seconds per step of a whole agent run, including its sandbox and prompt."""
+    model = ScriptedModel([reply(number) for number in range(STEPS + 1)])
     async with Agent(model, limits=RunLimits(steps=STEPS + 1), settings=Settings()) as agent:
         started = time.perf_counter()
         result = await agent.run(TASK)
         taken = time.perf_counter() - started
     if (result.output, len(result.steps)) != (DONE, STEPS + 1):
-        msg = f'the agent gave {result.output!r} after {len(result.steps)} steps ({result.ended})'
+        msg = f'the agent returned {result.output!r} after {len(result.steps)} steps ({result.ended})'
         raise AgentError(msg)
     return taken / STEPS
 
 
-async def cell() -> float:
-    """Seconds per step if there is only the sandbox: a new one, and the same code in it."""
+async def sandbox_step() -> float:
+    """Seconds per step of the same code in a new sandbox, without an agent."""
     started = time.perf_counter()
     async with await Sandbox.create() as sandbox:
         cells = [await sandbox.run(code(number)) for number in range(STEPS)]
     taken = time.perf_counter() - started
-    if [one.stdout for one in cells] != [f'{number}\n' for number in range(STEPS)]:
-        msg = f'the sandbox printed {[one.stdout for one in cells]}'
+    if [cell.stdout for cell in cells] != [f'{number}\n' for number in range(STEPS)]:
+        msg = f'the sandbox printed {[cell.stdout for cell in cells]}'
         raise AgentError(msg)
     return taken / STEPS

@@ -1,40 +1,41 @@
-"""Ours and DBOS in turns: ours, theirs, ours, theirs, so that what disturbs the machine disturbs both."""
+"""Compare our stores with DBOS, interleaved."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
-from habilis.bench.journal.dbos import NAME, Database, Dbos, running
+from habilis.bench.installation import PeerError
+from habilis.bench.journal.dbos import NAME, Database, DbosProcess, run_dbos
 from habilis.bench.journal.servers import Server, peer_schema
-from habilis.bench.journal.steps import Stepper
-from habilis.bench.measurement import sample
-from habilis.bench.sandbox.peers import WrongAnswer
-from habilis.bench.report import Beside, Comparison, Pair
+from habilis.bench.journal.steps import StepTimer
+from habilis.bench.measurement import interleave, summarize
+from habilis.bench.report import Comparison, Pair, PeerRow
 
-AS_IT_COMES = 'as it comes'
+DEFAULT_SETTINGS = 'with its default settings'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contest:
-    """DBOS on one database, and the rows it stands beside."""
+class DbosSetup:
+    """DBOS on one database, and the rows it is compared with."""
 
     database: Database
-    setting: str
+    settings: str
     steps: Mapping[str, str]
-    """By the key of a row: the key of our place."""
+    """Key of a row: key of our store."""
 
     flow_steps: Mapping[str, str] = field(default_factory=dict[str, str])
     replay: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def on(self) -> str:
-        """Which database."""
+    def database_name(self) -> str:
+        """Name of the database system."""
         return 'SQLite' if self.database.url.startswith('sqlite') else 'PostgreSQL'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turns:
-    """How much to repeat."""
+class Repeats:
+    """Number of repeats."""
 
     rounds: int
     steps: int
@@ -42,83 +43,80 @@ class Turns:
     replayed: int
 
 
-def contests(folder: Path, postgres: Server) -> list[Contest]:
-    """As it comes, and set as ours: DBOS waits for the disk, which our store in SQLite does only if it is asked to."""
-    found = [
-        Contest(
+def dbos_setups(folder: Path, postgres: Server) -> list[DbosSetup]:
+    """DBOS with its default settings, which wait for the disk, and with the durability of our default."""
+    setups = [
+        DbosSetup(
             database=Database(url=f'sqlite:///{folder / "dbos.db"}'),
-            setting=AS_IT_COMES,
+            settings=DEFAULT_SETTINGS,
             steps={'step_sqlite': 'sqlite', 'step_sqlite_full': 'sqlite_full'},
         ),
-        Contest(
-            database=Database(url=f'sqlite:///{folder / "dbos-alike.db"}', alike=True),
-            setting='set as ours: WAL, synchronous=NORMAL',
+        DbosSetup(
+            database=Database(url=f'sqlite:///{folder / "dbos-relaxed.db"}', relaxed=True),
+            settings='with our settings: WAL, synchronous=NORMAL',
             steps={'step_sqlite_alike': 'sqlite'},
             flow_steps={'flow_step': 'sqlite'},
             replay={'replay_sqlite': 'sqlite'},
         ),
     ]
-    if not postgres.absent:
+    if not postgres.unavailable:
         schema = peer_schema(postgres)
-        found += [
-            Contest(
-                database=Database(url=postgres.adding('options=-csynchronous_commit%3Doff'), schema=schema),
-                setting='set as ours: synchronous_commit=off',
+        setups += [
+            DbosSetup(
+                database=Database(url=postgres.with_option('options=-csynchronous_commit%3Doff'), schema=schema),
+                settings='with our settings: synchronous_commit=off',
                 steps={'step_postgres': 'postgres'},
                 replay={'replay_postgres': 'postgres'},
             ),
-            Contest(
+            DbosSetup(
                 database=Database(url=postgres.url, schema=schema),
-                setting=AS_IT_COMES,
+                settings=DEFAULT_SETTINGS,
                 steps={'step_postgres_full': 'postgres_full'},
             ),
         ]
-    return found
+    return setups
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """What came of a contest."""
+class Outcome:
+    """Comparisons by the key of a row, or why DBOS was not measured."""
 
-    beside: Mapping[str, Beside] = field(default_factory=dict[str, Beside])
-    """By the key of a row."""
-
-    absent: Sequence[Comparison] = ()
+    comparisons: Mapping[str, Comparison] = field(default_factory=dict[str, Comparison])
+    unavailable: Sequence[PeerRow] = ()
 
 
-async def hold(contest: Contest, python: str, steppers: Mapping[str, Stepper], turns: Turns) -> Found:
-    """Measure, or say why not."""
+async def compare(setup: DbosSetup, python: str, timers: Mapping[str, StepTimer], repeats: Repeats) -> Outcome:
+    """Measure DBOS and our stores."""
     try:
-        async with running(python, contest.database) as dbos:
-            name = f'{NAME} {dbos.version} {contest.setting}'
-            pairs = await _steps(contest, dbos, steppers, turns)
-            for row, place in contest.replay.items():
-                pairs[row] = await _replays(steppers[place], dbos, turns)
-    except (WrongAnswer, OSError) as error:
-        peer, reason = f'{NAME} on {contest.on}, {contest.setting}', f'does not work here: {error}'
-        return Found(absent=[Comparison(peer=peer, isolation='', absent=reason)])
-    return Found(beside={row: Beside(peer=name, pair=pair) for row, pair in pairs.items()})
+        async with run_dbos(python, setup.database) as dbos:
+            name = f'{NAME} {dbos.version} {setup.settings}'
+            pairs = await _compare_steps(setup, dbos, timers, repeats)
+            for row, store in setup.replay.items():
+                pairs[row] = await _compare_replays(timers[store], dbos, repeats)
+    except (PeerError, OSError) as error:
+        peer, reason = f'{NAME} on {setup.database_name}, {setup.settings}', f'does not work: {error}'
+        return Outcome(unavailable=[PeerRow(peer=peer, isolation='', unavailable=reason)])
+    return Outcome(comparisons={row: Comparison(peer=name, pair=pair) for row, pair in pairs.items()})
 
 
-async def _steps(contest: Contest, dbos: Dbos, steppers: Mapping[str, Stepper], turns: Turns) -> dict[str, Pair]:
-    await dbos.steps(turns.steps)
+async def _compare_steps(
+    setup: DbosSetup, dbos: DbosProcess, timers: Mapping[str, StepTimer], repeats: Repeats
+) -> dict[str, Pair]:
+    await dbos.steps(repeats.steps)
     theirs: list[float] = []
-    ours: dict[str, list[float]] = {row: [] for row in (*contest.steps, *contest.flow_steps)}
-    for _ in range(turns.rounds):
-        for row, place in contest.steps.items():
-            ours[row] += await steppers[place].steps(turns.steps)
-        for row, place in contest.flow_steps.items():
-            ours[row] += await steppers[place].flow_steps(turns.steps)
-        theirs += await dbos.steps(turns.steps)
-    return {row: Pair(ours=sample(times), peer=sample(theirs)) for row, times in ours.items()}
+    ours: dict[str, list[float]] = {row: [] for row in (*setup.steps, *setup.flow_steps)}
+    for _ in range(repeats.rounds):
+        for row, store in setup.steps.items():
+            ours[row] += await timers[store].steps(repeats.steps)
+        for row, store in setup.flow_steps.items():
+            ours[row] += await timers[store].flow_steps(repeats.steps)
+        theirs += await dbos.steps(repeats.steps)
+    return {row: Pair(ours=summarize(times), peer=summarize(theirs)) for row, times in ours.items()}
 
 
-async def _replays(stepper: Stepper, dbos: Dbos, turns: Turns) -> Pair:
-    await stepper.record(turns.replayed)
-    await dbos.record(turns.replayed)
-    ours: list[float] = []
-    theirs: list[float] = []
-    for _ in range(turns.replays):
-        ours.append(await stepper.replay(turns.replayed))
-        theirs.append(await dbos.replay(turns.replayed))
-    return Pair(ours=sample(ours), peer=sample(theirs))
+async def _compare_replays(timer: StepTimer, dbos: DbosProcess, repeats: Repeats) -> Pair:
+    await timer.record(repeats.replayed)
+    await dbos.record(repeats.replayed)
+    measures = (partial(each.replay, repeats.replayed) for each in (timer, dbos))
+    ours, theirs = await interleave(repeats.replays, *measures)
+    return Pair(ours=ours, peer=theirs)

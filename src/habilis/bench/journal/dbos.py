@@ -1,4 +1,4 @@
-"""DBOS beside ours: a process of another Python, which has it, and does what it is told."""
+"""DBOS in a process of its own, with a Python that has it installed."""
 
 import asyncio
 import contextlib
@@ -11,89 +11,89 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from habilis.bench.sandbox.peers import WrongAnswer
+from habilis.bench.installation import PeerError
 
 NAME = 'DBOS'
-GET_IT = 'not installed: pip install dbos, or --peer-python with a Python that has it (and psycopg for PostgreSQL)'
-PATIENCE = 600.0
+INSTALL = 'not installed: pip install dbos, or use --peer-python with a Python that has it (and psycopg for PostgreSQL)'
+TIMEOUT_SECONDS = 600.0
 _PROGRAM = Path(__file__).with_name('dbos_program.py')
 
 
 @dataclass(frozen=True, kw_only=True)
 class Database:
-    """Where DBOS keeps its workflows."""
+    """Database of DBOS."""
 
     url: str
     schema: str = 'dbos'
-    alike: bool = False
-    """SQLite as our store sets it. A PostgreSQL says this in its URL."""
+    relaxed: bool = False
+    """Configure SQLite like our store. For PostgreSQL, the URL does this."""
 
 
 def python_with_dbos(given: str) -> str:
-    """Which Python to run; empty if none is known to have DBOS."""
+    """Path of a Python that has DBOS; empty if none is known."""
     if given:
         return given
     return sys.executable if importlib.util.find_spec('dbos') is not None else ''
 
 
-class Dbos:
-    """DBOS on one database."""
+class DbosProcess:
+    """A process that runs DBOS on one database."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self.version = ''
 
     async def start(self, database: Database) -> None:
-        """Have its tables, and its threads run."""
-        order = {'url': database.url, 'schema': database.schema, 'alike': database.alike}
-        self.version = str(await self._ask(order, 'version'))
+        """Create its tables and start its threads."""
+        request = {'url': database.url, 'schema': database.schema, 'relaxed': database.relaxed}
+        self.version = str(await self._request(request, 'version'))
 
     async def steps(self, count: int) -> list[float]:
-        """Seconds of each of so many steps."""
+        """Seconds of each of `count` steps."""
         return await self._seconds('steps', count)
 
     async def record(self, count: int) -> None:
-        """Have a workflow with so many steps, for `replay`."""
+        """Record a workflow of `count` steps for `replay`."""
         await self._seconds('record', count)
 
     async def replay(self, count: int) -> float:
-        """Seconds until they are answered from the record."""
+        """Seconds to replay the recorded workflow."""
         (taken,) = await self._seconds('replay', count)
         return taken
 
-    async def _seconds(self, what: str, count: int) -> list[float]:
-        return cast('list[float]', await self._ask({'do': what, 'count': count}, 'seconds'))
+    async def _seconds(self, method: str, count: int) -> list[float]:
+        return cast('list[float]', await self._request({'method': method, 'count': count}, 'seconds'))
 
-    async def _ask(self, order: Mapping[str, object], wanted: str) -> object:
+    async def _request(self, request: Mapping[str, object], key: str) -> object:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with contextlib.suppress(ConnectionError):  # it has ended, and perhaps said why
-            self._process.stdin.write(f'{json.dumps(order)}\n'.encode())
+        with contextlib.suppress(ConnectionError):  # the process has ended; its last response may say why
+            self._process.stdin.write(f'{json.dumps(request)}\n'.encode())
             await self._process.stdin.drain()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT_SECONDS):
                 line = await self._process.stdout.readline()
         except TimeoutError:
-            msg = f'no answer in {PATIENCE:.0f} seconds'
-            raise WrongAnswer(msg) from None
+            msg = f'no response in {TIMEOUT_SECONDS:.0f} seconds'
+            raise PeerError(msg) from None
         try:
-            answer = cast('dict[str, object]', json.loads(line))
-            if 'error' in answer:
-                raise WrongAnswer(str(answer['error']))
-            return answer[wanted]
+            response = cast('dict[str, object]', json.loads(line))
+            if 'error' in response:
+                raise PeerError(str(response['error']))
+            return response[key]
         except (ValueError, TypeError, KeyError):
-            msg = f'its Python gave {line[:100].decode(errors="replace")!r} instead of an answer'
-            raise WrongAnswer(msg) from None
+            msg = f'its Python sent {line[:100].decode(errors="replace")!r} instead of a response'
+            raise PeerError(msg) from None
 
 
 @contextlib.asynccontextmanager
-async def running(python: str, database: Database) -> AsyncGenerator[Dbos]:
-    """DBOS, until the end of the block. Raises `WrongAnswer` if it does not work, and `OSError` if there is none."""
+async def run_dbos(python: str, database: Database) -> AsyncGenerator[DbosProcess]:
+    """Start DBOS and stop it at the end. Raises `PeerError` if it does not work and `OSError` if Python is missing."""
     process = await asyncio.create_subprocess_exec(
         python, str(_PROGRAM), stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=1 << 24
     )
     try:
-        dbos = Dbos(process)
+        dbos = DbosProcess(process)
         await dbos.start(database)
         yield dbos
     finally:

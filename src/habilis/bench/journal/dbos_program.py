@@ -1,6 +1,6 @@
-"""DBOS at work. Run by a Python that has it, which need not be ours: this file imports nothing of Habilis.
+"""Runs DBOS workflows. Executed by a Python that has DBOS, so it must not import Habilis.
 
-Takes orders on stdin and answers on stdout, a JSON object in a line each. The first order says which database.
+Reads requests from stdin and writes responses to stdout, one JSON object per line. The first one names the database.
 """
 
 import asyncio
@@ -17,15 +17,15 @@ QUESTION = 'How many?'
 
 
 class Program:
-    """One application of DBOS with one workflow."""
+    """A DBOS application with one workflow."""
 
-    def __init__(self, url: str, schema: str, alike: bool) -> None:
+    def __init__(self, url: str, schema: str, relaxed: bool) -> None:
         self._dbos: Any = importlib.import_module('dbos')
-        self._begun: list[float] = []
-        """When the steps began that were done, and not answered from the record."""
+        self._executed: list[float] = []
+        """Start times of executed steps, without replayed ones."""
 
-        if alike:
-            self._as_ours(url)
+        if relaxed:
+            self._relax_sqlite(url)
         self._dbos.DBOS(
             config={
                 'name': 'habilis-bench',
@@ -35,11 +35,11 @@ class Program:
                 'log_level': 'CRITICAL',
             }
         )
-        self._workflow: Any = self._registered()
+        self._workflow: Any = self._register()
         self._dbos.DBOS.launch()
 
-    def _as_ours(self, url: str) -> None:
-        """SQLite: what is written survives the death of the process, not that of the machine."""
+    def _relax_sqlite(self, url: str) -> None:
+        """Configure SQLite like our store: commits survive a crash of the process, not of the machine."""
         if not url.startswith('sqlite'):
             return
         alchemy: Any = importlib.import_module('sqlalchemy')
@@ -50,12 +50,12 @@ class Program:
 
         alchemy.event.listen(alchemy.Engine, 'connect', connected)
 
-    def _registered(self) -> Any:
+    def _register(self) -> Any:
         vendor: Any = self._dbos.DBOS
 
         @vendor.step()
         async def count_one(number: int, question: str) -> dict[str, object]:
-            self._begun.append(time.perf_counter())
+            self._executed.append(time.perf_counter())
             return {'number': number, 'text': question}
 
         @vendor.workflow()
@@ -69,53 +69,53 @@ class Program:
         return counting
 
     async def steps(self, count: int) -> list[float]:
-        """Seconds of each of so many steps."""
+        """Seconds of each of `count` steps."""
         times = await self._workflow(count)
         return [later - sooner for sooner, later in itertools.pairwise(times)]
 
     async def record(self, count: int) -> list[float]:
-        """Have a workflow with one step more than those that are to be replayed."""
+        """Run a workflow with `count` steps to replay and one more."""
         with self._dbos.SetWorkflowID('recorded'):
             await self._workflow(count + 1)
         return []
 
     async def replay(self, count: int) -> list[float]:
-        """Seconds from the beginning of the workflow to its first live step. The wait in the queue is not counted."""
-        self._begun.clear()
+        """Seconds from the start of the workflow to its first executed step, without the time in the queue."""
+        self._executed.clear()
         handle = await self._dbos.DBOS.fork_workflow_async('recorded', count + 1)
         times = await handle.get_result()
-        if len(self._begun) != 1:
-            msg = f'{len(self._begun)} steps were done again instead of 1'
+        if len(self._executed) != 1:
+            msg = f'{len(self._executed)} steps were executed instead of 1'
             raise RuntimeError(msg)
-        return [self._begun[0] - times[0]]
+        return [self._executed[0] - times[0]]
 
     def close(self) -> None:
-        """Ends its threads."""
+        """Stop its threads."""
         self._dbos.DBOS.destroy()
 
 
 def main() -> None:
-    """Until stdin ends."""
-    answers = os.fdopen(os.dup(1), 'w', encoding='utf-8')
-    os.dup2(2, 1)  # whatever prints must not come between the answers
+    """Serve requests until stdin is closed."""
+    responses = os.fdopen(os.dup(1), 'w', encoding='utf-8')
+    os.dup2(2, 1)  # prints must not mix with the responses
 
-    def answer(**fields: object) -> None:
-        print(json.dumps(fields), file=answers, flush=True)
+    def respond(**fields: object) -> None:
+        print(json.dumps(fields), file=responses, flush=True)
 
     try:
-        order = json.loads(sys.stdin.readline())
-        program = Program(order['url'], order['schema'], order['alike'])
-        answer(version=importlib.metadata.version('dbos'))
-        asyncio.run(_serve(program, answer))
+        request = json.loads(sys.stdin.readline())
+        program = Program(request['url'], request['schema'], request['relaxed'])
+        respond(version=importlib.metadata.version('dbos'))
+        asyncio.run(_serve(program, respond))
         program.close()
-    except Exception as error:  # the other side says it
-        answer(error=f'{type(error).__name__}: {(str(error).splitlines() or [""])[0]}')
+    except Exception as error:  # reported by the parent process
+        respond(error=f'{type(error).__name__}: {(str(error).splitlines() or [""])[0]}')
 
 
-async def _serve(program: Program, answer: Any) -> None:
+async def _serve(program: Program, respond: Any) -> None:
     for line in sys.stdin:
-        order = json.loads(line)
-        answer(seconds=await getattr(program, order['do'])(order['count']))
+        request = json.loads(line)
+        respond(seconds=await getattr(program, request['method'])(request['count']))
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""Servers for the stores that need one: those that were named, or private ones, each in a folder that is deleted."""
+"""PostgreSQL and Redis servers: a given one, or a private one in a temporary folder."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,8 @@ import signal
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,143 +19,141 @@ from habilis.journal import postgres, redis
 from habilis.journal.opening import open_store
 from habilis.journal.servers import read_address
 
-SECONDS = 60.0
-"""For a server to start."""
+START_TIMEOUT_SECONDS = 60.0
 
 
-class NotThere(Exception):
-    """A server that cannot be had. The message says why."""
+class ServerMissing(Exception):
+    """A private server cannot be started."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """Where a server is, or why there is none."""
+    """URL of a server, or why there is none."""
 
     url: str = ''
-    absent: str = ''
-    part: str = ''
-    """Which schema, or which prefix of keys, is the bench's own."""
+    unavailable: str = ''
+    namespace: str = ''
+    """Schema or key prefix used by the benchmark."""
 
     @property
-    def store(self) -> str:
-        """For `open_store`."""
+    def store_url(self) -> str:
+        """Argument of `open_store`."""
         name = 'schema' if self.url.startswith('postgres') else 'prefix'
-        return self.adding(f'{name}={self.part}')
+        return self.with_option(f'{name}={self.namespace}')
 
-    def adding(self, option: str) -> str:
-        """The address with one more option."""
+    def with_option(self, option: str) -> str:
+        """The URL with one more option."""
         return f'{self.url}{"&" if "?" in self.url else "?"}{option}'
 
 
 @contextlib.asynccontextmanager
 async def postgres_server(given: str) -> AsyncGenerator[Server]:
-    """The PostgreSQL at this address, or a private one."""
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            url = _checked(given, postgres.SCHEMES) or await stack.enter_async_context(_private_postgres())
-            server = Server(url=url, part=f'habilis_bench_{secrets.token_hex(4)}')
-            await _answers(server.store, None)
-        except (NotThere, HabilisError, OSError) as error:
-            yield Server(absent=str(error))
-            return
+    """The PostgreSQL server at a URL, or a private one if it is empty."""
+    namespace = f'habilis_bench_{secrets.token_hex(4)}'
+    async with _server(given, postgres.SCHEMES, _private_postgres, namespace) as server:
         try:
             yield server
         finally:
-            if given:
+            if given and not server.unavailable:
                 await _drop_schemas(server)
 
 
 @contextlib.asynccontextmanager
 async def redis_server(given: str) -> AsyncGenerator[Server]:
-    """The Redis at this address, or a private one."""
+    """The Redis server at a URL, or a private one if it is empty. The benchmark deletes its runs one by one."""
+    namespace = f'habilis-bench-{secrets.token_hex(4)}:'
+    async with _server(given, redis.SCHEMES, _private_redis, namespace) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def _server(
+    given: str,
+    schemes: tuple[str, ...],
+    private: Callable[[], AbstractAsyncContextManager[str]],
+    namespace: str,
+) -> AsyncGenerator[Server]:
     async with contextlib.AsyncExitStack() as stack:
         try:
-            url = _checked(given, redis.SCHEMES) or await stack.enter_async_context(_private_redis())
-            server = Server(url=url, part=f'habilis-bench-{secrets.token_hex(4)}:')
-            await _answers(server.store, None)
-        except (NotThere, HabilisError, OSError) as error:
-            yield Server(absent=str(error))
-            return
-        yield server  # the runs of the bench are deleted one by one, and nothing else is there
+            if given:
+                read_address(given, schemes=schemes)
+            server = Server(url=given or await stack.enter_async_context(private()), namespace=namespace)
+            await _wait_until_ready(server.store_url, None)
+        except (ServerMissing, HabilisError, OSError) as error:
+            server = Server(unavailable=str(error))
+        yield server
 
 
-def _checked(given: str, schemes: tuple[str, ...]) -> str:
-    """The same. Raises `SettingsError` for an address of another kind."""
-    if given:
-        read_address(given, schemes=schemes)
-    return given
-
-
-# Private ones ---------------------------------------------------------------------------------------------------------
+# Private servers ------------------------------------------------------------------------------------------------------
 
 
 @contextlib.asynccontextmanager
 async def _private_postgres() -> AsyncGenerator[str]:
     initdb, postgres = _postgres_program('initdb'), _postgres_program('postgres')
-    with _folder() as folder:
-        user = _somebody()
+    with _temporary_folder() as folder:
+        user = _postgres_user()
         if user is not None:
             shutil.chown(folder, user)
         data = str(folder / 'data')
         options = ['-A', 'trust', '-U', 'habilis', '-E', 'UTF8', '--no-locale', '--no-sync']
-        made = await _spawn([initdb, '-D', data, *options], folder, user)
-        if await made.wait() != 0:
+        init = await _spawn([initdb, '-D', data, *options], folder, user)
+        if await init.wait() != 0:
             msg = f'{initdb} failed; name a server with --postgres'
-            raise NotThere(msg)
+            raise ServerMissing(msg)
         url = f'postgresql://habilis@/postgres?host={folder}'
         command = [postgres, '-D', data, '-k', str(folder), '-c', 'listen_addresses=']
-        async with _started(command, folder, url, user=user, sign=signal.SIGINT):  # it does not wait for clients then
+        async with _running(command, folder, url, user=user, stop=signal.SIGINT):  # SIGINT disconnects clients
             yield url
 
 
 @contextlib.asynccontextmanager
 async def _private_redis() -> AsyncGenerator[str]:
-    found = shutil.which('redis-server') or shutil.which('valkey-server')
-    if found is None:
-        msg = 'there is no redis-server on this machine; install one, or name a server with --redis'
-        raise NotThere(msg)
-    with _folder() as folder:
+    program = shutil.which('redis-server') or shutil.which('valkey-server')
+    if program is None:
+        msg = 'redis-server is not installed; install it, or name a server with --redis'
+        raise ServerMissing(msg)
+    with _temporary_folder() as folder:
         socket = folder / 'redis.sock'
-        kept = ['--save', '', '--appendonly', 'yes', '--dir', str(folder)]
-        command = [found, '--port', '0', '--unixsocket', str(socket), *kept]
+        persistence = ['--save', '', '--appendonly', 'yes', '--dir', str(folder)]
+        command = [program, '--port', '0', '--unixsocket', str(socket), *persistence]
         url = f'unix://{socket}'
-        async with _started(command, folder, url, user=None, sign=signal.SIGKILL):
+        async with _running(command, folder, url, user=None, stop=signal.SIGKILL):
             yield url
 
 
 @contextlib.contextmanager
-def _folder() -> Generator[Path]:
-    """With a short name: that of a socket in it may have about a hundred letters."""
+def _temporary_folder() -> Generator[Path]:
+    """A folder with a short path: socket paths are limited to about 100 characters."""
     with tempfile.TemporaryDirectory(prefix='habilis-', ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 
 @contextlib.asynccontextmanager
-async def _started(
-    command: list[str], folder: Path, url: str, *, user: str | None, sign: signal.Signals
+async def _running(
+    command: list[str], folder: Path, url: str, *, user: str | None, stop: signal.Signals
 ) -> AsyncGenerator[None]:
     process = await _spawn(command, folder, user)
     try:
-        await _answers(url, process)
+        await _wait_until_ready(url, process)
         yield
     finally:
         if process.returncode is None:
-            process.send_signal(sign)
+            process.send_signal(stop)
         await process.wait()
 
 
 async def _spawn(command: list[str], folder: Path, user: str | None) -> Process:
-    """It goes when we go, also if we are killed, where the system can do that."""
+    """Start a process that is killed with this one, where the system supports it."""
     setpriv = shutil.which('setpriv')
-    before = [setpriv, '--pdeathsig', 'KILL'] if setpriv else []
+    prefix = [setpriv, '--pdeathsig', 'KILL'] if setpriv else []
     return await asyncio.create_subprocess_exec(
-        *before, *command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd=folder, user=user, start_new_session=True
+        *prefix, *command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, cwd=folder, user=user, start_new_session=True
     )
 
 
-async def _answers(url: str, process: Process | None) -> None:
-    """Wait for a server that we have started. Of another one, raise what is wrong."""
-    deadline = time.monotonic() + SECONDS
+async def _wait_until_ready(url: str, process: Process | None) -> None:
+    """Wait for a server that was started here. Of a given server, errors are raised at once."""
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while True:
         store = open_store(url)
         try:
@@ -169,17 +168,17 @@ async def _answers(url: str, process: Process | None) -> None:
 
 
 def _postgres_program(name: str) -> str:
-    """Debian does not put them on the PATH."""
+    """Path of a PostgreSQL program. Debian does not put them on the PATH."""
     folders = sorted(Path('/usr/lib/postgresql').glob('*/bin'), reverse=True)
     for folder in (None, *map(str, folders)):
         if found := shutil.which(name, path=folder):
             return found
-    msg = 'there is no PostgreSQL server on this machine; install one, or name a server with --postgres'
-    raise NotThere(msg)
+    msg = 'PostgreSQL is not installed; install it, or name a server with --postgres'
+    raise ServerMissing(msg)
 
 
-def _somebody() -> str | None:
-    """Who runs PostgreSQL, which refuses to be run by root; None if we can."""
+def _postgres_user() -> str | None:
+    """User to run PostgreSQL as, because it refuses to run as root; None for the current user."""
     if not hasattr(os, 'geteuid') or os.geteuid() != 0:
         return None
     import pwd
@@ -188,19 +187,19 @@ def _somebody() -> str | None:
     for name in ('postgres', 'nobody'):
         if name in names:
             return name
-    msg = 'PostgreSQL does not run as root, and there is no other user; name a server with --postgres'
-    raise NotThere(msg)
+    msg = 'PostgreSQL cannot run as root and there is no other user; name a server with --postgres'
+    raise ServerMissing(msg)
 
 
 async def _drop_schemas(server: Server) -> None:
-    """What the bench has made in somebody's database, ours and the peer's."""
+    """Delete the schemas of the benchmark and of the peer from a given database."""
     from psycopg import AsyncConnection, sql
 
     async with await AsyncConnection.connect(server.url, autocommit=True) as connection:
-        for schema in (server.part, peer_schema(server)):
+        for schema in (server.namespace, peer_schema(server)):
             await connection.execute(sql.SQL('DROP SCHEMA IF EXISTS {} CASCADE').format(sql.Identifier(schema)))
 
 
 def peer_schema(server: Server) -> str:
-    """Where the peer has its tables in the same database."""
-    return f'{server.part}_peer'
+    """Schema of the peer in the same database."""
+    return f'{server.namespace}_peer'

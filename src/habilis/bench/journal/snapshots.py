@@ -1,4 +1,4 @@
-"""What an agent does besides steps: it saves the variables of its sandbox, and goes on with a run that was stopped."""
+"""Time snapshots of a sandbox, the resume of an agent, and an fsync."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.agent import Agent, RunLimits
-from habilis.bench.measurement import Sample, sample
+from habilis.bench.measurement import Sample, summarize
 from habilis.bench.sandbox.timings import settle
 from habilis.core.errors import AgentError, SandboxError
 from habilis.core.settings import Settings
@@ -21,32 +21,32 @@ STEPS = 10
 TASK = 'Count.'
 
 TEXT = "table = '\\n'.join(f'{n},customer number {n},{n * 7 % 1000}' for n in range(36_000))"
-"""As a file that was read: a megabyte in one piece."""
+"""A megabyte as one string."""
 
 ROWS = """
 rows = [{'id': n, 'name': f'customer number {n}', 'total': n * 7 % 1000} for n in range(14_000)]
 numbers = list(range(1_000_000, 1_096_000))
 """
-"""The same taken apart into 150,000 objects, each of which has to be saved."""
+"""The same size in 150,000 objects."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Saved:
-    """Seconds to save the variables."""
+class SnapshotTimes:
+    """Seconds to record the variables of a sandbox."""
 
-    all: Sample
+    total: Sample
     sandbox: Sample
-    """Of it the sandbox alone."""
+    """Share of the sandbox."""
 
     size: int
-    """Bytes of what was saved."""
+    """Bytes of the snapshot."""
 
 
-async def save(where: str, repeats: int, data: str) -> Saved:
-    """A step that has the snapshot of a sandbox attached, after a cell that made a megabyte of data."""
-    whole: list[float] = []
-    inside: list[float] = []
-    store = open_store(where)
+async def snapshot_times(url: str, repeats: int, data: str) -> SnapshotTimes:
+    """Time a step with an attached snapshot, after a cell that created a megabyte of data."""
+    total: list[float] = []
+    sandbox_only: list[float] = []
+    store = open_store(url)
     journal = await Journal.create(store, RunInfo(run='bench-snapshots', name='bench'))
     scope = Scope(journal, '')
     size = 0
@@ -56,59 +56,61 @@ async def save(where: str, repeats: int, data: str) -> Saved:
             nonlocal size
             started = time.perf_counter()
             data = await sandbox.snapshot()
-            inside.append(time.perf_counter() - started)
+            sandbox_only.append(time.perf_counter() - started)
             size = len(data)
             return {'main': data}
 
         async def work() -> None:
-            """The cell has run."""
+            """Does nothing: the cell has already run."""
 
         for number in range(repeats + 1):
-            cell = await sandbox.run(f'{data}\nround = {number}')  # another one: what is saved already is not again
+            cell = await sandbox.run(
+                f'{data}\nround = {number}'
+            )  # a changed variable: an identical snapshot would not be stored again
             if cell.error is not None:
                 raise SandboxError(str(cell.error))
             started = time.perf_counter()
             await scope.step('cell', work, attach=snapshot)
-            whole.append(time.perf_counter() - started)
+            total.append(time.perf_counter() - started)
     await journal.close()
     await store.delete(journal.run)
     await store.close()
     if size < MEGABYTE:
-        msg = f'the snapshot has only {size:,} bytes'
+        msg = f'the snapshot is only {size:,} bytes'
         raise SandboxError(msg)
-    return Saved(all=sample(whole[1:]), sandbox=sample(inside[1:]), size=size)
+    return SnapshotTimes(total=summarize(total[1:]), sandbox=summarize(sandbox_only[1:]), size=size)
 
 
-async def resume(where: str, repeats: int) -> Sample:
-    """Seconds from a new `Agent` to its first live step, in a run that has `STEPS` of them."""
-    return sample([await _resume(where) for _ in range(repeats)])
+async def resume_time(url: str, repeats: int) -> Sample:
+    """Seconds from a new `Agent` to its first new step, in a run with `STEPS` recorded steps."""
+    return summarize([await _resume(url) for _ in range(repeats)])
 
 
-async def _resume(where: str) -> float:
-    reached: list[float] = []
+async def _resume(url: str) -> float:
+    requests: list[float] = []
 
     def reply(messages: Sequence[Message]) -> str:
-        reached.append(time.perf_counter())
+        requests.append(time.perf_counter())
         return f'```python\nprint({len(messages)})\n```'
 
     settings = Settings()
-    async with Agent(ScriptedModel(reply), journal=where, settings=settings, limits=RunLimits(steps=STEPS)) as agent:
+    async with Agent(ScriptedModel(reply), journal=url, settings=settings, limits=RunLimits(steps=STEPS)) as agent:
         stopped = await agent.run(TASK)
     await settle()
-    before = len(reached)
+    before = len(requests)
     started = time.perf_counter()
-    async with Agent(ScriptedModel(reply), journal=where, settings=settings) as agent:
+    async with Agent(ScriptedModel(reply), journal=url, settings=settings) as agent:
         await agent.resume(stopped.run_id, max_steps=1)
     await settle()
-    if (before, len(reached)) != (STEPS, STEPS + 1):
-        msg = f'the model was asked {before} and {len(reached) - before} times instead of {STEPS} and 1'
+    if (before, len(requests)) != (STEPS, STEPS + 1):
+        msg = f'expected {STEPS} and 1 model requests, not {before} and {len(requests) - before}'
         raise AgentError(msg)
-    return reached[-1] - started
+    return requests[-1] - started
 
 
-def disk(folder: Path, repeats: int) -> Sample:
-    """Seconds until this disk says that it has a page: what `durability=full` waits for at least once."""
-    path = folder / 'disk'
+def fsync_time(folder: Path, repeats: int) -> Sample:
+    """Seconds to write and fsync a page, the lower bound of a step with `durability=full`."""
+    path = folder / 'fsync'
     times: list[float] = []
     file = os.open(path, os.O_CREAT | os.O_WRONLY)
     try:
@@ -120,4 +122,4 @@ def disk(folder: Path, repeats: int) -> Sample:
     finally:
         os.close(file)
         path.unlink()
-    return sample(times)
+    return summarize(times)

@@ -7,57 +7,63 @@ from habilis.bench.journal.servers import Server
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """One store."""
+class BenchStore:
+    """One store and its configuration."""
 
     key: str
-    what: str
-    where: str = ''
-    """As `open_store` takes it."""
+    label: str
+    url: str = ''
+    """Argument of `open_store`."""
 
-    absent: str = ''
+    unavailable: str = ''
     """Why it cannot be measured."""
 
     target: float | None = None
-    """Milliseconds for a step."""
+    """Milliseconds per step."""
 
-    slow: bool = False
-    """Each append waits for the disk, and so fewer are made."""
+    is_slow: bool = False
+    """Each append waits for the disk, so fewer are measured."""
 
     @property
     def name(self) -> str:
-        """Without its setting."""
-        return self.what.partition(',')[0]
+        """Name without the configuration."""
+        return self.label.partition(',')[0]
 
 
-def places(folder: Path, postgres: Server, redis: Server) -> list[Place]:
-    """All of them, also those that are not there."""
-    on_postgres = {'normal': '', 'full': ''}
-    if not postgres.absent:
-        on_postgres = {each: f'{postgres.store}&durability={each}' for each in on_postgres}
+def bench_stores(folder: Path, postgres: Server, redis: Server) -> list[BenchStore]:
+    """All stores, including unavailable ones."""
+    durable = {'normal': '', 'full': ''}
+    if not postgres.unavailable:
+        durable = {each: f'{postgres.store_url}&durability={each}' for each in durable}
     return [
-        Place(key='sqlite', what='SQLite', where=f'sqlite:{folder / "normal.db"}', target=0.1),
-        Place(
+        BenchStore(key='sqlite', label='SQLite', url=f'sqlite:{folder / "normal.db"}', target=0.1),
+        BenchStore(
             key='sqlite_full',
-            what='SQLite, durability=full',
-            where=f'sqlite:{folder / "full.db"}?durability=full',
-            slow=True,
+            label='SQLite, durability=full',
+            url=f'sqlite:{folder / "full.db"}?durability=full',
+            is_slow=True,
         ),
-        Place(
+        BenchStore(
             key='postgres',
-            what='PostgreSQL, durability=normal',
-            where=on_postgres['normal'],
-            absent=postgres.absent,
+            label='PostgreSQL, durability=normal',
+            url=durable['normal'],
+            unavailable=postgres.unavailable,
             target=0.5,
         ),
-        Place(
+        BenchStore(
             key='postgres_full',
-            what='PostgreSQL, durability=full',
-            where=on_postgres['full'],
-            absent=postgres.absent,
-            slow=True,
+            label='PostgreSQL, durability=full',
+            url=durable['full'],
+            unavailable=postgres.unavailable,
+            is_slow=True,
         ),
-        Place(key='redis', what='Redis', where='' if redis.absent else redis.store, absent=redis.absent, target=0.3),
-        Place(key='files', what='files', where=f'files:{folder / "files"}'),
-        Place(key='memory', what='memory', where='memory:'),
+        BenchStore(
+            key='redis',
+            label='Redis',
+            url='' if redis.unavailable else redis.store_url,
+            unavailable=redis.unavailable,
+            target=0.3,
+        ),
+        BenchStore(key='files', label='files', url=f'files:{folder / "files"}'),
+        BenchStore(key='memory', label='memory', url='memory:'),
     ]

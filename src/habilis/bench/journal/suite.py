@@ -1,175 +1,168 @@
-"""The whole run of `habilis bench journal`."""
+"""All measurements of `habilis bench journal`."""
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from habilis.bench.journal import saving
-from habilis.bench.journal.comparison import Contest, Turns, contests, hold
-from habilis.bench.journal.dbos import GET_IT, NAME, python_with_dbos
-from habilis.bench.journal.stores import Place, places
+from habilis.bench.journal import snapshots
+from habilis.bench.journal.comparison import DbosSetup, Repeats, compare, dbos_setups
+from habilis.bench.journal.dbos import INSTALL, NAME, python_with_dbos
 from habilis.bench.journal.servers import Server, postgres_server, redis_server
-from habilis.bench.journal.steps import Stepper
-from habilis.bench.measurement import load, sample
-from habilis.bench.report import Beside, Comparison, Report, Row, report_of, timed
+from habilis.bench.journal.steps import StepTimer
+from habilis.bench.journal.stores import BenchStore, bench_stores
+from habilis.bench.measurement import interleave, load_average, summarize
+from habilis.bench.report import Comparison, PeerRow, Progress, Report, Row, make_report, time_row
 
-Tell = Callable[[str], None]
 REPLAYED = 1000
+REPLAY_STORES = ('sqlite', 'postgres', 'redis')
 REPLAY_TARGET = 20.0
 SNAPSHOT_TARGET = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much to repeat."""
+    """Number of repeats."""
 
     rounds: int
     steps: int
-    """In each round."""
+    """Per round."""
 
     slow_steps: int
-    """The same of those that wait for the disk, and of the peer's."""
+    """The same for stores that wait for the disk, and for the peer."""
 
     replays: int
     peer_replays: int
-    saves: int
+    snapshots: int
     resumes: int
 
 
-FULL = Effort(rounds=10, steps=300, slow_steps=20, replays=15, peer_replays=3, saves=30, resumes=15)
-QUICK = Effort(rounds=3, steps=50, slow_steps=10, replays=3, peer_replays=1, saves=5, resumes=3)
+FULL = Effort(rounds=10, steps=300, slow_steps=20, replays=15, peer_replays=3, snapshots=30, resumes=15)
+QUICK = Effort(rounds=3, steps=50, slow_steps=10, replays=3, peer_replays=1, snapshots=5, resumes=3)
 
 
-async def measure(*, quick: bool, tell: Tell, postgres: str = '', redis: str = '', peer_python: str = '') -> Report:
-    """Measure everything. Takes some minutes beside the peer, or well under one if quick and without it."""
+async def measure(
+    *, quick: bool, progress: Progress, postgres: str = '', redis: str = '', peer_python: str = ''
+) -> Report:
+    """Run all measurements. Takes some minutes with the peer; under one minute if quick and without it."""
     effort = QUICK if quick else FULL
-    busy = load()
-    tell('which servers are there')
+    load = load_average()
+    progress('available servers')
     with tempfile.TemporaryDirectory(prefix='habilis-', ignore_cleanup_errors=True) as folder:
         async with postgres_server(postgres) as on_postgres, redis_server(redis) as on_redis:
-            bench = _Bench(effort, tell, Path(folder), on_postgres, on_redis)
+            suite = _Suite(effort, progress, Path(folder), on_postgres, on_redis)
             try:
-                rows = await bench.measure(python_with_dbos(peer_python))
+                rows = await suite.measure(python_with_dbos(peer_python))
             finally:
-                await bench.close()
-    return report_of(rows, load=busy, quick=quick, peers=bench.absent)
+                await suite.close()
+    return make_report(rows, load=load, quick=quick, peers=suite.unavailable_peers)
 
 
-class _Bench:
-    """One run of it, with its stores."""
+class _Suite:
+    """One benchmark run with its open stores."""
 
-    def __init__(self, effort: Effort, tell: Tell, folder: Path, postgres: Server, redis: Server) -> None:
+    def __init__(self, effort: Effort, progress: Progress, folder: Path, postgres: Server, redis: Server) -> None:
         self._effort = effort
-        self._tell = tell
+        self._progress = progress
         self._folder = folder
-        self._places = places(folder, postgres, redis)
-        self._contests = contests(folder, postgres)
-        self._steppers = {place.key: Stepper(place.where) for place in self._places if not place.absent}
-        self._beside: dict[str, Beside] = {}
-        self.absent: list[Comparison] = []
-        """Peers that were not measured."""
+        self._stores = bench_stores(folder, postgres, redis)
+        self._setups = dbos_setups(folder, postgres)
+        self._timers = {store.key: StepTimer(store.url) for store in self._stores if not store.unavailable}
+        self._comparisons: dict[str, Comparison] = {}
+        self.unavailable_peers: list[PeerRow] = []
 
     async def measure(self, python: str) -> list[Row]:
-        """All rows. The peer comes last, as its threads go on while it waits."""
-        steps = await self._steps()
-        flows = await self._flow_steps()
-        replays = await self._replays()
-        alone = [*await self._saving(), self._disk()]
+        """All rows. The peer comes last, because its threads keep running."""
+        rows = [*await self._steps(), *await self._flow_steps(), *await self._replays()]
+        rows += [*await self._snapshots(), self._fsync()]
         if python:
-            for contest in self._contests:
-                await self._hold(contest, python)
+            for setup in self._setups:
+                await self._compare(setup, python)
         else:
-            self.absent.append(Comparison(peer=NAME, isolation='', absent=GET_IT))
-        return [self._with_peer(row) for row in [*steps, *self._alike(), *flows, *replays, *alone]]
+            self.unavailable_peers.append(PeerRow(peer=NAME, isolation='', unavailable=INSTALL))
+        rows[len(self._stores) : len(self._stores)] = self._equally_durable()
+        return [replace(row, comparison=self._comparisons.get(row.key)) for row in rows]
 
     async def close(self) -> None:
-        """Leave nothing in the stores."""
-        for stepper in self._steppers.values():
-            await stepper.close()
+        """Delete the runs of the benchmark and close the stores."""
+        for timer in self._timers.values():
+            await timer.close()
 
-    def _present(self, keys: Sequence[str] | None = None) -> list[Place]:
-        return [place for place in self._places if not place.absent and (keys is None or place.key in keys)]
-
-    # Ours -------------------------------------------------------------------------------------------------------------
+    # Habilis ----------------------------------------------------------------------------------------------------------
 
     async def _steps(self) -> list[Row]:
-        """A round on each store, then the next round."""
-        self._tell('steps')
-        times: dict[str, list[float]] = {place.key: [] for place in self._places}
+        """Steps in every store, interleaved by rounds."""
+        self._progress('steps')
+        times: dict[str, list[float]] = {store.key: [] for store in self._stores}
         for _ in range(self._effort.rounds):
-            for place in self._present():
-                count = self._effort.slow_steps if place.slow else self._effort.steps
-                times[place.key] += await self._steppers[place.key].steps(count)
-        return [self._step_row(place, times[place.key]) for place in self._places]
+            for store in self._stores:
+                if not store.unavailable:
+                    count = self._effort.slow_steps if store.is_slow else self._effort.steps
+                    times[store.key] += await self._timers[store.key].steps(count)
+        return [self._step_row(store, times[store.key]) for store in self._stores]
 
-    def _step_row(self, place: Place, times: Sequence[float]) -> Row:
-        key, what = f'step_{place.key}', f'a recorded step, {place.what}'
-        if place.absent:
-            return Row(key=key, what=what, unit='ms', note=place.absent)
-        return timed(key, what, sample(times), place.target)
+    def _step_row(self, store: BenchStore, times: Sequence[float]) -> Row:
+        key, label = f'step_{store.key}', f'recorded step, {store.label}'
+        if store.unavailable:
+            return Row(key=key, label=label, unit='ms', note=store.unavailable)
+        return time_row(key, label, summarize(times), store.target)
 
     async def _flow_steps(self) -> list[Row]:
-        self._tell('steps of a flow')
-        stepper = self._steppers['sqlite']
-        times = [
-            seconds for _ in range(self._effort.rounds) for seconds in await stepper.flow_steps(self._effort.steps)
-        ]
-        return [timed('flow_step', '@step in a @flow, SQLite', sample(times))]
+        self._progress('steps of a flow')
+        timer = self._timers['sqlite']
+        times = [taken for _ in range(self._effort.rounds) for taken in await timer.flow_steps(self._effort.steps)]
+        return [time_row('flow_step', '@step in a @flow, SQLite', summarize(times))]
 
     async def _replays(self) -> list[Row]:
-        self._tell(f'{REPLAYED:,} steps replayed')
-        wanted = ('sqlite', 'postgres', 'redis')
-        present = self._present(wanted)
-        times: dict[str, list[float]] = {place.key: [] for place in present}
-        for place in present:
-            await self._steppers[place.key].record(REPLAYED)
-        for _ in range(self._effort.replays):
-            for place in present:
-                times[place.key].append(await self._steppers[place.key].replay(REPLAYED))
+        self._progress(f'replay of {REPLAYED:,} steps')
+        stores = [store for store in self._stores if store.key in REPLAY_STORES]
+        present = [store.key for store in stores if not store.unavailable]
+        for key in present:
+            await self._timers[key].record(REPLAYED)
+        measures = (partial(self._timers[key].replay, REPLAYED) for key in present)
+        times = dict(zip(present, await interleave(self._effort.replays, *measures), strict=True))
         rows: list[Row] = []
-        for place in self._places:
-            key, what = f'replay_{place.key}', f'a run of {REPLAYED:,} steps opened and replayed, {place.name}'
-            if place.absent and place.key in wanted:
-                rows.append(Row(key=key, what=what, unit='ms', note=place.absent))
-            elif place.key in wanted:
-                target = REPLAY_TARGET if place.key == 'sqlite' else None
-                rows.append(timed(key, what, sample(times[place.key]), target))
+        for store in stores:
+            key, label = f'replay_{store.key}', f'open and replay a run of {REPLAYED:,} steps, {store.name}'
+            if store.unavailable:
+                rows.append(Row(key=key, label=label, unit='ms', note=store.unavailable))
+            else:
+                target = REPLAY_TARGET if store.key == 'sqlite' else None
+                rows.append(time_row(key, label, times[store.key], target))
         return rows
 
-    async def _saving(self) -> list[Row]:
-        self._tell('the snapshot of a sandbox')
-        where = f'sqlite:{self._folder / "snapshots.db"}'
-        saved = await saving.save(where, self._effort.saves, saving.TEXT)
-        pieces = await saving.save(where, self._effort.saves, saving.ROWS)
-        self._tell('an agent that goes on')
-        resumed = await saving.resume(f'sqlite:{self._folder / "agents.db"}', self._effort.resumes)
-        size = f'{saved.size / saving.MEGABYTE:.2f} MB'
+    async def _snapshots(self) -> list[Row]:
+        self._progress('snapshots')
+        url = f'sqlite:{self._folder / "snapshots.db"}'
+        text = await snapshots.snapshot_times(url, self._effort.snapshots, snapshots.TEXT)
+        objects = await snapshots.snapshot_times(url, self._effort.snapshots, snapshots.ROWS)
+        self._progress('resume of an agent')
+        resumed = await snapshots.resume_time(f'sqlite:{self._folder / "agents.db"}', self._effort.resumes)
+        size = f'{text.size / snapshots.MEGABYTE:.2f} MB'
+        resume_label = f'new agent to its first new step, after {snapshots.STEPS} recorded steps, SQLite'
         return [
-            timed('snapshot', f'{size} of variables saved: snapshot and record, SQLite', saved.all, SNAPSHOT_TARGET),
-            timed('snapshot_sandbox', 'of it the sandbox alone', saved.sandbox),
-            timed('snapshot_pieces', 'the same in 150,000 objects', pieces.all, SNAPSHOT_TARGET),
-            timed('resume', f'new agent to its first live step, after {saving.STEPS} recorded ones, SQLite', resumed),
+            time_row('snapshot', f'snapshot and record {size} of variables, SQLite', text.total, SNAPSHOT_TARGET),
+            time_row('snapshot_sandbox', 'the sandbox alone', text.sandbox),
+            time_row('snapshot_pieces', 'the same in 150,000 objects', objects.total, SNAPSHOT_TARGET),
+            time_row('resume', resume_label, resumed),
         ]
 
-    def _disk(self) -> Row:
-        return timed('disk', 'one fsync of this disk', saving.disk(self._folder, 10 * self._effort.rounds))
+    def _fsync(self) -> Row:
+        return time_row('disk', 'one fsync', snapshots.fsync_time(self._folder, 10 * self._effort.rounds))
 
     # The peer ---------------------------------------------------------------------------------------------------------
 
-    async def _hold(self, contest: Contest, python: str) -> None:
-        self._tell(f'beside {NAME} on {contest.on}, {contest.setting}')
+    async def _compare(self, setup: DbosSetup, python: str) -> None:
+        self._progress(f'{NAME} on {setup.database_name}, {setup.settings}')
         effort = self._effort
-        turns = Turns(rounds=effort.rounds, steps=effort.slow_steps, replays=effort.peer_replays, replayed=REPLAYED)
-        found = await hold(contest, python, self._steppers, turns)
-        self._beside |= found.beside
-        self.absent += found.absent
+        repeats = Repeats(rounds=effort.rounds, steps=effort.slow_steps, replays=effort.peer_replays, replayed=REPLAYED)
+        outcome = await compare(setup, python, self._timers, repeats)
+        self._comparisons |= outcome.comparisons
+        self.unavailable_peers += outcome.unavailable
 
-    def _alike(self) -> list[Row]:
-        """The default of ours beside a peer that was set to it."""
-        key, what = 'step_sqlite_alike', 'a recorded step, SQLite, beside one as durable'
-        beside = self._beside.get(key)
-        return [timed(key, what, beside.pair.ours)] if beside is not None else []
-
-    def _with_peer(self, row: Row) -> Row:
-        return replace(row, beside=self._beside.get(row.key))
+    def _equally_durable(self) -> list[Row]:
+        """Our default compared with a peer of the same durability."""
+        key, label = 'step_sqlite_alike', 'recorded step, SQLite, compared at equal durability'
+        comparison = self._comparisons.get(key)
+        return [time_row(key, label, comparison.pair.ours)] if comparison is not None else []

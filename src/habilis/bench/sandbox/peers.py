@@ -1,23 +1,18 @@
-"""Other ways to run Python, each as its own documentation uses it. They are measured if they are installed."""
+"""Other ways to run Python, used as their documentation shows. Measured if they are installed."""
 
 import importlib
-import importlib.metadata
 import subprocess
 import sys
 from typing import Any
 
-from habilis.bench.docker import GET_AN_IMAGE, find_docker
-
-CODE = '1 + 1'
-ANSWER = 2
-
-
-class WrongAnswer(Exception):
-    """A peer that does not compute is not measured."""
+from habilis.bench.docker import PULL_IMAGE, find_docker
+from habilis.bench.fresh_process import last_line
+from habilis.bench.installation import PeerError, installed_version, why_missing
+from habilis.bench.sandbox.timings import ANSWER, CODE
 
 
 class Peer:
-    """One of them. `new` makes a fresh one and computes `1 + 1` in it; `later` computes it again in the same."""
+    """A way to run Python. `new` creates a sandbox and computes `1 + 1` in it; `later` computes it again."""
 
     name: str
     isolation: str
@@ -25,40 +20,40 @@ class Peer:
     is_slow = False
     """Takes tenths of a second; measured less often."""
 
-    def absent(self) -> str | None:
-        """Why it cannot be measured, and how to get it."""
+    def unavailable(self) -> str | None:
+        """Why it cannot be measured, and how to install it."""
         raise NotImplementedError
 
     def start(self) -> None:
-        """What is done once in a process."""
+        """Initialize once per process."""
 
     def stop(self) -> None:
         """Undo `start`."""
 
     def new(self) -> Any:
-        """A fresh sandbox after its first result."""
+        """A new sandbox that has returned its first result."""
         raise NotImplementedError
 
     def later(self, session: Any) -> None:
-        """A second result in the same sandbox."""
+        """Compute another result in the same sandbox."""
         raise NotImplementedError
 
     def end(self, session: Any) -> None:
-        """Close it."""
+        """Close the sandbox."""
 
     def cycle(self) -> None:
-        """New, first result, end."""
+        """Create a sandbox, compute one result, close it."""
         self.end(self.new())
 
 
 class Subprocess(Peer):
-    """A fresh Python process for each result. Nothing keeps the code in."""
+    """A new Python process per result, without isolation."""
 
     name = 'subprocess'
     isolation = 'none: a process with the rights of the user'
     keeps_state = False
 
-    def absent(self) -> str | None:
+    def unavailable(self) -> str | None:
         return None
 
     def new(self) -> Any:
@@ -66,7 +61,7 @@ class Subprocess(Peer):
 
 
 class DockerRun(Peer):
-    """`docker run` with an image that is here."""
+    """`docker run` with a local image."""
 
     name = 'docker run'
     isolation = 'container'
@@ -76,11 +71,11 @@ class DockerRun(Peer):
     def __init__(self) -> None:
         self._image = ''
 
-    def absent(self) -> str | None:
+    def unavailable(self) -> str | None:
         found = find_docker()
         self._image = found.image
-        if found.problem and not found.answers:
-            return f'{found.problem}; with an engine: {GET_AN_IMAGE}'
+        if found.problem and not found.is_running:
+            return f'{found.problem}; with an engine: {PULL_IMAGE}'
         return found.problem or None
 
     def new(self) -> Any:
@@ -89,28 +84,24 @@ class DockerRun(Peer):
 
 
 class _Library(Peer):
-    """A peer that is a package of Python."""
+    """A peer that is a Python package."""
 
     distribution: str
-    oldest = (3, 11)
+    min_python = (3, 11)
 
-    def absent(self) -> str | None:
-        try:
-            version = importlib.metadata.version(self.distribution)
-        except importlib.metadata.PackageNotFoundError:
-            if sys.version_info < self.oldest:
-                return f'needs Python {".".join(map(str, self.oldest))} or newer, then: pip install {self.distribution}'
-            return f'not installed: pip install {self.distribution}'
-        self.name = f'{self.distribution} {version}'
+    def unavailable(self) -> str | None:
+        if reason := why_missing(self.distribution, min_python=self.min_python):
+            return reason
+        self.name = f'{self.distribution} {installed_version(self.distribution)}'
         return None
 
 
 class Pyeryx(_Library):
-    """CPython in WebAssembly, like ours. A `Session` keeps its variables; a value comes back under `result`."""
+    """CPython in WebAssembly, like Habilis. A `Session` keeps its variables; `result` holds the value."""
 
     name = distribution = 'pyeryx'
     isolation = 'CPython in WebAssembly (wasmtime)'
-    oldest = (3, 12)
+    min_python = (3, 12)
 
     def start(self) -> None:
         self._eryx: Any = importlib.import_module('eryx')
@@ -125,7 +116,7 @@ class Pyeryx(_Library):
 
 
 class Monty(_Library):
-    """An interpreter of its own for a part of Python. A pool of processes is started once; a session takes one."""
+    """An interpreter for a subset of Python. A pool of processes is started once; a session takes one."""
 
     name = distribution = 'pydantic-monty'
     isolation = 'own interpreter of a Python subset, in a reused process'
@@ -151,10 +142,10 @@ class Monty(_Library):
 
 
 class Smolagents(_Library):
-    """An evaluator of syntax trees in the host's own process."""
+    """An evaluator of syntax trees in the process of the host."""
 
     name = distribution = 'smolagents'
-    isolation = 'none: "not a security sandbox" by its own words'
+    isolation = 'none: its documentation says "not a security sandbox"'
 
     def start(self) -> None:
         self._executor: Any = importlib.import_module('smolagents.local_python_executor').LocalPythonExecutor
@@ -170,18 +161,18 @@ class Smolagents(_Library):
 
 
 def all_peers() -> list[Peer]:
-    """Those we know of."""
+    """All known peers."""
     return [Subprocess(), DockerRun(), Pyeryx(), Monty(), Smolagents()]
 
 
 def _output(command: list[str]) -> int:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise WrongAnswer((done.stderr.strip().splitlines() or [f'exit code {done.returncode}'])[-1])
+        raise PeerError(last_line(done.stderr or f'exit code {done.returncode}'))
     return int(done.stdout)
 
 
 def _check(answer: object) -> None:
     if answer != ANSWER:
-        msg = f'{CODE} gave {answer!r}'
-        raise WrongAnswer(msg)
+        msg = f'{CODE} returned {answer!r}'
+        raise PeerError(msg)

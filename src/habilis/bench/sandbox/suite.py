@@ -1,23 +1,23 @@
-"""The whole benchmark, in an order that keeps one measurement out of the way of another."""
+"""All measurements of `habilis bench sandbox`."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from habilis.bench import humaneval, ours
-from habilis.bench.measurement import cores, load, per_second, sample, seconds
-from habilis.bench.sandbox.peers import Peer, WrongAnswer, all_peers
-from habilis.bench.report import Comparison, Pair, Report, Row, Target, report_of, timed
+from habilis.bench.installation import PeerError
+from habilis.bench.measurement import calls_per_second, cpu_count, interleave, load_average
+from habilis.bench.report import Pair, PeerRow, Progress, Report, Row, Target, make_report, time_row
+from habilis.bench.sandbox import humaneval, timings
+from habilis.bench.sandbox.peers import Peer, all_peers
 from habilis.sandbox.session import Sandbox
 
-Tell = Callable[[str], None]
 GIGABYTE = 1 << 30
 MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """How much to repeat."""
+    """Number of repeats."""
 
     rounds: int
     slow_rounds: int
@@ -27,61 +27,57 @@ class Effort:
     windows: int
     live: int
     every: int
-    """Which problems of HumanEval: every first, every fourth, …"""
+    """Run every n-th problem of HumanEval."""
 
 
 FULL = Effort(rounds=100, slow_rounds=10, cells=1000, few=9, window=2.0, windows=3, live=1000, every=1)
 QUICK = Effort(rounds=20, slow_rounds=3, cells=200, few=3, window=0.5, windows=1, live=100, every=4)
 
 
-async def measure(*, quick: bool, tell: Tell) -> Report:
-    """Measure everything. Takes some minutes, or well under one if quick."""
+async def measure(*, quick: bool, progress: Progress) -> Report:
+    """Run all measurements. Takes some minutes; under one minute if quick."""
     effort = QUICK if quick else FULL
-    busy = load()
-    tell('a first sandbox')
-    await ours.new()  # builds the component if need be
-    comparisons = tuple([await _compare(peer, effort, tell) for peer in all_peers()])
+    load = load_average()
+    progress('a first sandbox')
+    await timings.new_sandbox()  # builds the component if there is none
+    peers = [await _measure_peer(peer, effort, progress) for peer in all_peers()]
     rows = [
-        *await _new(effort, tell),
-        *_against(comparisons),
-        await _rate(effort, tell),
-        await _later(effort, tell),
-        await _host_call(effort, tell),
-        await _gather(effort, tell),
-        *_live(effort, tell),
-        _start_up(effort, tell),
-        await _humaneval(effort, tell),
+        *await _new(effort, progress),
+        *_ratios(peers),
+        await _rate(effort, progress),
+        await _later(effort, progress),
+        await _tool_call(effort, progress),
+        await _concurrent_tools(effort, progress),
+        *_live(effort, progress),
+        _process_start(effort, progress),
+        await _humaneval(effort, progress),
     ]
-    return report_of(rows, load=busy, quick=quick, peers=comparisons)
+    return make_report(rows, load=load, quick=quick, peers=peers)
 
 
 def _callers() -> int:
-    """Twice the cores, for ours and for the peers: while one waits for Python's lock, another computes."""
-    return 2 * cores()
+    """Twice the cores: while one caller waits for the GIL, another computes."""
+    return 2 * cpu_count()
 
 
-# Ours -----------------------------------------------------------------------------------------------------------------
+# Habilis --------------------------------------------------------------------------------------------------------------
 
 
-async def _new(effort: Effort, tell: Tell) -> list[Row]:
-    tell('new sandbox + first result')
-    ahead: list[float] = []
-    cold: list[float] = []
-    for _ in range(effort.rounds):
-        ahead.append(await ours.new())
-        cold.append(await ours.new_cold())
+async def _new(effort: Effort, progress: Progress) -> list[Row]:
+    progress('new sandbox + first result')
+    warm, cold = await interleave(effort.rounds, timings.new_sandbox, timings.new_sandbox_cold)
     return [
-        timed('new', 'new sandbox + first result', sample(ahead), 3.5),
-        timed('new_cold', 'new + first result with a mount, none started ahead', sample(cold), 3.5),
+        time_row('new', 'new sandbox + first result', warm, 3.5),
+        time_row('new_cold', 'new sandbox with a mount + first result (no prestarted interpreter)', cold, 3.5),
     ]
 
 
-async def _rate(effort: Effort, tell: Tell) -> Row:
-    tell('fresh sandboxes per second')
-    rates = sample([await ours.rate(_callers(), effort.window) for _ in range(max(3, effort.windows))])
+async def _rate(effort: Effort, progress: Progress) -> Row:
+    progress('new sandboxes per second')
+    [rates] = await interleave(max(3, effort.windows), partial(timings.sandboxes_per_second, _callers(), effort.window))
     return Row(
         key='rate',
-        what=f'fresh sandboxes per second, {cores()} cores',
+        label=f'new sandboxes per second, {cpu_count()} cores',
         unit='/s',
         value=rates.median,
         spread=rates,
@@ -89,66 +85,58 @@ async def _rate(effort: Effort, tell: Tell) -> Row:
     )
 
 
-async def _later(effort: Effort, tell: Tell) -> Row:
-    tell('later cells')
+async def _later(effort: Effort, progress: Progress) -> Row:
+    progress('later cells')
     async with await Sandbox.create() as sandbox:
-        await ours.later(sandbox)
-        await ours.settle()
-        times = [await ours.later(sandbox) for _ in range(effort.cells)]
-    return timed('later', 'later cell', sample(times), 0.25)
+        await timings.warm_up(sandbox)
+        [times] = await interleave(effort.cells, partial(timings.later_cell, sandbox))
+    return time_row('later', 'later cell', times, 0.25)
 
 
-async def _host_call(effort: Effort, tell: Tell) -> Row:
-    tell('host calls')
-    what = f'host call (of {ours.CALLS:,} in a cell)'
-    return timed('host_call', what, await ours.host_call(effort.few), 0.1)
+async def _tool_call(effort: Effort, progress: Progress) -> Row:
+    progress('tool calls')
+    label = f'tool call ({timings.CALLS:,} in a cell)'
+    return time_row('host_call', label, await timings.tool_call(effort.few), 0.1)
 
 
-async def _gather(effort: Effort, tell: Tell) -> Row:
-    tell('tools at once')
-    what = f'asyncio.gather of {ours.TOOLS_AT_ONCE} tools of {ours.TOOL_SECONDS} s'
-    return timed('gather', what, await ours.gather(effort.few), 0.25, unit='s')
+async def _concurrent_tools(effort: Effort, progress: Progress) -> Row:
+    progress('concurrent tools')
+    label = f'asyncio.gather of {timings.CONCURRENT_TOOLS} tools of {timings.TOOL_SECONDS} s'
+    return time_row('gather', label, await timings.concurrent_tools(effort.few), 0.25, unit='s')
 
 
-def _live(effort: Effort, tell: Tell) -> list[Row]:
-    tell(f'{effort.live:,} live sandboxes')
-    grown = ours.live(effort.live)
-    if grown is None:
-        note = 'needs /proc/self/smaps_rollup of Linux'
-        return [Row(key='live', what='1,000 live sandboxes', unit='GB', note=note)]
-    each, each_rss = grown.pss / grown.count, grown.rss / grown.count
-    measured = '' if grown.count >= 1000 else f'from {grown.count}'
+def _live(effort: Effort, progress: Progress) -> list[Row]:
+    progress(f'{effort.live:,} live sandboxes')
+    growth = timings.live_sandboxes(effort.live)
+    live = partial(Row, key='live', label='1,000 live sandboxes', unit='GB')
+    if growth is None:
+        return [live(note='needs /proc/self/smaps_rollup of Linux')]
+    pss, rss = growth.pss / growth.count, growth.rss / growth.count
+    extrapolated = '' if growth.count >= 1000 else f'from {growth.count}'
+    label = f'memory per live sandbox (PSS, {growth.count:,} live)'
     return [
-        Row(
-            key='memory', what=f'memory per live sandbox (PSS, {grown.count:,} live)', unit='MB', value=each / MEGABYTE
-        ),
-        Row(key='memory_rss', what='the same as RSS', unit='MB', value=each_rss / MEGABYTE),
-        Row(
-            key='live',
-            what='1,000 live sandboxes',
-            unit='GB',
-            value=1000 * each / GIGABYTE,
-            target=Target(bound=8),
-            note=measured,
-        ),
+        Row(key='memory', label=label, unit='MB', value=pss / MEGABYTE),
+        Row(key='memory_rss', label='the same as RSS', unit='MB', value=rss / MEGABYTE),
+        live(value=1000 * pss / GIGABYTE, target=Target(bound=8), note=extrapolated),
     ]
 
 
-def _start_up(effort: Effort, tell: Tell) -> Row:
-    tell('start-up of a process')
-    return timed('start_up', 'fresh process to first result, warm cache', ours.start_up(effort.few), 0.5, unit='s')
+def _process_start(effort: Effort, progress: Progress) -> Row:
+    progress('process start')
+    label = 'new process to first result, warm cache'
+    return time_row('start_up', label, timings.process_start(effort.few), 0.5, unit='s')
 
 
-async def _humaneval(effort: Effort, tell: Tell) -> Row:
-    what = 'HumanEval passed'
+async def _humaneval(effort: Effort, progress: Progress) -> Row:
+    label = 'HumanEval passed'
     if not humaneval.is_installed():
-        return Row(key='humaneval', what=what, unit='problems', note=humaneval.GET_IT)
-    tell('HumanEval')
-    programs = dict(list(humaneval.programs().items())[:: effort.every])
-    result = await humaneval.solve(programs, tell)
+        return Row(key='humaneval', label=label, unit='problems', note=humaneval.INSTALL)
+    progress('HumanEval')
+    selected = dict(list(humaneval.programs().items())[:: effort.every])
+    result = await humaneval.run_programs(selected, progress)
     return Row(
         key='humaneval',
-        what=what,
+        label=label,
         unit=f'/{result.total}',
         value=result.passed,
         target=Target(bound=result.total, sense='at least'),
@@ -156,91 +144,81 @@ async def _humaneval(effort: Effort, tell: Tell) -> Row:
     )
 
 
-# Beside the peers -----------------------------------------------------------------------------------------------------
+# Peers ----------------------------------------------------------------------------------------------------------------
 
 
-async def _compare(peer: Peer, effort: Effort, tell: Tell) -> Comparison:
-    """Ours, theirs, ours, theirs: what disturbs the machine disturbs both."""
-    if reason := peer.absent():
-        return Comparison(peer=peer.name, isolation=peer.isolation, absent=reason)
-    tell(f'beside {peer.name}')
+async def _measure_peer(peer: Peer, effort: Effort, progress: Progress) -> PeerRow:
+    """Measure Habilis and a peer, interleaved."""
+    if reason := peer.unavailable():
+        return PeerRow(peer=peer.name, isolation=peer.isolation, unavailable=reason)
+    progress(f'{peer.name}')
     try:
         peer.start()
         try:
-            rounds = effort.slow_rounds if peer.is_slow else effort.rounds
-            new, new_cold = await _new_in_turns(peer, rounds)
-            return Comparison(
+            new, new_cold = await _compare_new(peer, effort.slow_rounds if peer.is_slow else effort.rounds)
+            return PeerRow(
                 peer=peer.name,
                 isolation=peer.isolation,
                 new=new,
                 new_cold=new_cold,
-                later=await _later_in_turns(peer, effort.cells) if peer.keeps_state else None,
-                rate=await _rate_in_turns(peer, effort),
+                later=await _compare_later(peer, effort.cells) if peer.keeps_state else None,
+                rate=await _compare_rate(peer, effort),
             )
         finally:
             peer.stop()
-    except (WrongAnswer, ImportError, AttributeError, OSError) as error:  # another version of it, or a broken one
-        reason = f'does not work here: {type(error).__name__}: {error}'
-        return Comparison(peer=peer.name, isolation=peer.isolation, absent=reason)
+    except (PeerError, ImportError, AttributeError, OSError) as error:  # an incompatible or broken version
+        reason = f'does not work: {type(error).__name__}: {error}'
+        return PeerRow(peer=peer.name, isolation=peer.isolation, unavailable=reason)
 
 
-async def _new_in_turns(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
-    """Ours as it is used, and ours with nothing started ahead."""
-    ahead: list[float] = []
-    cold: list[float] = []
-    theirs: list[float] = []
-    peer.cycle()
-    for _ in range(rounds):
-        ahead.append(await ours.new())
+async def _compare_new(peer: Peer, rounds: int) -> tuple[Pair, Pair]:
+    """The peer compared with a new Habilis sandbox, with and without a prestarted interpreter."""
+
+    async def peer_new() -> float:
         started = time.perf_counter()
         session = peer.new()
-        theirs.append(time.perf_counter() - started)
+        taken = time.perf_counter() - started
         peer.end(session)
-        cold.append(await ours.new_cold())
-    peers = sample(theirs)
-    return Pair(ours=sample(ahead), peer=peers), Pair(ours=sample(cold), peer=peers)
+        return taken
+
+    peer.cycle()
+    warm, theirs, cold = await interleave(rounds, timings.new_sandbox, peer_new, timings.new_sandbox_cold)
+    return Pair(ours=warm, peer=theirs), Pair(ours=cold, peer=theirs)
 
 
-async def _later_in_turns(peer: Peer, cells: int) -> Pair:
-    mine: list[float] = []
-    theirs: list[float] = []
+async def _compare_later(peer: Peer, cells: int) -> Pair:
     session = peer.new()
+
+    async def peer_later() -> float:
+        started = time.perf_counter()
+        peer.later(session)
+        return time.perf_counter() - started
+
     async with await Sandbox.create() as sandbox:
-        await ours.later(sandbox)
-        await ours.settle()
-        for _ in range(cells):
-            mine.append(await ours.later(sandbox))
-            theirs.append(seconds(lambda: peer.later(session)))
+        await timings.warm_up(sandbox)
+        ours, theirs = await interleave(cells, partial(timings.later_cell, sandbox), peer_later)
     peer.end(session)
-    return Pair(ours=sample(mine), peer=sample(theirs))
+    return Pair(ours=ours, peer=theirs)
 
 
-async def _rate_in_turns(peer: Peer, effort: Effort) -> Pair:
-    mine: list[float] = []
-    theirs: list[float] = []
-    for _ in range(effort.windows):
-        mine.append(await ours.rate(_callers(), effort.window))
-        await ours.settle()
-        theirs.append(per_second(peer.cycle, threads=_callers(), window=effort.window))
-    return Pair(ours=sample(mine), peer=sample(theirs))
+async def _compare_rate(peer: Peer, effort: Effort) -> Pair:
+    async def peer_rate() -> float:
+        await timings.settle()
+        return calls_per_second(peer.cycle, threads=_callers(), window=effort.window)
+
+    our_rate = partial(timings.sandboxes_per_second, _callers(), effort.window)
+    ours, theirs = await interleave(effort.windows, our_rate, peer_rate)
+    return Pair(ours=ours, peer=theirs)
 
 
-def _against(comparisons: tuple[Comparison, ...]) -> list[Row]:
-    """The targets that are ratios: no slower than pyeryx, a hundredth of `docker run`."""
+def _ratios(peers: list[PeerRow]) -> list[Row]:
+    """Targets that are ratios: at most the time of pyeryx, at most 1 % of `docker run`."""
     rows: list[Row] = []
     for name, bound in (('pyeryx', 1.0), ('docker', 0.01)):
-        for found in comparisons:
+        for found in peers:
             if found.peer.startswith(name) and found.new and found.new_cold:
-                what, target = f'new + first result ÷ that of {name}', Target(bound=bound)
-                ahead, cold = 1 / found.new.ratio, 1 / found.new_cold.ratio
-                rows += [
-                    Row(key=f'new_by_{name}', what=what, unit='×', value=ahead, target=target),
-                    Row(
-                        key=f'new_cold_by_{name}',
-                        what=f'{what}, none started ahead',
-                        unit='×',
-                        value=cold,
-                        target=target,
-                    ),
-                ]
+                label, target = f'new + first result ÷ {name}', Target(bound=bound)
+                for key, pair, note in (('new', found.new, ''), ('new_cold', found.new_cold, ', not prestarted')):
+                    ratio = 1 / pair.ratio
+                    rows.append(Row(key=f'{key}_by_{name}', label=label + note, unit='×', value=ratio, target=target))
     return rows

@@ -1,4 +1,4 @@
-"""Our own numbers, each as a user of the library would get it."""
+"""Measurements of the sandbox, made through its public interface."""
 
 import asyncio
 import json
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack, cast
 
-from habilis.bench.measurement import Sample, memory, sample
-from habilis.bench.sandbox.peers import ANSWER, CODE
+from habilis.bench.fresh_process import run_python
+from habilis.bench.measurement import Sample, process_memory, summarize
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
@@ -18,9 +18,11 @@ from habilis.sandbox.options import Settings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
 
-SETTLE = 0.03
+CODE = '1 + 1'
+ANSWER = 2
+SETTLE_SECONDS = 0.03
 CALLS = 1000
-TOOLS_AT_ONCE = 10
+CONCURRENT_TOOLS = 10
 TOOL_SECONDS = 0.2
 
 FIRST_RESULT = f"""
@@ -35,19 +37,19 @@ asyncio.run(main())
 """
 
 
-async def new() -> float:
-    """Seconds for a new sandbox and its first result, with an interpreter that was started ahead."""
-    taken = await _new()
+async def new_sandbox() -> float:
+    """Seconds for a new sandbox and its first result, with a prestarted interpreter."""
+    taken = await _new_sandbox()
     await settle()
     return taken
 
 
-async def new_cold() -> float:
-    """The same where none was started ahead: that is not done for a sandbox with mounted folders."""
-    return await _new(mounts={'/data': Path(__file__).parent})
+async def new_sandbox_cold() -> float:
+    """The same without a prestarted interpreter, which a sandbox with mounted folders never has."""
+    return await _new_sandbox(mounts={'/data': Path(__file__).parent})
 
 
-async def _new(**settings: Unpack[Settings]) -> float:
+async def _new_sandbox(**settings: Unpack[Settings]) -> float:
     started = time.perf_counter()
     sandbox = await Sandbox.create(**settings)
     check(await sandbox.run(CODE))
@@ -57,19 +59,25 @@ async def _new(**settings: Unpack[Settings]) -> float:
 
 
 async def settle() -> None:
-    """Let the next interpreters be started, so that this does not slow what is measured next."""
-    await asyncio.sleep(SETTLE)
+    """Let the next interpreters start, so that this does not slow the next measurement."""
+    await asyncio.sleep(SETTLE_SECONDS)
 
 
-async def later(sandbox: Sandbox) -> float:
+async def warm_up(sandbox: Sandbox) -> None:
+    """Run a first cell, and let the next interpreters start."""
+    await later_cell(sandbox)
+    await settle()
+
+
+async def later_cell(sandbox: Sandbox) -> float:
     """Seconds for one more result in the same sandbox."""
     started = time.perf_counter()
     check(await sandbox.run(CODE))
     return time.perf_counter() - started
 
 
-async def rate(callers: int, window: float) -> float:
-    """Fresh sandboxes a second, each with one result, so many at once."""
+async def sandboxes_per_second(callers: int, window: float) -> float:
+    """Rate of new sandboxes with one result each, created by concurrent callers."""
     done = 0
     started = time.perf_counter()
 
@@ -84,8 +92,8 @@ async def rate(callers: int, window: float) -> float:
         return done / (time.perf_counter() - started)
 
 
-async def host_call(repeats: int) -> Sample:
-    """Seconds for one call of a tool, measured over a cell that makes many."""
+async def tool_call(repeats: int) -> Sample:
+    """Seconds for one tool call, measured in cells that make many."""
 
     def add(first: int, second: int) -> int:
         return first + second
@@ -94,28 +102,28 @@ async def host_call(repeats: int) -> Sample:
         cells = [await sandbox.run(f'for i in range({CALLS}): n = add(i, 1)\nn') for _ in range(repeats)]
     for cell in cells:
         check(cell, CALLS)
-    return sample([cell.seconds / CALLS for cell in cells])
+    return summarize([cell.seconds / CALLS for cell in cells])
 
 
-async def gather(repeats: int) -> Sample:
-    """Seconds for a cell that awaits ten slow tools at once."""
+async def concurrent_tools(repeats: int) -> Sample:
+    """Seconds for a cell that awaits several slow tools concurrently."""
 
     async def wait() -> int:
         await asyncio.sleep(TOOL_SECONDS)
         return 1
 
-    code = f'import asyncio\nsum(await asyncio.gather(*(wait() for _ in range({TOOLS_AT_ONCE}))))'
+    code = f'import asyncio\nsum(await asyncio.gather(*(wait() for _ in range({CONCURRENT_TOOLS}))))'
     async with await Sandbox.create(tools=[wait]) as sandbox:
         cells = [await sandbox.run(code) for _ in range(repeats)]
     for cell in cells:
-        check(cell, TOOLS_AT_ONCE)
-    return sample([cell.seconds for cell in cells])
+        check(cell, CONCURRENT_TOOLS)
+    return summarize([cell.seconds for cell in cells])
 
 
-def start_up(repeats: int) -> Sample:
-    """Seconds from starting a process to its first result, with everything in the cache."""
-    _first_result()  # fills the cache of the file system too
-    return sample([_first_result() for _ in range(repeats)])
+def process_start(repeats: int) -> Sample:
+    """Seconds from the start of a process to its first result, with a warm cache."""
+    _first_result()  # fills the file system cache
+    return summarize([_first_result() for _ in range(repeats)])
 
 
 def _first_result() -> float:
@@ -125,45 +133,42 @@ def _first_result() -> float:
         answer = process.stdout.readline()
         taken = time.perf_counter() - started
     if answer.strip() != str(ANSWER):
-        msg = f'a fresh process gave {answer!r} as its first result'
+        msg = f'a new process returned {answer!r} as its first result'
         raise SandboxError(msg)
     return taken
 
 
 @dataclass(frozen=True, kw_only=True)
-class Live:
-    """Growth of a process by so many live sandboxes, in bytes."""
+class MemoryGrowth:
+    """Memory growth of a process by live sandboxes, in bytes."""
 
     count: int
     pss: int
     rss: int
 
 
-def live(count: int) -> Live | None:
-    """Measured in a process of its own, so that nothing from before is used again. None where Linux does not tell."""
-    code = f'from habilis.bench.sandbox.timings import print_live; print_live({count})'
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        msg = f'{count:,} live sandboxes: {(done.stderr.strip().splitlines() or ["no reason given"])[-1]}'
-        raise SandboxError(msg)
-    numbers = cast('dict[str, int] | None', json.loads(done.stdout))
-    return None if numbers is None else Live(**numbers)
+def live_sandboxes(count: int) -> MemoryGrowth | None:
+    """Memory of live sandboxes, measured in a new process. None if the system is not Linux."""
+    code = f'from habilis.bench.sandbox.timings import print_memory_growth; print_memory_growth({count})'
+    output = run_python(code, what=f'{count:,} live sandboxes', error=SandboxError)
+    numbers = cast('dict[str, int] | None', json.loads(output))
+    return None if numbers is None else MemoryGrowth(**numbers)
 
 
-def print_live(count: int) -> None:
-    """In the process of its own."""
-    print(json.dumps(asyncio.run(_live(count))))
+def print_memory_growth(count: int) -> None:
+    """Entry point of the new process."""
+    print(json.dumps(asyncio.run(_memory_growth(count))))
 
 
-async def _live(count: int) -> dict[str, int] | None:
-    sandboxes = [await Sandbox.create()]  # loads the component, which all share
+async def _memory_growth(count: int) -> dict[str, int] | None:
+    sandboxes = [await Sandbox.create()]  # loads the component, which all sandboxes share
     check(await sandboxes[0].run(CODE))
-    before = memory()
+    before = process_memory()
     for _ in range(count):
         sandbox = await Sandbox.create()
         check(await sandbox.run(CODE))
         sandboxes.append(sandbox)
-    after = memory()
+    after = process_memory()
     await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
     if before is None or after is None:
         return None
@@ -171,7 +176,7 @@ async def _live(count: int) -> dict[str, int] | None:
 
 
 def check(cell: Cell, expected: object = ANSWER) -> None:
-    """A number that comes from a wrong answer is worth nothing."""
+    """Raise `SandboxError` if a cell returned a wrong value."""
     if cell.error is not None or cell.value != expected:
-        msg = f'the sandbox gave {cell.error or cell.text} instead of {expected!r}'
+        msg = f'the sandbox returned {cell.error or cell.text} instead of {expected!r}'
         raise SandboxError(msg)

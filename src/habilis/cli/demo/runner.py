@@ -1,16 +1,19 @@
-"""`habilis demo`: choose the models, play, judge."""
+"""Choose the models, run the demos and print the results."""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from textwrap import indent
 
-from habilis.cli.demo.scenarios import Cast, Played, play
+from habilis.cli.demo.scenarios import DemoModels, DemoResult, run_demo
 from habilis.cli.demo.tasks import DEMOS, Demo
-from habilis.cli.model_choice import Wish, choose_model
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
-from habilis.cli.terminal_user import Person
-from habilis.cli.run_view import View, read_settings, say
+from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.run.report import count_steps
+from habilis.cli.run_view import RunView
+from habilis.cli.settings import read_settings
+from habilis.cli.streams import say
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, NoModel
 from habilis.core.settings import Settings
 from habilis.models.contract import Model
@@ -21,8 +24,8 @@ LABEL = 'SCRIPTED'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
-    """What is played, and by whom."""
+class DemoRequest:
+    """Arguments of `habilis demo`."""
 
     numbers: Sequence[int]
     model: str | None = None
@@ -33,102 +36,102 @@ class Program:
 
     @property
     def demos(self) -> list[Demo]:
-        """Those to play."""
+        """The selected demos."""
         return [demo for demo in DEMOS if demo.number in self.numbers]
 
 
-def play_program(program: Program) -> int:
-    """Play the demos; return the exit code."""
+def run_demos(request: DemoRequest) -> int:
+    """Run the demos and return the exit code."""
     settings = read_settings()
-    theatre = Theatre(program, settings)
+    runner = DemoRunner(request, settings)
     try:
-        return 0 if run_interruptible(theatre.play_all) else 1
+        return 0 if run_interruptible(runner.run_all) else 1
     except HabilisError:
-        theatre.view.make_room()
+        runner.view.end_line()
         raise
     except KeyboardInterrupt:
-        theatre.view.make_room(after_ctrl_c=True)
-        say(f'stopped after {theatre.done} of {len(program.demos)} demos')
+        runner.view.end_line(after_ctrl_c=True)
+        say(f'interrupted after {runner.done} of {len(request.demos)} demos')
         return INTERRUPTED
 
 
-class Theatre:
-    """Plays one demo after the other."""
+class DemoRunner:
+    """Runs one demo after the other."""
 
-    def __init__(self, program: Program, settings: Settings) -> None:
-        self._program = program
+    def __init__(self, request: DemoRequest, settings: Settings) -> None:
+        self._request = request
         self._settings = settings
-        self._person = Person()
-        self.view = View(quiet=program.quiet)
+        self._user = TerminalUser()
+        self.view = RunView(quiet=request.quiet)
         self.done = 0
-        """Demos that are over."""
+        """Number of finished demos."""
 
-    async def play_all(self) -> bool:
-        """Whether all were right."""
-        right = True
+    async def run_all(self) -> bool:
+        """Run the demos. True if all results are correct."""
+        correct = True
         async with AsyncExitStack() as models:
-            models.callback(self._person.leave)
-            cast = None if self._program.scripted else await self._find_cast(models)
-            for demo in self._program.demos:
-                print(self._titled(f'Demo {demo.number}: {demo.title}'), flush=True)
+            models.callback(self._user.close)
+            chosen = None if self._request.scripted else await self._choose_models(models)
+            for demo in self._request.demos:
+                print(self._label(f'Demo {demo.number}: {demo.title}'), flush=True)
                 print(indent(demo.task, '  '), flush=True)
-                played = await play(demo, cast or self._scripted_cast(demo))
-                print(self._titled(_verdict(demo, played)), flush=True)
-                right = right and played.wrong is None
+                result = await run_demo(demo, chosen or self._scripted_models(demo))
+                print(self._label(_result_line(demo, result)), flush=True)
+                correct = correct and result.problem is None
                 self.done += 1
-        return right
+        return correct
 
-    def _titled(self, text: str) -> str:
-        return f'[{LABEL}] {text}' if self._program.scripted else text
+    def _label(self, text: str) -> str:
+        return f'[{LABEL}] {text}' if self._request.scripted else text
 
-    # Who plays --------------------------------------------------------------------------------------------------------
+    # Models -----------------------------------------------------------------------------------------------------------
 
-    def _scripted_cast(self, demo: Demo) -> Cast:
+    def _scripted_models(self, demo: Demo) -> DemoModels:
         from habilis.models.scripted import ScriptedModel
 
         model = ScriptedModel(demo.scripted, name=f'scripted:demo-{demo.number}')
         planner = ScriptedModel(demo.scripted_plan, name=f'scripted:demo-{demo.number}-planner')
-        return Cast(model=model, planner=planner, settings=self._settings, hooks=[self.view])
+        return DemoModels(model=model, planner=planner, settings=self._settings, hooks=[self.view])
 
-    async def _find_cast(self, models: AsyncExitStack) -> Cast:
-        program = self._program
-        wish = Wish(name=program.model, option='--model', download=program.download)
+    async def _choose_models(self, models: AsyncExitStack) -> DemoModels:
+        request = self._request
+        wanted = ModelRequest(name=request.model, option='--model', download=request.download)
         try:
-            model = await choose_model(wish, self._settings, self._person, self._tell)
+            model = await choose_model(wanted, self._settings, self._user, self._say)
         except NoModel as error:
-            msg = f'{error}. `habilis demo --scripted` plays the demos from a script, without a model'
+            msg = f'{error}. `habilis demo --scripted` needs no model'
             raise NoModel(msg) from error
         models.push_async_callback(model.close)
         planner = model
-        if any(demo.scripted_plan for demo in program.demos):
-            planner = await self._second(model, wish)
+        if any(demo.scripted_plan for demo in request.demos):
+            planner = await self._choose_planner(model, wanted)
         if planner is not model:
             models.push_async_callback(planner.close)
-        return Cast(model=model, planner=planner, settings=self._settings, hooks=[self.view])
+        return DemoModels(model=model, planner=planner, settings=self._settings, hooks=[self.view])
 
-    async def _second(self, model: Model, wish: Wish) -> Model:
-        """The planner: the one that was named, another that is there, or else the same."""
-        if self._program.planner is not None:
-            wish = replace(wish, name=self._program.planner, option='--planner')
-            return await choose_model(wish, self._settings, self._person, self._tell)
-        if self._program.model is None:
+    async def _choose_planner(self, model: Model, wanted: ModelRequest) -> Model:
+        """The requested planner, another available model, or else the same model."""
+        if self._request.planner is not None:
+            wanted = replace(wanted, name=self._request.planner, option='--planner')
+            return await choose_model(wanted, self._settings, self._user, self._say)
+        if self._request.model is None:
             for choice in await found(self._settings):
                 other = load_model(choice.config, settings=self._settings) if choice.ready else model
                 if other.name != model.name and not other.traits.scripted:
-                    self._tell(f'{other.name} plans ({choice.reason})')
+                    self._say(f'planner: {other.name} ({choice.reason})')
                     return other
-        self._tell(f'{model.name} plays both parts of demo 3; --planner names a second model')
+        self._say(f'{model.name} is also the planner of demo 3; name another model with --planner')
         return model
 
-    def _tell(self, text: str) -> None:
-        if not self._program.quiet:
+    def _say(self, text: str) -> None:
+        if not self._request.quiet:
             say(text)
 
 
-def _verdict(demo: Demo, played: Played) -> str:
-    facts = f'{played.steps} {"step" if played.steps == 1 else "steps"}, {played.seconds:.1f} s'
-    if played.usage.cost:
-        facts += f', ${played.usage.cost:.4f}'
-    if played.wrong is None:
-        return f'Demo {demo.number}: right: {played.output} ({facts})\n'
-    return f'Demo {demo.number}: wrong: {played.output!r}; {played.wrong} ({facts})\n'
+def _result_line(demo: Demo, result: DemoResult) -> str:
+    facts = f'{count_steps(result.steps)}, {result.seconds:.1f} s'
+    if result.usage.cost:
+        facts += f', ${result.usage.cost:.4f}'
+    if result.problem is None:
+        return f'Demo {demo.number}: correct: {result.output} ({facts})\n'
+    return f'Demo {demo.number}: incorrect: {result.output!r}; {result.problem} ({facts})\n'

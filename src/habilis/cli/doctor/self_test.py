@@ -1,4 +1,4 @@
-"""The default sandbox, used for real: what a person would try first."""
+"""Test the default sandbox: cell, tool call, time limit."""
 
 import statistics
 import time
@@ -10,24 +10,24 @@ from habilis.sandbox.sync import SyncSandbox
 
 LOOP_SECONDS = 0.2
 CREATIONS = 7
-PAUSE = 0.02
-"""Seconds between creations, in which the next interpreter is started ahead."""
+PAUSE_SECONDS = 0.02
+"""Time between two sandboxes, in which the pool starts the next interpreter."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """How long things took, in milliseconds."""
+class SelfTestResult:
+    """Measured times in milliseconds."""
 
     first_ms: float
-    """The first sandbox of the process: it loads the component, and makes it where there is none."""
+    """The first sandbox of the process, which loads the component or builds it."""
 
     create_ms: float
     cell_ms: float
     loop_ms: float
 
 
-def run() -> Outcome:
-    """Start a sandbox, run a cell, call a tool, stop a loop. Raises `SandboxError` for the first that fails."""
+def run_self_test() -> SelfTestResult:
+    """Create a sandbox, run a cell, call a tool, stop an endless loop. Raises `SandboxError` at the first failure."""
     started = time.perf_counter()
     SyncSandbox.create().close()
     loaded = time.perf_counter()
@@ -40,10 +40,10 @@ def run() -> Outcome:
         loop = box.run('while True: pass', seconds=LOOP_SECONDS)
         stopped = time.perf_counter()
         if loop.error is None or loop.error.kind != 'time':
-            msg = f'an endless loop was not stopped by its time limit, but gave {loop.error or loop.text}'
+            msg = f'the time limit did not stop an endless loop: {loop.error or loop.text}'
             raise SandboxError(msg)
-        _expect(box.run('x'), 20, 'a cell after a stopped one')
-    return Outcome(
+        _expect(box.run('x'), 20, 'a cell after the time limit')
+    return SelfTestResult(
         first_ms=1e3 * (loaded - started),
         create_ms=create_ms,
         cell_ms=1e3 * (called - first),
@@ -52,7 +52,7 @@ def run() -> Outcome:
 
 
 def _create_ms() -> float:
-    time.sleep(PAUSE)
+    time.sleep(PAUSE_SECONDS)
     started = time.perf_counter()
     box = SyncSandbox.create()
     taken = time.perf_counter() - started
@@ -61,11 +61,11 @@ def _create_ms() -> float:
 
 
 def double(number: int) -> int:
-    """The tool of the test."""
+    """Tool of the test."""
     return number * 2
 
 
 def _expect(cell: Cell, value: object, what: str) -> None:
     if cell.error is not None or cell.value != value:
-        msg = f'{what} gave {cell.error or cell.text} instead of {value!r}'
+        msg = f'{what} returned {cell.error or cell.text} instead of {value!r}'
         raise SandboxError(msg)

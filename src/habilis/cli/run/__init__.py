@@ -1,1 +1,1 @@
-"""`habilis run`: a task for the agent."""
+"""`habilis run`: run a task."""

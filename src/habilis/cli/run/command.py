@@ -1,4 +1,4 @@
-"""Options of `habilis run`. What it needs of Habilis is imported when it runs."""
+"""Options of `habilis run`. Other rooms are imported when the command runs, so that `--help` is fast."""
 
 import math
 from enum import Enum
@@ -11,14 +11,14 @@ from habilis.cli import options
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
 EPILOG = """\b
-The answer goes to stdout, all else to stderr. Without a task, or with -, the task is read from stdin. With a task, what
-is piped in is data: the code finds it in the variable `stdin`.
+The answer goes to stdout, everything else to stderr. Without TASK, or with -, the task is read from stdin. With TASK,
+stdin is data: the code reads it from the variable `stdin`.
 
 \b
 Exit codes:
-  0 an answer    1 an error of the model or the sandbox    2 wrong usage
-  3 stopped at a limit    4 a question that nobody is there to answer    130 Ctrl-C
-A run is kept as it goes: after 1, 3, 4, 130 or a crash, `habilis runs resume` goes on with it.
+  0 answered    1 error of the model or the sandbox    2 usage error
+  3 limit reached    4 question or approval pending    130 Ctrl-C
+Runs are recorded: after 1, 3, 4, 130 or a crash, `habilis runs resume` continues the run.
 
 \b
 Examples:
@@ -30,8 +30,8 @@ Examples:
 """
 
 
-class Kind(Enum):
-    """What an answer can be made to be."""
+class OutputType(Enum):
+    """Types an answer can be required to have."""
 
     int = 'int'
     float = 'float'
@@ -41,88 +41,84 @@ class Kind(Enum):
     dict = 'dict'
 
 
-def _above_zero(value: float | None) -> float | None:
+def _positive(value: float | None) -> float | None:
     if value is not None and not (value > 0 and math.isfinite(value)):
-        msg = f'it must be a number above zero, not {value:g}'
+        msg = f'expected a number above zero, not {value:g}'
         raise typer.BadParameter(msg)
     return value
-
-
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        '--model',
-        '-m',
-        metavar='M',
-        help='provider:model or an alias; otherwise what is set or found.',
-        callback=options.not_empty,
-    ),
-]
-Yes = Annotated[bool, typer.Option('--yes', '-y', help='Download the embedded model without asking.')]
-Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Show nothing but the answer.')]
 
 
 @app.command(epilog=EPILOG)
 def run(
     task: Annotated[
-        str | None, typer.Argument(metavar='TASK|-', help='What to do, in words.', show_default=False)
+        str | None, typer.Argument(metavar='TASK|-', help='Task for the agent.', show_default=False)
     ] = None,
-    model: ModelName = None,
-    sandbox: Annotated[str | None, typer.Option('--sandbox', metavar='B', help='Where the code runs; wasm.')] = None,
+    model: options.ModelName = None,
+    sandbox: Annotated[
+        str | None, typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm).')
+    ] = None,
     workspace: Annotated[
         str | None,
         typer.Option(
             '--workspace',
             '-w',
             metavar='DIR',
-            help='Folder that the code may read and write; none.',
+            help='Folder the code may read and write (default: none).',
             callback=options.folder,
         ),
     ] = None,
     max_steps: Annotated[
-        int | None, typer.Option('--max-steps', metavar='N', help='Most replies; 20.', callback=_above_zero)
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option('--max-seconds', metavar='S', help='Most time; no limit.', callback=_above_zero)
-    ] = None,
-    max_cost: Annotated[
-        float | None, typer.Option('--max-cost', metavar='USD', help='Most dollars; no limit.', callback=_above_zero)
-    ] = None,
-    output_type: Annotated[Kind | None, typer.Option('--output-type', help='What the answer must be.')] = None,
-    json: Annotated[bool, typer.Option('--json', help='Print one JSON object with all of the result.')] = False,
-    quiet: Quiet = False,
-    yes: Yes = False,
-    temperature: Annotated[
-        float | None, typer.Option('--temperature', metavar='T', help='Of the model, 0 to 2.', min=0, max=2)
-    ] = None,
-    base_url: Annotated[
-        str | None, typer.Option('--base-url', metavar='URL', help='Of an OpenAI-compatible server.')
-    ] = None,
-    summary: Annotated[bool, typer.Option('--summary', help='Let the model sum up at the end what it did.')] = False,
-    journal: Annotated[
-        str | None,
-        typer.Option('--journal', metavar='WHERE', help='Where it is kept: a file, an address, or off.'),
-    ] = None,
-    user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Whose run it is.')] = None,
-    session: Annotated[
-        str | None,
+        int | None,
         typer.Option(
-            '--session', metavar='ID', help='Conversation to go on with, or to begin.', callback=options.printable
+            '--max-steps', metavar='N', help='Maximum number of model replies (default: 20).', callback=_positive
         ),
     ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option('--max-seconds', metavar='S', help='Time limit in seconds (default: none).', callback=_positive),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option('--max-cost', metavar='USD', help='Cost limit in US dollars (default: none).', callback=_positive),
+    ] = None,
+    output_type: Annotated[OutputType | None, typer.Option('--output-type', help='Type the answer must have.')] = None,
+    json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
+    quiet: options.Quiet = False,
+    yes: options.Download = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option('--temperature', metavar='T', help='Sampling temperature of the model.', min=0, max=2),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')
+    ] = None,
+    summary: Annotated[bool, typer.Option('--summary', help='Let the model summarize its work at the end.')] = False,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            '--journal', metavar='WHERE', help='Journal of the run: a file, a folder, a URL, or off to record nothing.'
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Owner of the run.')] = None,
+    session: Annotated[
+        str | None,
+        typer.Option('--session', metavar='ID', help='Conversation to start or continue.', callback=options.printable),
+    ] = None,
     run_id: Annotated[
-        str | None, typer.Option('--run-id', metavar='ID', help='A name for the run.', callback=options.printable)
+        str | None,
+        typer.Option('--run-id', metavar='ID', help='Id of the run (default: generated).', callback=options.printable),
     ] = None,
 ) -> None:
-    """Do a task: the model writes Python, which runs in a sandbox, until it has the answer."""
-    from habilis.cli.run.request import Order, read_task
-    from habilis.cli.run.execution import run_order
+    """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
+    from habilis.cli.run.execution import execute
+    from habilis.cli.run.request import RunRequest
+    from habilis.cli.run.task_input import read_task
 
     if base_url is not None and model is None:
-        msg = 'name the model that this server has, with --model'
+        msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
     text, data = read_task(task, quiet=quiet)
-    order = Order(
+    request = RunRequest(
         task=text,
         data=data,
         model=model,
@@ -144,4 +140,4 @@ def run(
         session=session,
         run_id=run_id,
     )
-    raise typer.Exit(run_order(order))
+    raise typer.Exit(execute(request))

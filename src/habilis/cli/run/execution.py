@@ -1,4 +1,4 @@
-"""`habilis run`: one order, from the choice of the model to the exit code."""
+"""Execute a run request: choose the model, run the agent, print the result."""
 
 import asyncio
 import json
@@ -10,12 +10,14 @@ from habilis.agent.agent import Agent
 from habilis.agent.contract import Result, Step
 from habilis.agent.hooks.harmless import neutral
 from habilis.agent.options import AgentOptions
-from habilis.cli.run import report
-from habilis.cli.model_choice import Wish, choose_model
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
-from habilis.cli.run.request import OUTPUT_TYPES, Order
-from habilis.cli.terminal_user import Person
-from habilis.cli.run_view import View, read_settings, say
+from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.run import report
+from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run_view import RunView
+from habilis.cli.settings import read_settings
+from habilis.cli.streams import say
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.core.events import Event
 from habilis.core.settings import Settings
@@ -28,169 +30,166 @@ from habilis.models.scripted import ScriptedModel
 from habilis.tools import people_toolset
 
 
-def run_order(order: Order, *, agent: Agent[Any] | None = None) -> int:
-    """Do it, show it, and return the exit code. Raises `HabilisError`.
+def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
+    """Execute a request and return the exit code. Raises `HabilisError`.
 
-    An agent that a program has made does it instead of one that is made here.
+    `agent` is the agent of a user's program; without it, one is created from the request.
     """
-    settings = read_settings(order.load_settings)
-    work = Work(order, settings, agent)
+    settings = read_settings(request.load_settings)
+    execution = Execution(request, settings, agent)
     try:
-        return run_interruptible(work.do)
+        return run_interruptible(execution.run)
     except StoreUnavailable as error:
-        work.view.make_room()
-        if work.kept:
+        execution.view.end_line()
+        if execution.is_recorded:
             raise
-        msg = f'{str(error).removesuffix(LATER)}The run was not begun; --journal names another place, or off'
+        msg = f'{str(error).removesuffix(LATER)}The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
-        work.view.make_room()
-        if work.kept and work.acted:
-            say(f'what was done is kept; go on with: {work.command("resume")}')
+        execution.view.end_line()
+        if execution.is_recorded and execution.ran_code:
+            say(f'the run is recorded; resume with: {execution.command("resume")}')
         raise
     except KeyboardInterrupt:
-        work.view.make_room(after_ctrl_c=True)
-        say(report.interrupted(work.steps, order.workspace, work.command('resume') if work.kept else None))
+        execution.view.end_line(after_ctrl_c=True)
+        resume = execution.command('resume') if execution.is_recorded else None
+        say(report.interrupt_message(execution.steps, request.workspace, resume))
         return INTERRUPTED
 
 
-class Work:
-    """One run in front of a person, or of a pipe."""
+class Execution:
+    """One run, with its view and its user."""
 
-    def __init__(self, order: Order, settings: Settings, agent: Agent[Any] | None = None) -> None:
-        self._order = order
+    def __init__(self, request: RunRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
+        self._request = request
         self._settings = settings
         self._agent = agent
-        self._person = Person()
-        self._run = order.going.run if order.going else order.run_id or new_run_id()
-        self.view = View(quiet=order.quiet, header=False)
+        self._user = TerminalUser()
+        self._run = request.resume.run if request.resume else request.run_id or new_run_id()
+        self.view = RunView(quiet=request.quiet, header=False)
         self.steps = 0
-        """Those that are done now."""
+        """Number of steps finished by this process."""
 
-        self.acted = False
-        """Whether code was run now."""
+        self.ran_code = False
+        """Whether this process has run code."""
 
-        self.kept = False
-        """Whether the run can be gone on with."""
+        self.is_recorded = False
+        """Whether the run can be resumed."""
 
     def command(self, name: str, more: str = '') -> str:
-        """A command of `habilis runs` about this run."""
-        return report.command_line(name, self._run, f'{self._order.options}{more}')
+        """A `habilis runs` command line for this run."""
+        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
 
-    async def do(self) -> int:
-        """Choose the model, do the task, show the answer."""
+    async def run(self) -> int:
+        """Choose the model, run the task, print the answer."""
         try:
             if self._agent is not None:
-                result, model = await self._with_agent(self._agent)
+                result, model = await self._run_agent(self._agent)
             else:
-                result, model = await self._with_model()
+                result, model = await self._run_new_agent()
         finally:
-            self._person.leave()
-        self._show(result, model)
+            self._user.close()
+        self._print(result, model)
         return report.exit_code(result)
 
-    async def _with_agent(self, agent: Agent[Any]) -> tuple[Result[Any], str]:
-        model = await asyncio.to_thread(lambda: agent.model)  # it may be looked for now
-        self._prepare(model)
+    async def _run_agent(self, agent: Agent[Any]) -> tuple[Result[Any], str]:
+        model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
+        self._skip_recorded_replies(model)
         async with agent:
             return await self._converse(agent, {}), model.name
 
-    async def _with_model(self) -> tuple[Result[Any], str]:
-        order = self._order
-        option = None if order.named_before else '--model'
-        wish = Wish(name=order.model, option=option, overrides=order.overrides, download=order.download)
-        model = await choose_model(wish, self._settings, self._person, self._tell)
+    async def _run_new_agent(self) -> tuple[Result[Any], str]:
+        request = self._request
+        option = None if request.model_is_recorded else '--model'
+        wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
+        model = await choose_model(wanted, self._settings, self._user, self._say)
         try:
-            self._prepare(model)
-            kind = OUTPUT_TYPES.get(order.output_type or '')
-            meta = order.recorded(order.model or self._settings.model or model.name)
-            async with Agent[Any](model, output_type=kind, **self._options(model)) as agent:
+            self._skip_recorded_replies(model)
+            output_type = OUTPUT_TYPES.get(request.output_type or '')
+            meta = request.to_meta(request.model or self._settings.model or model.name)
+            async with Agent[Any](model, output_type=output_type, **self._options(model)) as agent:
                 return await self._converse(agent, meta), model.name
         finally:
             await model.close()
 
-    def _prepare(self, model: Model) -> None:
-        """A script begins where it was left."""
+    def _skip_recorded_replies(self, model: Model) -> None:
         while isinstance(model, AroundModel):
             model = model.inner
-        if isinstance(model, ScriptedModel) and self._order.going is not None:
-            model.skip(self._order.going.replies)
+        if isinstance(model, ScriptedModel) and self._request.resume is not None:
+            model.skip(self._request.resume.replies)
 
     async def _converse(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
-        """The run, and what the person at the terminal is asked on the way."""
-        result = await self._begin(agent, meta)
-        while result.ended == 'question' and self._person.there:
-            answer = await self._person.answer(result.question or '')
+        """Run the agent, and resume it with the user's answers to its questions."""
+        result = await self._start(agent, meta)
+        while result.ended == 'question' and self._user.is_present:
+            answer = await self._user.answer(result.question or '')
             if answer is None:
                 break
             result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
         self._run = result.run_id
         return result
 
-    async def _begin(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
-        order, going = self._order, self._order.going
-        if going is None:
+    async def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+        request, resume = self._request, self._request.resume
+        if resume is None:
             return await agent.run(
-                order.task,
-                variables={} if order.data is None else {'stdin': order.data},
+                request.task,
+                variables={} if request.data is None else {'stdin': request.data},
                 run_id=self._run,
-                session=order.session,
+                session=request.session,
                 meta=meta,
             )
-        self.kept = True
+        self.is_recorded = True
         return await agent.resume(
-            going.run,
-            going.answer,
-            max_steps=going.max_steps,
-            on_change=going.on_change,
+            resume.run,
+            resume.answer,
+            max_steps=resume.max_steps,
+            on_change=resume.on_change,
             hooks=self._hooks(agent),
         )
 
     def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
-        """For an agent that was not made here."""
+        """Hooks for an agent of a user's program; an agent created here already has them."""
         return (self._watch, self.view) if agent is self._agent else ()
 
     def _options(self, model: Model) -> AgentOptions:
         options = AgentOptions(
-            workspace=self._order.workspace,
+            workspace=self._request.workspace,
             settings=self._settings,
             hooks=[self._watch, self.view],
-            approve=self._person.approve if self._person.there else None,  # the run waits for one who is there
+            approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
         )
-        if not model.name.startswith('local:'):  # so small a model would rather ask than work
+        if not model.name.startswith('local:'):  # a model this small would ask instead of working
             options['tools'] = [people_toolset()]
         return options
 
     def _watch(self, event: Event) -> None:
         if event.kind == 'step_started':
-            self.kept = self._settings.journal != OFF
+            self.is_recorded = self._settings.journal != OFF
         elif event.kind == 'step_finished':
             self.steps += 1
-            self.acted = self.acted or (isinstance(event.data, Step) and event.data.code is not None)
+            self.ran_code = self.ran_code or (isinstance(event.data, Step) and event.data.code is not None)
 
-    def _show(self, result: Result[Any], model: str) -> None:
-        if self._order.as_json:
-            print(json.dumps(report.to_json(result, model=model)), flush=True)
+    def _print(self, result: Result[Any], model: str) -> None:
+        if self._request.as_json:
+            print(json.dumps(report.result_to_json(result, model=model)), flush=True)
         elif result.ended == 'answer':
             text = report.answer_text(result.output)
             print(neutral(text) if sys.stdout.isatty() else text, flush=True)
         if result.ended == 'question':
-            if not self._person.there:  # who has not answered has seen it
+            if not self._user.is_present:  # a user who is present has seen the question
                 say(f'the agent asks: {neutral(result.question or "")}')
-            self._advise('answer with', self.command('resume', ' --answer TEXT'))
+            if self.is_recorded:
+                say(f'answer with: {self.command("resume", " --answer TEXT")}')
         elif result.ended == 'approval':
-            for line in report.asked(result, self.command):
+            for line in report.pending_lines(result, self.command):
                 say(line)
         elif result.ended != 'answer':
-            resume = self.command('resume') if self.kept else None
-            say(report.stopped(result, self._settings, self._order.output_type, resume))
-        elif result.summary and not self._order.quiet:
+            resume = self.command('resume') if self.is_recorded else None
+            say(report.limit_message(result, self._settings, self._request.output_type, resume))
+        elif result.summary and not self._request.quiet:
             print(f'\n{neutral(result.summary)}', file=sys.stderr, flush=True)
 
-    def _advise(self, what: str, command: str) -> None:
-        if self.kept:
-            say(f'{what}: {command}')
-
-    def _tell(self, text: str) -> None:
-        if not self._order.quiet or text.startswith('SCRIPTED'):  # a script is never taken for a model
+    def _say(self, text: str) -> None:
+        if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model
             say(text)

@@ -1,4 +1,4 @@
-"""How a run ended: in words, as JSON, and as an exit code."""
+"""Result of a run: as text, as JSON and as an exit code."""
 
 import shlex
 from collections.abc import Callable, Iterator, Mapping
@@ -13,39 +13,37 @@ from habilis.core.settings import Settings
 
 ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
 
+EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION, 'approval': QUESTION}
+"""All other ends are limits."""
 
-def command_line(name: str, run: str, options: str = '', value: str = '') -> str:
-    """A command of `habilis runs` to show to people, who may paste it into a shell."""
+MAX_TOOL_NAME_CHARS = 60
+
+
+def runs_command(name: str, run: str, options: str = '', value: str = '') -> str:
+    """A `habilis runs` command line to show to the user, quoted for a shell."""
     if run.startswith('-'):
         return f'habilis runs {name}{options} -- {shlex.quote(run)}{value}'
     return f'habilis runs {name} {shlex.quote(run)}{value}{options}'
 
 
-NAME = 60
-"""Letters of the name of a tool."""
-
-EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION, 'approval': QUESTION}
-"""All others are limits."""
-
-
 def exit_code(result: Result[Any]) -> int:
-    """What the process should return."""
+    """Exit code for a result."""
     return EXIT_CODES.get(result.ended, LIMIT_REACHED)
 
 
 def answer_text(output: object) -> str:
-    """The answer for people and for pipes: text as it is, everything else as Python shows it."""
+    """The answer as text: strings as they are, other values as their repr."""
     return output if isinstance(output, str) else repr(output)
 
 
-def to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
-    """All of the result. What JSON has no word for is written as `{"$": type, "v": …}`."""
+def result_to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
+    """All fields of the result. Values JSON has no type for become `{"$": type, "v": …}`."""
     return {
-        'output': packed(result.output),
+        'output': value_to_json(result.output),
         'ended': result.ended,
         'question': result.question,
         'summary': result.summary,
-        'steps': [_step(step) for step in result.steps],
+        'steps': [_step_to_json(step) for step in result.steps],
         'usage': asdict(result.usage),
         'cost': result.cost,
         'seconds': result.seconds,
@@ -55,7 +53,7 @@ def to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
     }
 
 
-def _step(step: Step) -> dict[str, Json]:
+def _step_to_json(step: Step) -> dict[str, Json]:
     cell = step.cell
     error = cell.error if cell else None
     return {
@@ -66,28 +64,35 @@ def _step(step: Step) -> dict[str, Json]:
     }
 
 
-def packed(value: object) -> Json:
-    """A value as JSON has it."""
+def value_to_json(value: object) -> Json:
+    """The value as JSON; its repr if it is not plain data."""
     try:
         return pack(value)
-    except NotPlain:  # a value of the host, for instance of a tool
+    except NotPlain:  # a host object, for example from a tool
         return repr(value)
 
 
-def stopped(result: Result[Any], settings: Settings, output_type: str | None, resume: str | None) -> str:
-    """Which limit ended the run, and how to go on: with `resume`, if the run is kept, or else with a higher limit."""
+def count_steps(number: int) -> str:
+    """`1 step`, `2 steps`."""
+    return f'{number} {"step" if number == 1 else "steps"}'
+
+
+def limit_message(result: Result[Any], settings: Settings, output_type: str | None, resume: str | None) -> str:
+    """Which limit ended the run, and how to continue: the `resume` command, else a higher limit."""
     if result.ended == 'invalid_output':
-        return f'stopped: after {len(result.steps)} steps no answer was of the type {output_type}; try another model'
-    limit, more = _limits(settings).get(result.ended, (result.ended, ''))
-    advice = f'; go on with: {resume}' if resume else f'; {more} gives it more' if more else ''
-    return f'stopped at its limit of {limit}, without an answer{advice}'
+        return (
+            f'stopped after {count_steps(len(result.steps))}: no answer had the type {output_type}; try another model'
+        )
+    limit, raise_with = _limits(settings).get(result.ended, (result.ended, ''))
+    advice = f'; resume with: {resume}' if resume else f'; raise the limit with {raise_with}' if raise_with else ''
+    return f'stopped at the limit of {limit} without an answer{advice}'
 
 
 def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
-    """Each limit in words, and what raises it."""
+    """Each limit as text, and what raises it."""
     steps, seconds, cost = settings.max_steps, settings.max_seconds or 0, settings.max_cost or 0
     return {
-        'max_steps': (f'{steps} {"step" if steps == 1 else "steps"}', f'--max-steps {2 * steps}'),
+        'max_steps': (count_steps(steps), f'--max-steps {2 * steps}'),
         'max_seconds': (f'{seconds:g} s', f'--max-seconds {2 * seconds:g}'),
         'max_cost': (f'${cost:g}', f'--max-cost {2 * cost:g}'),
         'max_tokens': (f'{settings.max_run_tokens or 0:,} tokens', 'HABILIS_MAX_RUN_TOKENS'),
@@ -95,23 +100,24 @@ def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     }
 
 
-def asked(result: Result[Any], command: Callable[[str, str], str]) -> Iterator[str]:
-    """What people have to decide, and how. `command` makes one of `habilis runs` of its name and more options."""
+def pending_lines(result: Result[Any], command: Callable[[str, str], str]) -> Iterator[str]:
+    """Pending approvals and questions, each with the command that answers it."""
     several = len(result.waiting) > 1
     for waiting in result.waiting:
         path = f' --path {shlex.quote(waiting.path)}' if several else ''
-        yield f'{one_line(waiting.tool or "the run", NAME)} waits for a person: {neutral(waiting.question)}'
         if waiting.tool:
-            yield f'go on with: {command("approve", path)}  or: {command("deny", path)}'
+            yield f'{one_line(waiting.tool, MAX_TOOL_NAME_CHARS)} needs approval: {neutral(waiting.question)}'
+            yield f'approve with: {command("approve", path)}  or deny with: {command("deny", path)}'
         else:
+            yield f'the run needs an answer: {neutral(waiting.question)}'
             yield f'see how to answer: {command("show", "")}'
 
 
-def interrupted(steps: int, workspace: str | None, resume: str | None) -> str:
-    """What to know after Ctrl-C."""
-    count = f'{steps} step' if steps == 1 else f'{steps} steps'
+def interrupt_message(steps: int, workspace: str | None, resume: str | None) -> str:
+    """State of the run after Ctrl-C."""
+    stopped = f'interrupted after {count_steps(steps)}'
     if resume is not None:
-        return f'stopped after {count}; go on with: {resume}'
+        return f'{stopped}; resume with: {resume}'
     if workspace is not None:
-        return f'stopped after {count}. To go on, run the same command again: the files in {workspace} are kept'
-    return f'stopped after {count}. The same command begins it anew; with --workspace DIR its files are kept'
+        return f'{stopped}; the run was not recorded, but the files in {workspace} are kept'
+    return f'{stopped}; the run was not recorded. Use --workspace DIR to keep its files'

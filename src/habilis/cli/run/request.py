@@ -1,64 +1,60 @@
-"""What was ordered at the command line: the task, the data that came with it, and how to do it."""
+"""What a command line asks for: a new run, or an existing run to resume."""
 
 import os
-import select
 import shlex
-import stat
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypedDict, Unpack, cast
 
-import typer
-
+from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.logs import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
-from habilis.journal.opening import open_store
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
 
-EXAMPLE = 'for example: habilis run "What is the sum of the first 100 primes?"'
-PATIENCE = 1.0
-"""Seconds of silence after which we say that we wait for stdin."""
-
-FILES = frozenset({'scripted', 'local', 'hf'})
+FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
 """Providers whose models may be files."""
 
 OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 
+META_KEY = 'habilis run'
+"""Key of the request in the metadata of the run."""
 
-COMMAND = 'habilis run'
-"""Under which the order is kept with the run."""
-
-FOREIGN = (
-    'this run was imported, and wants a folder or a server that whoever made it had; give it a folder of this machine '
-    'with --workspace DIR, and a model with --model M'
+UNTRUSTED = (
+    'this imported run needs a folder or a server of the machine it was made on; '
+    'give it a folder with --workspace DIR and a model with --model M'
 )
-PLACE = frozenset({'journal', 'user'})
-"""Settings that say where the run is."""
+LOCATION_SETTINGS = frozenset({'journal', 'user'})
+"""Settings that say where the run is stored; not recorded with it."""
+
+
+def journal_options(journal: object, user: object) -> str:
+    """Options of `habilis runs` that find a run again, without passwords."""
+    given = {'--journal': journal, '--user': user}
+    return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Going:
-    """A run to go on with, and how."""
+class ResumeRequest:
+    """A run to resume."""
 
     run: str
     answer: str | None = None
     max_steps: int | None = None
     on_change: OnChange = 'fail'
     replies: int = 0
-    """That are in its record: a script goes on after them."""
+    """Number of recorded model replies; a scripted model skips them."""
 
 
-class Again(TypedDict, total=False):
-    """What is said anew when a run is gone on with."""
+class ResumeOverrides(TypedDict, total=False):
+    """Options that replace recorded ones when a run is resumed."""
 
     model: str | None
     workspace: str | None
     trusted: bool
-    """False: what was kept was written elsewhere. It gets nothing of this machine that was not said anew."""
+    """False for an imported run: it gets no access to this machine that is not requested again."""
 
     settings: Mapping[str, object]
     as_json: bool
@@ -66,16 +62,16 @@ class Again(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Order:
-    """One call of `habilis run`. None is as not given."""
+class RunRequest:
+    """Arguments of one `habilis run`. None means not given."""
 
     task: str
     data: str | None = None
-    """What was piped in."""
+    """Data from stdin."""
 
     model: str | None = None
-    named_before: bool = False
-    """Whether the model was named when the run began, and not now."""
+    model_is_recorded: bool = False
+    """Whether the model comes from the record of the run instead of an option."""
 
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -88,110 +84,68 @@ class Order:
 
     session: str | None = None
     run_id: str | None = None
-    going: Going | None = None
-    """To go on with a run, instead of beginning one."""
+    resume: ResumeRequest | None = None
+    """Run to resume instead of starting one."""
 
     @property
-    def options(self) -> str:
-        """Those of `habilis runs` that find the run again."""
-        given = {'--journal': self.settings.get('journal'), '--user': self.settings.get('user')}
-        return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
+    def journal_options(self) -> str:
+        """Options of `habilis runs` that find this run again."""
+        return journal_options(self.settings.get('journal'), self.settings.get('user'))
 
-    def recorded(self, model: str) -> dict[str, object]:
-        """What is kept with the run, so that it can be gone on with without saying all of this again."""
+    def to_meta(self, model: str) -> dict[str, object]:
+        """Metadata recorded with the run, so that it can be resumed without repeating the options."""
+        settings = {name: value for name, value in _given(self.settings).items() if name not in LOCATION_SETTINGS}
         return {
-            COMMAND: {
+            META_KEY: {
                 'model': _absolute(model),
                 'overrides': _given(self.overrides),
-                'settings': {name: value for name, value in _given(self.settings).items() if name not in PLACE},
+                'settings': settings,
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
             }
         }
 
     @classmethod
-    def again(cls, task: str, meta: Mapping[str, object], going: 'Going', **more: Unpack['Again']) -> Self | None:
-        """The order of a run that is gone on with; None if it was not made by this command."""
-        kept = meta.get(COMMAND)
-        if not isinstance(kept, dict):
+    def from_meta(
+        cls, task: str, meta: Mapping[str, object], resume: ResumeRequest, **overrides: Unpack[ResumeOverrides]
+    ) -> Self | None:
+        """The request that resumes a recorded run; None if `habilis run` did not make it."""
+        recorded = meta.get(META_KEY)
+        if not isinstance(recorded, dict):
             return None
-        known = cast('dict[str, Any]', kept)
-        model, workspace = more.get('model'), more.get('workspace') or known.get('workspace')
+        known = cast('dict[str, Any]', recorded)
+        model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = cast('dict[str, object]', known.get('settings') or {})
-        overrides = cast('Overrides', known.get('overrides') or {})
-        if not more.get('trusted', True):
-            if workspace != more.get('workspace') or (overrides.get('base_url') and not model):
-                raise JournalError(FOREIGN)
+        model_overrides = cast('Overrides', known.get('overrides') or {})
+        if not overrides.get('trusted', True):
+            if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
+                raise JournalError(UNTRUSTED)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             task=task,
             model=model or known.get('model'),
-            named_before=model is None,
-            overrides=Overrides() if model else overrides,
-            settings={**settings, **_given(more.get('settings', {}))},
+            model_is_recorded=model is None,
+            overrides=Overrides() if model else model_overrides,
+            settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
             output_type=known.get('output_type'),
-            as_json=more.get('as_json', False),
-            quiet=more.get('quiet', False),
-            going=going,
+            as_json=overrides.get('as_json', False),
+            quiet=overrides.get('quiet', False),
+            resume=resume,
         )
 
     def load_settings(self) -> Settings:
-        """The settings that hold here. Options of ours that are wrong are wrong usage."""
+        """The settings of this run. An invalid option is a usage error."""
         load_settings()
-        try:
+        with usage_errors():
             check_model(self.model or 'any', self.overrides)
-            settings = load_settings(None, **self.settings)
-            if self.settings.get('journal'):
-                open_store(settings.journal)  # which neither connects nor makes anything
-            if self.settings.get('sandbox') and self.going is None and settings.sandbox not in names():
-                raise SettingsError(_no_backend(settings.sandbox))
-        except SettingsError as error:  # without the options all is right
-            raise wrong_option(error) from None
+            settings = settings_with_options(self.settings)
+            if self.settings.get('sandbox') and self.resume is None and settings.sandbox not in names():
+                msg = (
+                    f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
+                )
+                raise SettingsError(msg)
         return settings
-
-
-def read_task(argument: str | None, *, quiet: bool = False) -> tuple[str, str | None]:
-    """The task, and the data for it if something was piped in with it."""
-    if argument is not None and argument != '-':
-        task, data = argument, _read_stdin(quiet=quiet) if _is_piped() else None
-    elif argument is None and _is_terminal():
-        msg = f'say what to do; {EXAMPLE}'
-        raise typer.BadParameter(msg, param_hint='TASK')
-    else:
-        task, data = _read_stdin(quiet=True), None
-    if not task.strip():
-        msg = f'the task is empty; {EXAMPLE}'
-        raise typer.BadParameter(msg, param_hint='TASK')
-    return task, data or None
-
-
-def _is_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]
-
-
-def _is_piped() -> bool:
-    """Whether stdin is a pipe or a file. A terminal and `/dev/null` bring no data, and neither does a closed one."""
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
-
-
-def _read_stdin(*, quiet: bool) -> str:
-    """All of it, as text."""
-    if os.name == 'posix' and not quiet and not select.select([0], [], [], PATIENCE)[0]:
-        typer.echo(
-            'habilis: waiting for stdin, which is data for the task; `< /dev/null` says that there is none', err=True
-        )
-    try:
-        return sys.stdin.buffer.read().decode('utf-8-sig')
-    except UnicodeDecodeError:
-        msg = 'stdin is not text in UTF-8; put it into a file, and name its folder with --workspace'
-        raise typer.BadParameter(msg, param_hint='stdin') from None
-    except (OSError, AttributeError):  # it is closed
-        return ''
 
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
@@ -199,18 +153,6 @@ def _given(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _absolute(model: str) -> str:
-    """A model that is a file is the same one from every folder."""
+    """The model name with an absolute path, if the model is a file."""
     provider, _, name = model.partition(':')
-    return f'{provider}:{os.path.abspath(name)}' if provider in FILES and os.path.isfile(name) else model
-
-
-def _no_backend(name: str) -> str:
-    return f'the argument sandbox is {name!r}, which is not there; there is {", ".join(names())}'
-
-
-def wrong_option(error: SettingsError) -> typer.BadParameter:
-    """The complaint about an argument in the words of the command line."""
-    complaint = str(error)
-    name, space, rest = complaint.removeprefix('the argument ').partition(' ')
-    ours = complaint.startswith('the argument ')
-    return typer.BadParameter(f'--{name.replace("_", "-")}{space}{rest}' if ours else complaint)
+    return f'{provider}:{os.path.abspath(name)}' if provider in FILE_PROVIDERS and os.path.isfile(name) else model

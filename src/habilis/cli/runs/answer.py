@@ -1,126 +1,49 @@
-"""Commands that go on with a run: `resume`, `approve`, `deny`, `answer`."""
+"""`habilis runs answer`, `approve` and `deny`."""
 
-from typing import Annotated
+import json
+from dataclasses import replace
 
 import typer
 
-from habilis.cli.options import folder
-from habilis.cli.runs.options import (
-    App,
-    AsJson,
-    Change,
-    ModelName,
-    NoResume,
-    PathOf,
-    Quiet,
-    Run,
-    User,
-    Where,
-    app,
-)
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.resume import ResumeOptions, read_recorded_run, resume_run
+from habilis.cli.streams import say
+from habilis.core.codec import Json
+from habilis.journal.answering import answer_run
 
 
-@app.command()
-def resume(
-    run: Run,
-    answer: Annotated[
-        str | None, typer.Option('--answer', metavar='TEXT', help='To its question, or something more to tell it.')
-    ] = None,
-    max_steps: Annotated[
-        int | None, typer.Option('--max-steps', metavar='N', help='Most further replies; as many as before.', min=1)
-    ] = None,
-    model: ModelName = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            '--workspace',
-            '-w',
-            metavar='DIR',
-            help='Another folder for the code; the same as before.',
-            callback=folder,
-        ),
-    ] = None,
-    on_change: Annotated[
-        Change, typer.Option('--on-change', help='Where the record no longer fits: fail, continue from there, or fork.')
-    ] = Change.fail,
-    program: App = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Go on with a run where it stopped. Nothing that is in its record is asked, run or called again."""
-    from habilis.cli.runs.resume import Wish, resume_run
-
-    wish = Wish(
-        run=run,
-        where=journal,
-        user=user,
-        answer=answer,
-        max_steps=max_steps,
-        model=model,
-        workspace=workspace,
-        on_change=on_change.value,
-        app=program,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    raise typer.Exit(resume_run(wish))
+def parse_answer(text: str) -> Json:
+    """The answer as JSON; text that is not JSON is taken as a string."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        if text[:1] in {'{', '[', '"'}:
+            msg = f'{text[:50]} is not valid JSON; quote it for the shell: \'{{"again": true}}\''
+            raise typer.BadParameter(msg, param_hint='JSON') from None
+        return text
 
 
-@app.command()
-def approve(
-    run: Run,
-    path: PathOf = None,
-    no_resume: NoResume = False,
-    program: App = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Allow the call that a run waits for, and go on with the run."""
-    from habilis.cli.runs.resume import Wish, answer_and_resume
-
-    wish = Wish(run=run, where=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_and_resume(wish, True, path=path, resume=not no_resume))
+def denial(reason: str | None) -> Json:
+    """The answer that denies a tool call."""
+    return False if reason is None else {'approved': False, 'reason': reason}
 
 
-@app.command()
-def deny(
-    run: Run,
-    path: PathOf = None,
-    reason: Annotated[str | None, typer.Option('--reason', metavar='TEXT', help='Why; the code is told, too.')] = None,
-    no_resume: NoResume = False,
-    program: App = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Do not allow the call that a run waits for, and go on with the run: its code gets an error."""
-    from habilis.cli.runs.resume import Wish, answer_and_resume, refusal
+def answer_question(options: ResumeOptions, answer: Json, *, path: str | None, resume: bool) -> int:
+    """Record an answer, and resume the run if no other question is pending."""
+    agent_asks = path is None and not isinstance(answer, bool) and read_recorded_run(options).question is not None
+    if agent_asks:
+        if not resume:
+            msg = "the agent's question can only be answered by resuming the run; leave out --no-resume"
+            raise typer.BadParameter(msg, param_hint='--no-resume')
+        return resume_run(replace(options, answer=answer if isinstance(answer, str) else json.dumps(answer)))
 
-    wish = Wish(run=run, where=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_and_resume(wish, refusal(reason), path=path, resume=not no_resume))
+    async def record(access: JournalAccess) -> int:
+        pending = await answer_run(access.store, options.run, answer, path=path, user=access.user)
+        if pending:
+            say(f'answer recorded; {len(pending)} more pending, see: {access.command("show", options.run)}')
+        elif not resume:
+            say(f'answer recorded; resume with: {access.command("resume", options.run)}')
+        return len(pending)
 
-
-@app.command()
-def answer(
-    run: Run,
-    value: Annotated[
-        str, typer.Argument(metavar='JSON', help='The answer, such as 42, \'"blue"\' or \'{"again": true}\'.')
-    ],
-    path: PathOf = None,
-    no_resume: NoResume = False,
-    program: App = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Answer what a run asks, and go on with the run. `habilis runs show RUN` shows what it asks."""
-    from habilis.cli.runs.resume import Wish, answer_and_resume, read_answer
-
-    wish = Wish(run=run, where=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_and_resume(wish, read_answer(value), path=path, resume=not no_resume))
+    pending = with_journal(options.journal, options.user, record)
+    return resume_run(options) if resume and not pending else 0

@@ -1,84 +1,53 @@
-"""Forgetting runs, after asking."""
+"""`habilis runs delete`."""
 
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import typer
 
 from habilis.agent.hooks.harmless import one_line
-from habilis.cli.runs.journal import Desk, at_desk
-from habilis.cli.printing import age, print_table
-from habilis.cli.run_view import say
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.streams import say
 from habilis.core.errors import JournalError
 from habilis.journal.access import info_of
-from habilis.journal.runs import Listed, State, delete_run, prunable
+from habilis.journal.runs import delete_run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Old:
-    """Which runs are old."""
+def delete_runs(runs: Sequence[str], *, yes: bool, journal: str | None, user: str | None) -> int:
+    """Delete runs after confirmation; none if one of them does not exist."""
 
-    seconds: float
-    states: Sequence[State] = ()
-    keep: int = 0
-
-
-def delete_runs(runs: Sequence[str], *, yes: bool, where: str | None, user: str | None) -> int:
-    """`habilis runs delete`: all, or none if one of them is not there."""
-
-    async def work(desk: Desk) -> int:
+    async def work(access: JournalAccess) -> int:
         for run in runs:
-            await info_of(desk.store, run, desk.user)
-        return await _delete(desk, runs, yes=yes)
+            await info_of(access.store, run, access.user)
+        return await confirm_and_delete(access, runs, yes=yes)
 
-    return at_desk(where, user, work)
-
-
-def prune_runs(old: Old, *, dry_run: bool, yes: bool, where: str | None, user: str | None) -> int:
-    """`habilis runs prune`."""
-
-    async def work(desk: Desk) -> int:
-        found = await prunable(desk.store, seconds=old.seconds, user=desk.user, states=old.states, keep=old.keep)
-        if not found:
-            say('no run is so old; nothing is deleted')
-            return 0
-        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [_row(each) for each in found])
-        if dry_run:
-            say(f'{_count(len(found))} would be deleted')
-            return 0
-        return await _delete(desk, [each.info.run for each in found], yes=yes)
-
-    return at_desk(where, user, work)
+    return with_journal(journal, user, work)
 
 
-def _row(each: Listed) -> tuple[str, ...]:
-    return each.info.run, each.state, age(time.time() - each.info.updated), each.info.title
-
-
-async def _delete(desk: Desk, runs: Sequence[str], *, yes: bool) -> int:
-    if not yes and not _agreed(runs):
-        say('nothing was deleted')
+async def confirm_and_delete(access: JournalAccess, runs: Sequence[str], *, yes: bool) -> int:
+    """Delete runs, after asking unless `yes`. Returns the exit code."""
+    if not yes and not _confirm(runs):
+        say('nothing deleted')
         return 1
     deleted = 0
     for run in runs:
         try:
-            await delete_run(desk.store, run, user=desk.user)
+            await delete_run(access.store, run, user=access.user)
             deleted += 1
         except JournalError as error:
             say(str(error))
-    say(f'{_count(deleted)} deleted')
+    say(f'deleted {count_runs(deleted)}')
     return 0 if deleted == len(runs) else 1
 
 
-def _agreed(runs: Sequence[str]) -> bool:
-    what = one_line(runs[0], 100) if len(runs) == 1 else _count(len(runs))
+def _confirm(runs: Sequence[str]) -> bool:
+    what = one_line(runs[0], 100) if len(runs) == 1 else count_runs(len(runs))
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f'this would delete {what} for good, and there is no terminal to ask at; --yes agrees to it'
+        msg = f'this deletes {what} permanently and there is no terminal to confirm; use --yes'
         raise typer.BadParameter(msg, param_hint='--yes')
-    return typer.confirm(f'Delete {what} for good?', err=True)
+    return typer.confirm(f'Delete {what} permanently?', err=True)
 
 
-def _count(number: int) -> str:
-    return f'{number} run' if number == 1 else f'{number} runs'
+def count_runs(number: int) -> str:
+    """`1 run`, `2 runs`."""
+    return f'{number} {"run" if number == 1 else "runs"}'

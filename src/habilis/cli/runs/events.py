@@ -1,74 +1,50 @@
-"""Commands that look: `list`, `show`, `events`, `calls`, `path`."""
+"""`habilis runs events`."""
 
-from typing import Annotated
+import asyncio
+from dataclasses import asdict
 
-import typer
+from habilis.agent.hooks.harmless import one_line
+from habilis.cli.printing import format_time
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.core.codec import Json, dump
+from habilis.journal import Record
+from habilis.journal.access import info_of
+from habilis.journal.runs import State, Undamaged, state_of
 
-from habilis.cli.runs.options import AsJson, Run, Shown, User, Where, app
-
-
-@app.command('list')
-def list_(
-    status: Annotated[Shown | None, typer.Option('--status', help='Only those in this state.')] = None,
-    session: Annotated[str | None, typer.Option('--session', metavar='ID', help='Only those of a session.')] = None,
-    limit: Annotated[int, typer.Option('--limit', metavar='N', help='How many; the newest.', min=1)] = 20,
-    as_json: AsJson = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """The runs there are, the newest first."""
-    from habilis.cli.runs.journal import at_desk
-    from habilis.cli.runs.list import Wanted, show_list
-
-    wanted = Wanted(state=status.value if status else None, session=session, limit=limit, as_json=as_json)
-    raise typer.Exit(at_desk(journal, user, lambda desk: show_list(desk, wanted)))
+POLL_SECONDS = 0.3
+MAX_VALUE_CHARS = 100
+MAX_PATH_CHARS = 200
+ACTIVE: frozenset[State] = frozenset({'queued', 'running'})
 
 
-@app.command()
-def show(
-    run: Run,
-    step: Annotated[
-        str | None, typer.Option('--step', metavar='N', help='Only this step, whole: its number, or its path.')
-    ] = None,
-    as_json: AsJson = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """What was asked, what was done step by step, and what people are asked. Works on damaged and running runs too."""
-    from habilis.cli.runs.journal import at_desk
-    from habilis.cli.runs.show import show_run
+def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, user: str | None) -> int:
+    """Print the records of a run in order; with `follow` until it is no longer active."""
 
-    raise typer.Exit(at_desk(journal, user, lambda desk: show_run(desk, run, step, as_json=as_json)))
+    async def work(access: JournalAccess) -> int:
+        store = Undamaged(access.store)
+        last, active = 0, True
+        while active:
+            info = await info_of(access.store, run, access.user)
+            active = follow and await state_of(access.store, info) in ACTIVE
+            for record in await store.load(run, after=last):
+                print(dump(_to_json(record)) if as_json else _line(record), flush=True)
+                last = record.seq
+            if run in store.damage:
+                raise store.damage[run]
+            if active:
+                await asyncio.sleep(POLL_SECONDS)
+        return 0
 
-
-@app.command()
-def events(
-    run: Run,
-    follow: Annotated[bool, typer.Option('--follow', '-f', help='Wait for more, until the run ends.')] = False,
-    as_json: AsJson = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """The records of a run in their order, one a line: number, time, kind, path, the start of the value."""
-    from habilis.cli.runs.journal import at_desk
-    from habilis.cli.runs.list import show_events
-
-    raise typer.Exit(at_desk(journal, user, lambda desk: show_events(desk, run, follow=follow, as_json=as_json)))
+    return with_journal(journal, user, work)
 
 
-@app.command()
-def calls(run: Run, as_json: AsJson = False, journal: Where = None, user: User = None) -> None:
-    """Every tool call of a run: when, which tool, with what, who allowed it, what came of it."""
-    from habilis.cli.runs.journal import at_desk
-    from habilis.cli.runs.list import show_calls
-
-    raise typer.Exit(at_desk(journal, user, lambda desk: show_calls(desk, run, as_json=as_json)))
+def _to_json(record: Record) -> dict[str, Json]:
+    return {**asdict(record), 'attached': dict(record.attached)}
 
 
-@app.command()
-def path(journal: Where = None, user: User = None) -> None:
-    """Print where the journal is."""
-    from habilis.cli.runs.journal import at_desk
-    from habilis.cli.runs.list import show_place
-
-    raise typer.Exit(at_desk(journal, user, show_place, makes=True))
+def _line(record: Record) -> str:
+    value = f'(blob {record.blob[:12]}…)' if record.blob else '' if record.value is None else dump(record.value)
+    attached = f' +{",".join(record.attached)}' if record.attached else ''
+    path = one_line(record.path, MAX_PATH_CHARS) or '/'
+    text = one_line(value + attached, MAX_VALUE_CHARS)
+    return f'{record.seq:>5}  {format_time(record.at)}  {record.kind:<8}  {path}  {text}'.rstrip()

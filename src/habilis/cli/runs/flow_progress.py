@@ -1,46 +1,45 @@
-"""The steps of a flow, told as they end: whoever waits for it sees that it goes on."""
+"""Print the steps of a flow as they finish."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 
 from habilis.agent.hooks.harmless import one_line
-from habilis.cli.run_view import say
+from habilis.cli.streams import say
 from habilis.core.errors import JournalError
 from habilis.journal import Record
 from habilis.journal.opening import open_store
 
-OFTEN = 0.3
-"""Seconds between two looks."""
+POLL_SECONDS = 0.3
 
 
 @contextlib.asynccontextmanager
-async def steps_told(where: str | None, run: str) -> AsyncGenerator[None]:
-    """While this is open, each step of the run that ends is told, but not what happens inside it."""
-    store = open_store(where)
-    seen = 0
+async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
+    """Inside this context, print each top-level step of the run when it finishes."""
+    store = open_store(journal)
+    last = 0
 
-    async def look(*, tell: bool = True) -> None:
-        nonlocal seen
-        with contextlib.suppress(JournalError):  # whoever works on the run will say why
-            for record in await store.load(run, after=seen):
-                seen = record.seq
-                if tell and (line := _line(record)):
+    async def poll(*, silent: bool = False) -> None:
+        nonlocal last
+        with contextlib.suppress(JournalError):  # the resumed flow will raise it
+            for record in await store.load(run, after=last):
+                last = record.seq
+                if not silent and (line := _line(record)):
                     say(line)
 
     async def watch() -> None:
         while True:
-            await asyncio.sleep(OFTEN)
-            await look()
+            await asyncio.sleep(POLL_SECONDS)
+            await poll()
 
-    await look(tell=False)
+    await poll(silent=True)
     watching = asyncio.create_task(watch())
     try:
         yield
     finally:
         watching.cancel()
         await asyncio.wait([watching])
-        await look()
+        await poll()
         await store.close()
 
 
@@ -48,4 +47,4 @@ def _line(record: Record) -> str:
     _, slash, step = record.path.partition('/')
     if not slash or '/' in step or record.kind not in {'done', 'failed'}:
         return ''
-    return f'{one_line(step, 200)} {"is done" if record.kind == "done" else "has failed"}'
+    return f'{one_line(step, 200)} {record.kind}'

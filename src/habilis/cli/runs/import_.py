@@ -1,73 +1,39 @@
-"""Commands that take runs elsewhere, or put two side by side: `export`, `import`, `diff`."""
+"""`habilis runs import`."""
 
-from enum import Enum
-from typing import Annotated
+import sys
 
-import typer
-
-from habilis.cli.options import printable
-from habilis.cli.runs.options import Run, User, Where, app
-
-
-class Format(Enum):
-    """What a run is written as."""
-
-    run = 'run'
-    jsonl = 'jsonl'
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.streams import say
+from habilis.core.errors import HabilisError
+from habilis.journal.runs import take_in
 
 
-@app.command()
-def export(
-    runs: Annotated[
-        list[str] | None, typer.Argument(metavar='RUN…', help='One run; several with --format jsonl.')
-    ] = None,
-    output: Annotated[str | None, typer.Option('--output', '-o', metavar='FILE', help='Instead of stdout.')] = None,
-    form: Annotated[
-        Format, typer.Option('--format', help='run: all of it, for `import`. jsonl: a row a step, for training.')
-    ] = Format.run,
-    everything: Annotated[bool, typer.Option('--all', help='All runs, with --format jsonl.')] = False,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Write a run to a file: whole, or as rows fit for training, without secrets."""
-    chosen = list(dict.fromkeys(runs or ()))
-    if everything == bool(chosen):
-        msg = 'name the runs to export, or say --all'
-        raise typer.BadParameter(msg, param_hint='RUN…')
-    if form is Format.run and (everything or len(chosen) != 1):
-        msg = 'a file holds one run; --format jsonl takes several'
-        raise typer.BadParameter(msg, param_hint='--format')
-    from habilis.cli.runs.export import export_rows, export_whole
-
-    if form is Format.run:
-        raise typer.Exit(export_whole(chosen[0], output, where=journal, user=user))
-    raise typer.Exit(export_rows(chosen, output, where=journal, user=user))
+class ImportFileError(HabilisError):
+    """The file cannot be read."""
 
 
-@app.command('import')
-def import_(
-    file: Annotated[str, typer.Argument(metavar='FILE|-', help='As `export` has written it.')],
-    run_id: Annotated[
-        str | None, typer.Option('--run-id', metavar='ID', help='Another name for the run.', callback=printable)
-    ] = None,
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Have a run here that was exported elsewhere, and print its name."""
-    from habilis.cli.runs.export import import_file
+def import_run(file: str, run_id: str | None, *, journal: str | None, user: str | None) -> int:
+    """Add an exported run to the journal, and print its id."""
+    text = _read(file)
 
-    raise typer.Exit(import_file(file, run_id, where=journal, user=user))
+    async def work(access: JournalAccess) -> int:
+        info = await take_in(access.store, text, run=run_id, user=access.user)
+        print(info.run, flush=True)
+        say(f'{info.status}; show it with: {access.command("show", info.run)}')
+        return 0
+
+    return with_journal(journal, user, work, create=True)
 
 
-@app.command()
-def diff(
-    a: Run,
-    b: Annotated[str, typer.Argument(metavar='RUN', help='Another one.', show_default=False)],
-    journal: Where = None,
-    user: User = None,
-) -> None:
-    """Where two runs differ, step by step. The exit code is 0 if they do not, and 1 if they do."""
-    from habilis.cli.runs.diff import compare_runs
-    from habilis.cli.runs.journal import at_desk
-
-    raise typer.Exit(at_desk(journal, user, lambda desk: compare_runs(desk, a, b)))
+def _read(file: str) -> str:
+    try:
+        if file == '-':
+            return sys.stdin.buffer.read().decode('utf-8', 'surrogatepass')
+        with open(file, 'rb') as opened:
+            return opened.read().decode('utf-8', 'surrogatepass')
+    except OSError as error:
+        msg = f'cannot read {file}: {error.strerror}'
+        raise ImportFileError(msg) from None
+    except UnicodeDecodeError:
+        msg = f'{file} is not an exported run: it is not text'
+        raise ImportFileError(msg) from None

@@ -1,17 +1,16 @@
-"""The journal that a command works with: whose runs, and where they are."""
+"""The journal a subcommand works with."""
 
-import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.cli.interrupt import run_interruptible
-from habilis.cli.run.request import wrong_option
-from habilis.cli.run.report import command_line
-from habilis.cli.run_view import read_settings
+from habilis.cli.run.report import runs_command
+from habilis.cli.run.request import journal_options
+from habilis.cli.settings import read_settings, settings_with_options
+from habilis.cli.streams import say
 from habilis.core.errors import SettingsError
-from habilis.core.logs import redact
-from habilis.core.settings import Settings, load_settings
+from habilis.core.settings import Settings
 from habilis.journal import MemoryStore, Store
 from habilis.journal.files import FileStore
 from habilis.journal.opening import OFF, open_store
@@ -20,64 +19,64 @@ from habilis.journal.sqlite import SqliteStore
 
 
 @dataclass(frozen=True, kw_only=True)
-class Desk:
-    """A journal, open for one command."""
+class JournalAccess:
+    """An open journal and the user whose runs are visible in it."""
 
     store: Store
     user: str
     settings: Settings
     options: str
-    """Those that were given to find it, for commands that are shown."""
+    """Options that locate the journal, for command lines shown to the user."""
 
     async def read(self, run: str) -> Reading:
-        """A run of the user. Raises `RunNotFound`."""
+        """Read a run of the user. Raises `RunNotFound`."""
         return await read_run(self.store, run, user=self.user)
 
     def command(self, name: str, run: str, more: str = '', *, value: str = '') -> str:
-        """A command to show to people, with more options, or with a value after the run."""
-        return command_line(name, run, f'{self.options}{more}', value)
+        """A `habilis runs` command line to show, with more options or with a value after the run."""
+        return runs_command(name, run, f'{self.options}{more}', value)
 
 
-def at_desk(where: str | None, user: str | None, work: Callable[[Desk], Awaitable[int]], *, makes: bool = False) -> int:
-    """Do something with the journal, and return the exit code. Only what `makes` something makes a journal."""
-    settings = read_settings(lambda: _settings(where, user))
+def with_journal(
+    journal: str | None,
+    user: str | None,
+    work: Callable[[JournalAccess], Awaitable[int]],
+    *,
+    create: bool = False,
+) -> int:
+    """Run `work` with the journal open, and return its exit code. A missing journal is created only with `create`."""
+    settings = read_settings(lambda: settings_with_options({'journal': journal, 'user': user}))
 
-    async def do() -> int:
-        store = opened(settings, makes=makes)
-        given = {'--journal': where, '--user': user}
-        options = ''.join(f' {name} {shlex.quote(redact(value))}' for name, value in given.items() if value)
+    async def run() -> int:
+        store = open_journal(settings, create=create)
+        options = journal_options(journal, user)
         try:
-            return await work(Desk(store=store, user=settings.user or '', settings=settings, options=options))
+            return await work(JournalAccess(store=store, user=settings.user or '', settings=settings, options=options))
         finally:
             await store.close()
 
-    return run_interruptible(do)
+    return run_interruptible(run)
 
 
-def _settings(where: str | None, user: str | None) -> Settings:
-    """Those that hold here. Options that are wrong are wrong usage."""
-    load_settings()
-    try:
-        settings = load_settings(None, journal=where, user=user)
-        if where is not None:
-            open_store(settings.journal)  # which neither connects nor makes anything
-    except SettingsError as error:  # without the options all is right
-        raise wrong_option(error) from None
-    return settings
-
-
-def opened(settings: Settings, *, makes: bool) -> Store:
-    """The journal of the settings; one that does not exist is empty."""
+def open_journal(settings: Settings, *, create: bool) -> Store:
+    """Open the journal of the settings. A missing one is empty unless `create` is set."""
     if settings.journal == OFF:
-        msg = 'no runs are kept: the journal is set to off; --journal WHERE names another'
+        msg = 'no runs are recorded because the journal is set to off; name another one with --journal WHERE'
         raise SettingsError(msg)
     store = open_store(settings.journal)
-    place = place_of(store)
-    return MemoryStore() if place is not None and not makes and not place.exists() else store
+    path = path_of(store)
+    return MemoryStore() if path is not None and not create and not path.exists() else store
 
 
-def place_of(store: Store) -> Path | None:
-    """The file or folder of a store; None if it is a server."""
+def path_of(store: Store) -> Path | None:
+    """The file or folder of a store; None for a server."""
     if isinstance(store, (SqliteStore, FileStore)):
         return store.path if isinstance(store, SqliteStore) else store.folder
     return None
+
+
+def report_damage(reading: Reading) -> int:
+    """Print the damage of a run; 1 if there is any, else 0."""
+    for error in reading.damage:
+        say(str(error))
+    return 1 if reading.damage else 0

@@ -1,6 +1,5 @@
-"""Going on with runs: with the order of `habilis run` that made them, or with the program that did."""
+"""`habilis runs resume`: resume a run with its recorded request, or with the user's program that made it."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,27 +11,26 @@ from habilis.agent.durable import Inputs
 from habilis.agent.hooks.harmless import neutral
 from habilis.agent.recording import ASK
 from habilis.agent.trajectory import stories
-from habilis.cli.runs.journal import Desk, at_desk
-from habilis.cli.runs.flow_resume import load_app, resume_flow
-from habilis.cli.run.request import Again, Going, Order
-from habilis.cli.terminal_user import Person
+from habilis.cli.run.execution import execute
 from habilis.cli.run.report import QUESTION, WRONG_USAGE
-from habilis.cli.run.execution import run_order
-from habilis.cli.run_view import say
-from habilis.core.codec import Json
+from habilis.cli.run.request import ResumeOverrides, ResumeRequest, RunRequest
+from habilis.cli.runs.app_loader import load_app
+from habilis.cli.runs.flow_resume import resume_flow
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.streams import say
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import JournalError
 from habilis.journal import OnChange
-from habilis.journal.answering import answer_run
 from habilis.journal.index import name_of
 from habilis.journal.runs import Reading
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
-    """How a run is to be gone on with."""
+class ResumeOptions:
+    """Arguments of `habilis runs resume`. None means not given."""
 
     run: str
-    where: str | None = None
+    journal: str | None = None
     user: str | None = None
     answer: str | None = None
     max_steps: int | None = None
@@ -44,14 +42,14 @@ class Wish:
     quiet: bool = False
 
     @property
-    def place(self) -> dict[str, object]:
-        """Settings that say where the run is, and how far it may go."""
-        return {'journal': self.where, 'user': self.user, 'max_steps': self.max_steps}
+    def settings(self) -> dict[str, object]:
+        """Options that override settings."""
+        return {'journal': self.journal, 'user': self.user, 'max_steps': self.max_steps}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
-    """What has to be known of a run before it goes on."""
+class RecordedRun:
+    """What the journal says about the run to resume."""
 
     reading: Reading
     inputs: Inputs | None
@@ -60,163 +58,135 @@ class Known:
     replies: int
     question: str | None
     resume: Callable[[str], str]
-    """The command, for people, with more options."""
+    """Makes the command line that resumes it, with more options."""
 
 
-def resume_run(wish: Wish) -> int:
-    """Go on with a run in front of a person, or of a pipe; the exit code. Raises `HabilisError`."""
-    known = _look(wish)
-    if wish.answer is not None and known.reading.state == 'done':
-        say(f'{wish.run} has ended with its answer: --answer was not used. Without it, the answer is shown again')
+def resume_run(options: ResumeOptions) -> int:
+    """Resume a run and print its result. Returns the exit code. Raises `HabilisError`."""
+    recorded = read_recorded_run(options)
+    if options.answer is not None and recorded.reading.state == 'done':
+        say(f'{options.run} already has an answer, so --answer is not used; leave it out to print the answer again')
         return WRONG_USAGE
-    if known.question is not None and wish.answer is None:
-        person = Person()
-        answer = person.ask(f'\n{neutral(known.question)}\n> ')
+    if recorded.question is not None and options.answer is None:
+        user = TerminalUser()
+        answer = user.ask(f'\n{neutral(recorded.question)}\n> ')
         if answer is None:
-            if not person.there:
-                say(f'the agent asks: {neutral(known.question)}')
-            say(f'answer with: {known.resume(" --answer TEXT")}')
+            if not user.is_present:
+                say(f'the agent asks: {neutral(recorded.question)}')
+            say(f'answer with: {recorded.resume(" --answer TEXT")}')
             return QUESTION
-        wish = replace(wish, answer=answer)
-    going = Going(
-        run=wish.run,
-        answer=wish.answer,
-        max_steps=wish.max_steps,
-        on_change=wish.on_change,
-        replies=known.replies,
+        options = replace(options, answer=answer)
+    request = ResumeRequest(
+        run=options.run,
+        answer=options.answer,
+        max_steps=options.max_steps,
+        on_change=options.on_change,
+        replies=recorded.replies,
     )
-    if wish.app is not None:
-        return _with_app(wish, wish.app, known, going)
-    inputs = known.inputs
-    again = Again(
-        model=wish.model,
-        workspace=wish.workspace,
-        trusted=not known.reading.imported,
-        settings=wish.place,
-        as_json=wish.as_json,
-        quiet=wish.quiet,
-    )
-    order = None if inputs is None else Order.again(inputs.task, inputs.meta, going, **again)
-    if order is None:
-        raise JournalError(_made_by_a_program(known))
-    return run_order(order)
+    if options.app is not None:
+        return _resume_with_app(options, options.app, recorded, request)
+    return _resume_as_recorded(options, recorded, request)
 
 
-def _with_app(wish: Wish, app: str, known: Known, going: Going) -> int:
-    made = load_app(app, where=wish.where, user=wish.user)
-    if isinstance(made, Agent) and known.inputs is not None:
-        if wish.model is not None or wish.workspace is not None:
+def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, resume: ResumeRequest) -> int:
+    inputs = recorded.inputs
+    overrides = ResumeOverrides(
+        model=options.model,
+        workspace=options.workspace,
+        trusted=not recorded.reading.imported,
+        settings=options.settings,
+        as_json=options.as_json,
+        quiet=options.quiet,
+    )
+    request = None if inputs is None else RunRequest.from_meta(inputs.task, inputs.meta, resume, **overrides)
+    if request is None:
+        raise JournalError(_needs_app(recorded))
+    return execute(request)
+
+
+def _resume_with_app(options: ResumeOptions, app: str, recorded: RecordedRun, resume: ResumeRequest) -> int:
+    loaded = load_app(app, journal=options.journal, user=options.user)
+    if isinstance(loaded, Agent) and recorded.inputs is not None:
+        if options.model is not None or options.workspace is not None:
             msg = 'the program has its own model and workspace; leave out --model and --workspace'
             raise typer.BadParameter(msg, param_hint='--app')
-        order = Order(task=known.inputs.task, settings=wish.place, as_json=wish.as_json, quiet=wish.quiet, going=going)
-        return run_order(order, agent=made)
-    if isinstance(made, Agent) or known.inputs is not None:
-        kind = known.reading.info.kind
-        msg = f'{wish.run} is the run of {"an agent" if kind == "agent" else "a flow"}, and {app} is not one'
+        request = RunRequest(
+            task=recorded.inputs.task,
+            settings=options.settings,
+            as_json=options.as_json,
+            quiet=options.quiet,
+            resume=resume,
+        )
+        return execute(request, agent=loaded)
+    if isinstance(loaded, Agent) or recorded.inputs is not None:
+        kind = 'an agent' if recorded.reading.info.kind == 'agent' else 'a flow'
+        msg = f'{options.run} is the run of {kind}, and {app} is not {kind}'
         raise typer.BadParameter(msg, param_hint='--app')
-    _refuse_for_flows(wish)
+    _refuse_agent_options(options)
     return resume_flow(
-        made,
-        wish.run,
-        where=wish.where,
-        user=wish.user,
-        on_change=wish.on_change,
-        command=known.resume(''),
-        as_json=wish.as_json,
-        quiet=wish.quiet,
+        loaded,
+        options.run,
+        journal=options.journal,
+        user=options.user,
+        on_change=options.on_change,
+        command=recorded.resume(''),
+        as_json=options.as_json,
+        quiet=options.quiet,
     )
 
 
-def _refuse_for_flows(wish: Wish) -> None:
-    """What only an agent could use is not left out without a word."""
-    if wish.answer is not None:
-        msg = f'{wish.run} is the run of a flow, which is answered with `habilis runs answer`'
+def _refuse_agent_options(options: ResumeOptions) -> None:
+    """Refuse options that have no effect on a flow."""
+    if options.answer is not None:
+        msg = f'{options.run} is the run of a flow; answer it with `habilis runs answer`'
         raise typer.BadParameter(msg, param_hint='--answer')
-    given = {'--model': wish.model, '--workspace': wish.workspace, '--max-steps': wish.max_steps}
+    given = {'--model': options.model, '--workspace': options.workspace, '--max-steps': options.max_steps}
     for name, value in given.items():
         if value is not None:
-            msg = f'{wish.run} is the run of a flow, which has its own; leave out {name}'
+            msg = f'{options.run} is the run of a flow, which has no {name}; leave it out'
             raise typer.BadParameter(msg, param_hint=name)
 
 
-def _look(wish: Wish) -> Known:
-    found: list[Known] = []
+def read_recorded_run(options: ResumeOptions) -> RecordedRun:
+    """Read what is needed to resume a run. Raises `JournalError`."""
+    found: list[RecordedRun] = []
 
-    async def look(desk: Desk) -> int:
-        reading = await desk.read(wish.run)
+    async def read(access: JournalAccess) -> int:
+        reading = await access.read(options.run)
         inputs = None
         if reading.info.kind == 'agent':
-            told = await stories(reading)
-            inputs = told[0].inputs if told else None
+            agents = await stories(reading)
+            inputs = agents[0].inputs if agents else None
             if inputs is None:
-                msg = f'{wish.run} ended before it began: what it was asked is not in its record; start another'
+                msg = f'{options.run} ended before its task was recorded and cannot be resumed; start a new run'
                 raise reading.damage[0] if reading.damage else JournalError(msg)
         ended = reading.ended
-        asked = ended.get('question') if ended.get('ended') == 'question' else None
-        replies = [path for path, entry in reading.steps() if entry.end is not None and entry.end.kind == 'done']
-        known = Known(
-            reading=reading,
-            inputs=inputs,
-            replies=sum(name_of(path) == ASK for path in replies),
-            question=asked if isinstance(asked, str) else None,
-            resume=partial(desk.command, 'resume', wish.run),
+        question = ended.get('question') if ended.get('ended') == 'question' else None
+        done = [path for path, entry in reading.steps() if entry.end is not None and entry.end.kind == 'done']
+        found.append(
+            RecordedRun(
+                reading=reading,
+                inputs=inputs,
+                replies=sum(name_of(path) == ASK for path in done),
+                question=question if isinstance(question, str) else None,
+                resume=partial(access.command, 'resume', options.run),
+            )
         )
-        found.append(known)
         return 0
 
-    at_desk(wish.where, wish.user, look)
+    with_journal(options.journal, options.user, read)
     return found[0]
 
 
-def _made_by_a_program(known: Known) -> str:
-    info = known.reading.info
+def _needs_app(recorded: RecordedRun) -> str:
+    info = recorded.reading.info
     if info.kind == 'flow':
         name = info.name.rpartition(':')[2]
         return (
-            f'{info.run} is the run of a flow, whose code this command does not know; name it: '
-            f'{known.resume(f" --app {info.name}")}, or in Python: await {name}.resume({info.run!r})'
+            f'{info.run} is the run of a flow; name the flow with: {recorded.resume(f" --app {info.name}")}, '
+            f'or in Python: await {name}.resume({info.run!r})'
         )
     return (
-        f'{info.run} was made by a program, whose tools this command does not know; name its agent: '
-        f'{known.resume(" --app MODULE:NAME")}, or in Python: await agent.resume({info.run!r})'
+        f'{info.run} was made by a program; name its agent with: {recorded.resume(" --app MODULE:NAME")}, '
+        f'or in Python: await agent.resume({info.run!r})'
     )
-
-
-# Answers --------------------------------------------------------------------------------------------------------------
-
-
-def read_answer(text: str) -> Json:
-    """JSON; what is none is text."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        if text[:1] in {'{', '[', '"'}:
-            msg = f'{text[:50]} is not JSON; put quotes around it: \'{{"again": true}}\''
-            raise typer.BadParameter(msg, param_hint='JSON') from None
-        return text
-
-
-def refusal(reason: str | None) -> Json:
-    """A no, perhaps with why."""
-    return False if reason is None else {'approved': False, 'reason': reason}
-
-
-def answer_and_resume(wish: Wish, answer: Json, *, path: str | None, resume: bool) -> int:
-    """Write an answer down, and go on with the run if nothing else is asked."""
-    asked = path is None and not isinstance(answer, bool) and _look(wish).question is not None
-    if asked:
-        if not resume:
-            msg = 'what the agent asks is answered by going on with the run; leave out --no-resume'
-            raise typer.BadParameter(msg, param_hint='--no-resume')
-        return resume_run(replace(wish, answer=answer if isinstance(answer, str) else json.dumps(answer)))
-
-    async def write(desk: Desk) -> int:
-        left = await answer_run(desk.store, wish.run, answer, path=path, user=desk.user)
-        if left:
-            say(f'answered; {wish.run} asks {len(left)} more: {desk.command("show", wish.run)}')
-        elif not resume:
-            say(f'answered; go on with: {desk.command("resume", wish.run)}')
-        return len(left)
-
-    left = at_desk(wish.where, wish.user, write)
-    return resume_run(wish) if resume and not left else 0

@@ -1,4 +1,4 @@
-"""`habilis runs show`: one run, step by step, from its records alone."""
+"""`habilis runs show`: one run step by step, read from its records."""
 
 import json
 import shlex
@@ -10,10 +10,9 @@ from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.tokens import money
 from habilis.agent.parsing.parse import parse_reply
 from habilis.agent.trajectory import Story, Turn, stories
-from habilis.cli.runs.journal import Desk
-from habilis.cli.runs.list import told_damage
-from habilis.cli.printing import COLOURS, Page, moment
-from habilis.cli.run.report import answer_text
+from habilis.cli.printing import COLOURS, Page, format_time
+from habilis.cli.run.report import answer_text, count_steps
+from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.codec import Json, dump
 from habilis.core.errors import JournalError
 from habilis.flows.contract import StepStatus
@@ -22,44 +21,48 @@ from habilis.journal.answering import open_questions
 from habilis.journal.runs import Reading, Undamaged
 from habilis.models.contract import Usage
 
-LONG = 4000
-"""Letters of what code has printed that are shown; `--step` shows all."""
+MAX_OUTPUT_CHARS = 4000
+"""Max characters of a cell's output shown; `--step` shows all."""
 
 Question = tuple[str, Json]
 
 
-async def show_run(desk: Desk, run: str, step: str | None, *, as_json: bool) -> int:
-    """Show a run, or one step of it; the exit code."""
-    reading = await desk.read(run)
-    told = await stories(reading)
-    whole = Undamaged(desk.store)
-    asked = await open_questions(whole, run, user=desk.user)
-    steps = await flow_status(whole, run, user=desk.user) if reading.info.kind == 'flow' else []
+def show_run(run: str, step: str | None, *, as_json: bool, journal: str | None, user: str | None) -> int:
+    """Print a run, or one step of it."""
+    return with_journal(journal, user, lambda access: _show_run(access, run, step, as_json=as_json))
+
+
+async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_json: bool) -> int:
+    reading = await access.read(run)
+    agents = await stories(reading)
+    readable = Undamaged(access.store)
+    questions = await open_questions(readable, run, user=access.user)
+    steps = await flow_status(readable, run, user=access.user) if reading.info.kind == 'flow' else []
     if step is not None:
-        await _show_step(reading, told, step, as_json=as_json)
+        await _show_step(reading, agents, step, as_json=as_json)
     elif as_json:
-        print(json.dumps(_as_json(reading, told, steps, asked)))
+        print(json.dumps(_to_json(reading, agents, steps, questions)))
     else:
         page = Page()
-        _show_head(page, reading, told)
+        _show_head(page, reading, agents)
         _show_tree(page, steps)
-        for story in told:
-            _show_story(page, story, alone=reading.info.kind == 'agent')
-        for line in how_to_answer(desk, reading, asked):
+        for story in agents:
+            _show_story(page, story, is_only=reading.info.kind == 'agent')
+        for line in _answer_lines(access, reading, questions):
             page.line(line, 'yellow')
-    return told_damage(reading)
+    return report_damage(reading)
 
 
-# On a page ------------------------------------------------------------------------------------------------------------
+# As text --------------------------------------------------------------------------------------------------------------
 
 
-def _show_head(page: Page, reading: Reading, told: Sequence[Story]) -> None:
+def _show_head(page: Page, reading: Reading, agents: Sequence[Story]) -> None:
     info = reading.info
-    usage = sum((story.usage for story in told), Usage())
-    facts = [reading.run, reading.state, f'{info.kind} {info.name}', moment(info.created)]
-    if told:
-        steps = sum(len(story.turns) for story in told)
-        facts += [f'{steps} {"step" if steps == 1 else "steps"}', f'{sum(story.seconds for story in told):.1f} s']
+    usage = sum((story.usage for story in agents), Usage())
+    facts = [reading.run, reading.state, f'{info.kind} {info.name}', format_time(info.created)]
+    if agents:
+        steps = count_steps(sum(len(story.turns) for story in agents))
+        facts += [steps, f'{sum(story.seconds for story in agents):.1f} s']
     if usage.tokens:
         facts.append(f'{usage.tokens:,} tokens')
     if usage.cost:
@@ -70,156 +73,162 @@ def _show_head(page: Page, reading: Reading, told: Sequence[Story]) -> None:
             page.line(f'  {name}: {one_line(value, 100)}', 'dim')
     if reading.score is not None:
         page.line(f'  score: {reading.score:g}', 'dim')
-    if not told:
-        page.block('given', info.title)
+    if not agents:
+        page.block('input', info.title)
     if info.error:
         page.block('error', info.error, 'red')
 
 
 def _show_tree(page: Page, steps: Sequence[StepStatus]) -> None:
     for step in steps:
-        deep = '  ' * step.path.count('/')
+        indent = '  ' * step.path.count('/')
         seconds = '' if step.seconds is None else f' · {step.seconds:.1f} s'
         error = f' · {one_line(step.error, 200)}' if step.error else ''
         name = one_line(step.path.rpartition('/')[2], 100)
-        page.line(f'{deep}{name}: {step.state}{seconds}{error}', COLOURS.get(step.state, ''))
+        page.line(f'{indent}{name}: {step.state}{seconds}{error}', COLOURS.get(step.state, ''))
 
 
-def _show_story(page: Page, story: Story, *, alone: bool) -> None:
+def _show_story(page: Page, story: Story, *, is_only: bool) -> None:
     page.line()
-    if not alone:
+    if not is_only:
         page.line(story.path, 'bold')
     page.block('task', story.inputs.task)
     for turn in story.turns:
         page.line()
-        show_turn(page, turn)
+        _show_turn(page, turn)
     if story.result is not None:
         page.line()
         page.block('answer', answer_text(story.result.output), 'bold')
         page.block('summary', story.result.summary or '')
 
 
-def show_turn(page: Page, turn: Turn, *, whole: bool = False) -> None:
-    """One step: what was said, run, printed, called, and what went wrong."""
+def _show_turn(page: Page, turn: Turn, *, full: bool = False) -> None:
+    """One step: messages, reply, code, output, tool calls and errors."""
     page.line(f'step {turn.number} · {turn.seconds:.1f} s', 'bold')
     for text in turn.told:
-        page.block('you said', text)
+        page.block('message', text)
     if turn.reply is not None:
-        page.block('thinking', turn.reply.thinking if whole else '', 'dim')
-        page.block('reply', turn.reply.text if whole else parse_reply(turn.reply.text).prose)
+        page.block('thinking', turn.reply.thinking if full else '', 'dim')
+        page.block('reply', turn.reply.text if full else parse_reply(turn.reply.text).prose)
     for cell in turn.cells:
         page.block('code', cell.code, 'cyan')
         shown = f'{cell.cell.stdout}{cell.cell.stderr}{cell.cell.text or ""}'
-        page.block('output', shown if whole else cut(shown))
+        page.block('output', shown if full else _truncate(shown))
         if cell.cell.error is not None and not is_question(cell.cell.error.message):
-            page.block('error', cell.cell.error.traceback if whole else str(cell.cell.error), 'red')
+            page.block('error', cell.cell.error.traceback if full else str(cell.cell.error), 'red')
     for call in turn.calls:
         arguments = '…' if call.arguments is None else ', '.join(f'{n}={v!r}' for n, v in call.arguments.items())
         end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
         page.line(f'  call  {one_line(f"{call.tool}({arguments}) → {end}", 300)}  ({call.decision})')
-    if whole or not turn.cells:
+    if full or not turn.cells:
         page.block('observation', turn.observation or '')
     page.block('error', turn.error, 'red')
 
 
-def cut(text: str) -> str:
-    """The beginning and the end of something long."""
-    if len(text) <= LONG:
+def _truncate(text: str) -> str:
+    """The start and the end of a long text."""
+    if len(text) <= MAX_OUTPUT_CHARS:
         return text
-    half = LONG // 2
-    return f'{text[:half]}\n… {len(text) - LONG:,} more characters; --step shows them …\n{text[-half:]}'
+    half = MAX_OUTPUT_CHARS // 2
+    omitted = f'… {len(text) - MAX_OUTPUT_CHARS:,} characters omitted; use --step to show them …'
+    return f'{text[:half]}\n{omitted}\n{text[-half:]}'
 
 
-async def _show_step(reading: Reading, told: Sequence[Story], step: str, *, as_json: bool) -> None:
-    turns = [turn for story in told for turn in story.turns if step in {str(turn.number), turn.path}]
+async def _show_step(reading: Reading, agents: Sequence[Story], step: str, *, as_json: bool) -> None:
+    turns = [turn for story in agents for turn in story.turns if step in {str(turn.number), turn.path}]
     if len(turns) > 1:
         paths = ', '.join(turn.path for turn in turns)
-        msg = f'{reading.run} has several agents with a step {step}; name its path: {paths}'
+        msg = f'{reading.run} has several agents with a step {step}; give its path: {paths}'
         raise JournalError(msg)
     if turns and not as_json:
-        show_turn(Page(), turns[0], whole=True)
+        _show_turn(Page(), turns[0], full=True)
         return
     path = turns[0].path if turns else step
     entry = reading.index.find(path)
     if entry is None:
-        known = f'it has {len(told[0].turns)}' if told else f'`habilis runs events {reading.run}` shows its paths'
+        known = (
+            f'it has {count_steps(len(agents[0].turns))}'
+            if agents
+            else f'see its paths with: habilis runs events {reading.run}'
+        )
         msg = f'{reading.run} has no step {step}; {known}'
         raise JournalError(msg)
     if turns:
-        print(json.dumps(_turn(turns[0])))
+        print(json.dumps(_turn_to_json(turns[0])))
         return
     records = [record for record in (entry.opened, entry.started, entry.asked, entry.answered, entry.end) if record]
     values = [{'kind': each.kind, 'value': await reading.known_value(each)} for each in records]
     print(json.dumps(values) if as_json else '\n'.join(f'{each["kind"]}: {dump(each["value"])}' for each in values))
 
 
-# What people are asked ------------------------------------------------------------------------------------------------
+# Pending questions ----------------------------------------------------------------------------------------------------
 
 
-def how_to_answer(desk: Desk, reading: Reading, asked: Sequence[Question]) -> list[str]:
-    """What is asked, and the command that answers it."""
+def _answer_lines(access: JournalAccess, reading: Reading, questions: Sequence[Question]) -> list[str]:
+    """Pending questions, each with the command that answers it."""
     run, lines = reading.run, list[str]()
     question = reading.ended.get('question')
     if isinstance(question, str) and reading.state == 'waiting':
-        lines += ['', f'it asks: {question}', f'  answer with: {desk.command("resume", run, " --answer TEXT")}']
-    for path, request in asked:
+        lines += ['', f'question: {question}', f'  answer with: {access.command("resume", run, " --answer TEXT")}']
+    for path, request in questions:
         fields = request if isinstance(request, dict) else {}
-        which = f' --path {shlex.quote(path)}' if len(asked) > 1 else ''
-        lines += ['', f'it asks: {fields.get("question") or dump(request)}']
+        which = f' --path {shlex.quote(path)}' if len(questions) > 1 else ''
+        lines += ['', f'question: {fields.get("question") or dump(request)}']
         if fields.get('kind') == 'approval':
             lines.append(f'  {one_line(dump(fields.get("arguments") or {}), 300)}')
             lines += [line for line in str(fields.get('diff') or '').splitlines() if line]
-            lines.append(f'  go on with: {desk.command("approve", run, which)}  or: {desk.command("deny", run, which)}')
+            lines.append(f'  approve with: {access.command("approve", run, which)}')
+            lines.append(f'  or deny with: {access.command("deny", run, which)}')
         elif fields.get('kind') == 'uncertain':
-            again = desk.command('answer', run, which, value=' \'{"again": true}\'')
-            lines.append(f'  do it now: {again}')
-            done = desk.command('answer', run, which, value=' \'{"value": …}\'')
-            lines.append(f'  or, if it was done, say what came of it: {done}')
+            again = access.command('answer', run, which, value=' \'{"again": true}\'')
+            lines.append(f'  run it again: {again}')
+            done = access.command('answer', run, which, value=' \'{"value": …}\'')
+            lines.append(f'  or, if it was done, give its result: {done}')
         else:
-            lines.append(f'  answer with: {desk.command("answer", run, which, value=" JSON")}')
+            lines.append(f'  answer with: {access.command("answer", run, which, value=" JSON")}')
     if not lines and reading.state in {'interrupted', 'stopped', 'failed'}:
-        lines += ['', f'{reading.state}; go on with: {desk.command("resume", run)}']
+        lines += ['', f'{reading.state}; resume with: {access.command("resume", run)}']
     return lines
 
 
 # As JSON --------------------------------------------------------------------------------------------------------------
 
 
-def _as_json(
-    reading: Reading, told: Sequence[Story], steps: Sequence[StepStatus], asked: Sequence[Question]
+def _to_json(
+    reading: Reading, agents: Sequence[Story], steps: Sequence[StepStatus], questions: Sequence[Question]
 ) -> dict[str, Json]:
     info: dict[str, Json] = asdict(reading.info)
-    agents: list[Json] = [
+    agents_json: list[Json] = [
         {
             'path': story.path,
             'task': story.inputs.task,
             'model': story.inputs.model,
-            'steps': [_turn(turn) for turn in story.turns],
+            'steps': [_turn_to_json(turn) for turn in story.turns],
             'usage': asdict(story.usage),
             'answer': None if story.result is None else answer_text(story.result.output),
         }
-        for story in told
+        for story in agents
     ]
     return {
         **info,
         'status': reading.state,
-        'agents': agents,
+        'agents': agents_json,
         'steps': [asdict(step) for step in steps],
         'question': reading.ended.get('question') if reading.state == 'waiting' else None,
-        'questions': [{'path': path, 'request': request} for path, request in asked],
+        'questions': [{'path': path, 'request': request} for path, request in questions],
         'score': reading.score,
         'damage': [str(error) for error in reading.damage],
     }
 
 
-def _turn(turn: Turn) -> dict[str, Json]:
+def _turn_to_json(turn: Turn) -> dict[str, Json]:
     cell = turn.cells[-1].cell if turn.cells else None
     error = cell.error if cell else None
     return {
         'step': turn.number,
         'path': turn.path,
         'at': turn.at,
-        'told': list(turn.told),
+        'messages': list(turn.told),
         'reply': turn.reply.text if turn.reply is not None else None,
         'code': turn.code,
         'stdout': ''.join(each.cell.stdout for each in turn.cells),

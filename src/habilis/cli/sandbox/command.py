@@ -1,48 +1,53 @@
-"""Options of `habilis sandbox`. What a command needs of Habilis is imported when it runs."""
+"""Options of `habilis sandbox`. Other rooms are imported when a command runs, so that `--help` is fast."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from habilis.cli.options import folder
+from habilis.cli.streams import say
 
 if TYPE_CHECKING:
     from habilis.sandbox.options import Settings
 
 app = typer.Typer(
-    help='Run Python that cannot touch this machine.',
+    help='Run Python in a sandbox: a file or an interactive prompt.',
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 
-Seconds = Annotated[float | None, typer.Option('--seconds', metavar='S', help='Time limit of a cell; 30 if not given.')]
+Seconds = Annotated[
+    float | None, typer.Option('--seconds', metavar='S', help='Time limit of a cell in seconds (default: 30).')
+]
 MemoryMb = Annotated[
-    int | None, typer.Option('--memory-mb', metavar='M', help='Memory limit, interpreter included; 256 if not given.')
+    int | None,
+    typer.Option('--memory-mb', metavar='MB', help='Memory limit in MB, interpreter included (default: 256).'),
 ]
 Workspace = Annotated[
     str | None,
     typer.Option(
         '--workspace',
         metavar='DIR',
-        help='Folder to share, seen inside as /workspace, the current folder.',
+        help='Folder to share; the sandbox mounts it as /workspace, its current folder.',
         callback=folder,
     ),
 ]
-ReadOnly = Annotated[bool, typer.Option('--read-only', help='Share the workspace for reading only.')]
+ReadOnly = Annotated[bool, typer.Option('--read-only', help='Mount the workspace read-only.')]
 Packages = Annotated[
     list[str] | None,
-    typer.Option('--package', metavar='P', help='Pure-Python package: name, wheel or folder. May be repeated.'),
+    typer.Option('--package', metavar='PACKAGE', help='Pure-Python package: name, wheel or folder. Can be repeated.'),
 ]
 Env = Annotated[
-    list[str] | None, typer.Option('--env', metavar='K=V', help='Environment variable inside. May be repeated.')
+    list[str] | None,
+    typer.Option('--env', metavar='K=V', help='Environment variable for the sandbox. Can be repeated.'),
 ]
-Network = Annotated[bool, typer.Option('--network', help='Allow connections, to any host.')]
+Network = Annotated[bool, typer.Option('--network', help='Allow network connections to any host.')]
 
 RUN_EPILOG = """\b
 Exit codes:
-  0 it ran    1 it raised    n it called sys.exit(n)    2 wrong usage
+  0 success    1 exception    n sys.exit(n)    2 usage error
   124 time limit    130 Ctrl-C    137 memory limit
 
 \b
@@ -54,8 +59,8 @@ Examples:
 """
 
 REPL_EPILOG = """\b
-Inside, `:help` lists the commands. Ctrl-C stops a running cell, Ctrl-D leaves.
-With input from a pipe there are no prompts, and the exit code is 1 if a cell failed.
+Type :help for a list of commands. Ctrl-C stops the running cell, Ctrl-D exits.
+With piped input there are no prompts, and the exit code is 1 if a cell failed.
 
 \b
 Examples:
@@ -66,7 +71,7 @@ Examples:
 
 @app.command(epilog=RUN_EPILOG)
 def run(
-    file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - for stdin.', show_default=False)],
+    file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - to read stdin.', show_default=False)],
     seconds: Seconds = None,
     memory_mb: MemoryMb = None,
     workspace: Workspace = None,
@@ -74,16 +79,16 @@ def run(
     package: Packages = None,
     env: Env = None,
     network: Network = False,
-    json: Annotated[bool, typer.Option('--json', help='Print one JSON object with all of the result.')] = False,
+    json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
 ) -> None:
-    """Run a file in a fresh sandbox; show its output as it comes, then its last value or its error."""
+    """Run a file in a new sandbox; print its output, then the value of its last expression or its error."""
     settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
-    from habilis.cli.sandbox.run import Unreadable, run_file
+    from habilis.cli.sandbox.run import SourceError, run_file
 
     try:
         code = run_file(file, settings, as_json=json)
-    except Unreadable as error:
-        typer.echo(f'habilis: {error}', err=True)
+    except SourceError as error:
+        say(str(error))
         code = 2
     raise typer.Exit(code)
 
@@ -98,7 +103,7 @@ def repl(
     env: Env = None,
     network: Network = False,
 ) -> None:
-    """An interactive prompt in a sandbox. Variables stay; `await` works."""
+    """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
     settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
     from habilis.cli.sandbox.repl import interact
 
@@ -114,9 +119,9 @@ def _settings(
     env: list[str] | None,
     network: bool,
 ) -> 'Settings':
-    """The options as `Sandbox.create` takes them."""
+    """Arguments for `Sandbox.create`."""
     if read_only and workspace is None:
-        msg = 'there is no workspace to make read-only; name one with --workspace'
+        msg = '--read-only needs a workspace; name a folder with --workspace'
         raise typer.BadParameter(msg, param_hint='--read-only')
     from habilis.core.limits import Limits
 
@@ -141,6 +146,6 @@ def _settings(
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition('=')
     if not equals or not name:
-        msg = f'{text!r} is not of the form NAME=VALUE'
+        msg = f'{text!r} is not NAME=VALUE'
         raise typer.BadParameter(msg, param_hint='--env')
     return name, value

@@ -9,24 +9,25 @@ from pathlib import Path
 from typing import Literal, cast
 
 from habilis._version import __version__
-from habilis.cli.sandbox.terminal import Terminal, paint
+from habilis.cli.colours import highlight_last_line
+from habilis.cli.sandbox.terminal import Terminal
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import ROLLED_BACK, Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.sync import SyncSandbox
 
 HELP = """\
-Python, one statement or block at a time; `await` works at top level. Variables stay until you leave.
+Enter Python statements; top-level `await` works. Variables persist until you exit.
   :vars            list the variables
   :snapshot FILE   save the variables to a file
-  :restore FILE    begin anew with the variables of a file
-  :help            this text
-  :quit            leave (also Ctrl-D)
-Ctrl-C stops a running cell; the variables are then as they were before it. At the prompt it clears the line."""
+  :restore FILE    replace the variables by those of a file
+  :help            show this text
+  :quit            exit (also Ctrl-D)
+Ctrl-C stops the running cell and restores the variables from before it. At the prompt it clears the line."""
 
-LEAVE = frozenset({':quit', ':q', ':exit', 'exit', 'quit', 'exit()', 'quit()'})
+EXIT_WORDS = frozenset({':quit', ':q', ':exit', 'exit', 'quit', 'exit()', 'quit()'})
 
-# Expressions only, so that looking leaves nothing behind; through `builtins`, in case a cell has shadowed a name.
+# An expression, so that listing creates no variables; uses `builtins` because a cell may have shadowed a name.
 _LIST_VARIABLES = """\
 (lambda here, b, brief: b.sorted(
     (name, b.type(value).__name__, brief(value)) for name, value in b.list(here.items())
@@ -35,14 +36,16 @@ _LIST_VARIABLES = """\
 
 
 def interact(settings: Settings) -> int:
-    """Run the prompt until its user leaves. Returns the exit code."""
+    """Run the prompt until the user exits. Returns the exit code."""
     terminal = Terminal()
     settings['input'] = terminal.ask
     box = terminal.create(settings)
     prompt = Prompt(terminal)
     repl = Repl(box, settings, terminal, prompt)
     if prompt.is_tty:
-        print(f'Habilis {__version__}, Python in a sandbox: {box.sandbox.isolation}.\n:help for help, :quit to leave.')
+        print(
+            f'Habilis {__version__}, Python in a sandbox: {box.sandbox.isolation}.\nType :help for help, :quit to exit.'
+        )
     try:
         repl.loop()
     finally:
@@ -51,19 +54,19 @@ def interact(settings: Settings) -> int:
 
 
 class Prompt:
-    """Where the lines come from: a person, with line editing, or a pipe, without prompts."""
+    """Source of lines: a terminal with line editing, or a pipe without prompts."""
 
     def __init__(self, terminal: Terminal) -> None:
         self._lines = terminal.lines
         self.is_tty = sys.stdin.isatty()
         if self.is_tty:
-            with contextlib.suppress(ImportError):  # not on every platform
+            with contextlib.suppress(ImportError):  # missing on some platforms
                 import readline
 
-                readline.parse_and_bind('tab: tab-insert')  # there are no file names to complete
+                readline.parse_and_bind('tab: tab-insert')  # no completion of file names
 
     def read(self, prompt: str) -> str:
-        """The next line. Raises `EOFError` after the last."""
+        """The next line. Raises `EOFError` at the end of the input."""
         if self.is_tty:
             return input(prompt)
         line = self._lines.read()
@@ -73,7 +76,7 @@ class Prompt:
 
 
 class Repl:
-    """Collects lines until they are a whole statement, runs it, shows what came of it."""
+    """Collects lines into complete statements, runs them and prints their results."""
 
     def __init__(self, box: SyncSandbox, settings: Settings, terminal: Terminal, prompt: Prompt) -> None:
         self.box = box
@@ -84,7 +87,7 @@ class Repl:
         self._pending = ''
 
     def loop(self) -> None:
-        """Until the end of the input, or a word to leave."""
+        """Read and run until the end of the input or an exit command."""
         while True:
             try:
                 line = self._prompt.read('... ' if self._pending else '>>> ')
@@ -97,7 +100,7 @@ class Repl:
                 print('\nKeyboardInterrupt', flush=True)
                 self._pending = ''
                 continue
-            if not self._pending and line.strip() in LEAVE:
+            if not self._pending and line.strip() in EXIT_WORDS:
                 return
             self.feed(line)
 
@@ -108,17 +111,17 @@ class Repl:
             self._run(self._pending)
 
     def feed(self, line: str) -> None:
-        """Take a line; run what is whole."""
+        """Add a line; run the statement if it is complete."""
         if not self._pending and line.startswith(':'):
             self._command(line)
             return
         source = self._pending + line
-        verdict = judge(source)
-        if verdict == 'more':
+        status = completeness(source)
+        if status == 'incomplete':
             self._pending = source + '\n'
             return
         block, self._pending = self._pending, ''
-        if verdict == 'wrong' and _ends_a_block(block, line):  # pasted code has no empty line after a block
+        if status == 'invalid' and _ends_block(block, line):  # pasted code has no blank line after a block
             self._run(block)
             self.feed(line)
         elif source.strip():
@@ -127,11 +130,11 @@ class Repl:
     def _run(self, code: str) -> None:
         try:
             cell = self._terminal.run(self.box, code)
-        except KeyboardInterrupt:  # between two cells, or a second time
-            self._complain('stopped; the variables are as before')
+        except KeyboardInterrupt:  # between two cells, or pressed twice
+            self._print_error('interrupted; variables are unchanged')
             return
         except HabilisError as error:
-            self._complain(str(error))
+            self._print_error(str(error))
             return
         self._show(cell)
 
@@ -141,16 +144,16 @@ class Repl:
             return
         self.failed = True
         if cell.error.kind == 'exit':
-            self._complain(f'the cell ended itself ({cell.error}); :quit leaves')
+            self._print_error(f'the cell called exit ({cell.error}); type :quit to leave')
             return
         self._terminal.show_error(cell.error)
         if cell.error.kind in ROLLED_BACK:
-            lost = f', without {", ".join(cell.lost)}, which could not be saved' if cell.lost else ''
-            print(f'(the variables are as before this cell{lost})', file=sys.stderr, flush=True)
+            lost = f', except {", ".join(cell.lost)}, which could not be saved' if cell.lost else ''
+            print(f'(variables restored to before this cell{lost})', file=sys.stderr, flush=True)
 
-    def _complain(self, message: str) -> None:
+    def _print_error(self, message: str) -> None:
         self.failed = True
-        print(paint(f'habilis: {message}', sys.stderr), file=sys.stderr, flush=True)
+        print(highlight_last_line(f'habilis: {message}', sys.stderr), file=sys.stderr, flush=True)
 
     # Commands ---------------------------------------------------------------------------------------------------------
 
@@ -164,21 +167,21 @@ class Repl:
                 case ':vars':
                     self._variables()
                 case ':snapshot' | ':restore' if not path:
-                    self._complain(f'{name} needs the name of a file')
+                    self._print_error(f'{name} needs a file name')
                 case ':snapshot':
                     self._snapshot(Path(path).expanduser())
                 case ':restore':
                     self._restore(Path(path).expanduser())
                 case _:
-                    self._complain(f'there is no command {name!r}; :help lists them')
+                    self._print_error(f'unknown command {name!r}; type :help for a list')
         except BrokenPipeError:
             raise
         except OSError as error:
-            self._complain(f'{path}: {error.strerror or error}')
+            self._print_error(f'{path}: {error.strerror or error}')
         except HabilisError as error:
-            self._complain(str(error))
+            self._print_error(str(error))
         except KeyboardInterrupt:
-            self._complain('stopped')
+            self._print_error('interrupted')
 
     def _variables(self) -> None:
         cell = self._terminal.run(self.box, _LIST_VARIABLES)
@@ -191,7 +194,7 @@ class Repl:
     def _snapshot(self, path: Path) -> None:
         data = self.box.snapshot()
         path.write_bytes(data)
-        lost = f'; could not be saved: {", ".join(data.lost)}' if data.lost else ''
+        lost = f'; not saved: {", ".join(data.lost)}' if data.lost else ''
         print(f'{path}: {len(data):,} bytes{lost}', flush=True)
 
     def _restore(self, path: Path) -> None:
@@ -204,18 +207,18 @@ _compile = codeop.CommandCompiler()
 _compile.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def judge(source: str) -> Literal['whole', 'more', 'wrong']:
-    """Whether to run it or to wait for more lines. What is wrong here is run too: the Python inside is a newer one."""
+def completeness(source: str) -> Literal['complete', 'incomplete', 'invalid']:
+    """Whether to run the source or read more lines. Invalid source is run too: the sandbox has a newer Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            return 'more' if _compile(source, '<input>', 'single') is None else 'whole'
+            return 'incomplete' if _compile(source, '<input>', 'single') is None else 'complete'
     except (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError):
-        return 'wrong'
+        return 'invalid'
 
 
-def _ends_a_block(block: str, line: str) -> bool:
-    """Whether the line begins something new after a block that is whole without it."""
+def _ends_block(block: str, line: str) -> bool:
+    """Whether the block is complete and the line starts a new statement."""
     if not block or line[:1].isspace():
         return False
     try:

@@ -1,4 +1,4 @@
-"""`habilis sandbox run`: one file in a fresh sandbox."""
+"""`habilis sandbox run`: run one file in a new sandbox."""
 
 import dataclasses
 import io
@@ -14,8 +14,8 @@ from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 
 
-class Unreadable(Exception):
-    """The file that was named cannot be had."""
+class SourceError(Exception):
+    """The Python file cannot be read."""
 
 
 def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
@@ -35,39 +35,39 @@ def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
 
 
 def _no_input(_prompt: str) -> str:
-    msg = 'input() has nothing to read: stdin was the program (run a file instead)'
+    msg = 'input() cannot read stdin: the program was read from it; run a file instead'
     raise EOFError(msg)
 
 
 def read_source(name: str) -> str:
-    """The text of a Python file, decoded as Python does it."""
+    """Text of a Python file, decoded as Python does it."""
     try:
         data = sys.stdin.buffer.read() if name == '-' else Path(name).read_bytes()
     except OSError as error:
         msg = f'cannot read {name!r}: {error.strerror}'
-        raise Unreadable(msg) from error
+        raise SourceError(msg) from error
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
         return data.decode(encoding)
     except (SyntaxError, UnicodeDecodeError) as error:
-        msg = f'cannot read {name!r}: it is not text that Python could decode ({error})'
-        raise Unreadable(msg) from error
+        msg = f'cannot read {name!r}: it is not Python source text ({error})'
+        raise SourceError(msg) from error
 
 
 def to_json(cell: Cell) -> Json:
-    """All fields of the cell. What JSON has no word for is written as `{"$": type, "v": …}`."""
-    fields = _record(dataclasses.replace(cell, value=None))
+    """All fields of the cell. Values JSON has no type for become `{"$": type, "v": …}`."""
+    fields = _dataclass_to_json(dataclasses.replace(cell, value=None))
     return {'ok': cell.ok, **fields, 'value': pack(cell.value)}
 
 
-def _record(thing: object) -> dict[str, Json]:
+def _dataclass_to_json(thing: object) -> dict[str, Json]:
     assert dataclasses.is_dataclass(thing)
-    return {field.name: _field(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+    return {field.name: _field_to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
 
 
-def _field(value: object) -> Json:
+def _field_to_json(value: object) -> Json:
     if dataclasses.is_dataclass(value):
-        return _record(value)
+        return _dataclass_to_json(value)
     if isinstance(value, tuple):
-        return [_field(item) for item in cast('tuple[object, ...]', value)]
+        return [_field_to_json(item) for item in cast('tuple[object, ...]', value)]
     return pack(value)

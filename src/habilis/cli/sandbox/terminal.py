@@ -1,42 +1,44 @@
-"""A cell in front of a person: its output while it runs, Ctrl-C, its error in words, its exit code."""
+"""Run cells at a terminal: live output, `input()`, Ctrl-C, error messages, exit codes."""
 
 import contextlib
-import os
 import signal
 import sys
 import threading
 from collections.abc import Generator
-from typing import TextIO
 
-from habilis.cli.line_reader import Lines
+from habilis.cli.colours import highlight_last_line
+from habilis.cli.line_reader import LineReader
 from habilis.core.waiting import wait_for
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
 from habilis.sandbox.options import Settings
 from habilis.sandbox.sync import SyncSandbox
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
-"""As `timeout`, the kernel and a shell have them. Every other error is 1."""
+"""Same codes as `timeout`, the out-of-memory killer and a shell. Every other error is 1."""
 
 PLAIN = 'text/plain'
-_MORE: dict[ErrorKind, str] = {'time': '; --seconds gives it more', 'memory': '; --memory-mb gives it more'}
-_REASONS: dict[ErrorKind, str] = {'memory': 'the code needed more memory than its limit'}
-_OWN_DOING: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
+_ADVICE: dict[ErrorKind, str] = {
+    'time': '; raise the limit with --seconds',
+    'memory': '; raise the limit with --memory-mb',
+}
+_REASONS: dict[ErrorKind, str] = {'memory': 'the cell exceeded its memory limit'}
+_RAISED_BY_CODE: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
 
 
 class Terminal:
-    """stdin, stdout and stderr of this process, for one sandbox after another."""
+    """Connects sandboxes to stdin, stdout and stderr of this process."""
 
     def __init__(self, *, live: bool = True) -> None:
-        """`live=False` keeps stdout free of what the cells print."""
+        """With `live=False` the output of cells is not printed."""
         self._live = live
         self._broken: OSError | None = None
         self._at_line_start = True
         self._box: SyncSandbox | None = None
-        self._over = threading.Event()
-        self.lines = Lines()
+        self._finished = threading.Event()
+        self.lines = LineReader()
 
     def create(self, settings: Settings) -> SyncSandbox:
-        """A sandbox. The first one ever takes half a minute, with a line of progress that Ctrl-C would cut in two."""
+        """Create a sandbox. The first one shows a progress line for half a minute, which Ctrl-C must end."""
         try:
             return SyncSandbox.create(**settings)
         except KeyboardInterrupt:
@@ -45,22 +47,22 @@ class Terminal:
             raise
 
     def run(self, box: SyncSandbox, code: str) -> Cell:
-        """Run a cell. Ctrl-C ends it."""
-        self._box, self._at_line_start, self._over = box, True, threading.Event()
+        """Run a cell. Ctrl-C cancels it."""
+        self._box, self._at_line_start, self._finished = box, True, threading.Event()
         try:
             with self._interruptible(box):
                 cell = box.run(code, on_output=self._write if self._live else None)
         finally:
-            self._over.set()  # a cell that ran out of time may have left a thread waiting for a line
+            self._finished.set()  # a timed-out cell may have left a thread waiting for input
         if self._broken is not None:
             raise self._broken
         return cell
 
     def ask(self, prompt: str) -> str:
-        """Answer `input()`; called on a thread of the sandbox."""
-        over = self._over
-        wait_for(self._show_prompt(prompt))  # on the loop that shows the output, so that it comes after it
-        line = self.lines.read(over)
+        """Answer `input()`. Called on a thread of the sandbox."""
+        finished = self._finished
+        wait_for(self._show_prompt(prompt))  # on the event loop that prints output, to keep the order
+        line = self.lines.read(finished)
         if line is None:
             msg = 'EOF when reading a line'
             raise EOFError(msg)
@@ -71,7 +73,7 @@ class Terminal:
         self._write('stdout' if self._live else 'stderr', prompt)
 
     def _write(self, stream: Stream, text: str) -> None:
-        """Show output. A reader who went away is no reason to compute on."""
+        """Print output. If stdout breaks, cancel the cell."""
         if self._broken is not None:
             return
         try:
@@ -86,8 +88,8 @@ class Terminal:
             self._at_line_start = text.endswith('\n')
 
     def show_value(self, cell: Cell) -> None:
-        """What a notebook shows below a cell: what it displayed, and the value of its last expression."""
-        shown = [_in_words(display) for display in cell.displays if cell.text is None or display.mime == PLAIN]
+        """Print the displays of a cell and the value of its last expression."""
+        shown = [_display_text(display) for display in cell.displays if cell.text is None or display.mime == PLAIN]
         if cell.text is not None:
             shown.append(cell.text)
         for text in shown:
@@ -95,11 +97,11 @@ class Terminal:
             print(text, flush=True)
 
     def show_error(self, error: CellError, *, path: str | None = None) -> None:
-        """Tell what went wrong, on stderr."""
+        """Print the error to stderr."""
         self._new_line()
         text = describe(error, path)
         if text:
-            print(paint(text, sys.stderr), file=sys.stderr, flush=True)
+            print(highlight_last_line(text, sys.stderr), file=sys.stderr, flush=True)
 
     def _new_line(self) -> None:
         if not self._at_line_start:
@@ -108,47 +110,47 @@ class Terminal:
 
     @contextlib.contextmanager
     def _interruptible(self, box: SyncSandbox) -> Generator[None]:
-        """Ctrl-C ends the running cell. A second one, or one where no cell runs, is a `KeyboardInterrupt` as ever."""
+        """Ctrl-C cancels the running cell. A second one, or one without a cell, raises `KeyboardInterrupt`."""
         pressed = False
 
         def handle(_number: int, _frame: object) -> None:
             nonlocal pressed
-            self._over.set()
-            self._at_line_start = not sys.stdin.isatty()  # the terminal has shown ^C
+            self._finished.set()
+            self._at_line_start = not sys.stdin.isatty()  # the terminal has echoed ^C
             if pressed or not box.cancel():
                 raise KeyboardInterrupt
             pressed = True
 
-        before = signal.signal(signal.SIGINT, handle)
+        previous = signal.signal(signal.SIGINT, handle)
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            signal.signal(signal.SIGINT, previous)
 
 
 def describe(error: CellError, path: str | None = None) -> str:
-    """The error as Python would print it; a limit as a sentence of ours. Nothing for a plain `sys.exit(n)`."""
+    """The traceback of an exception, or a message about a limit. Empty for `sys.exit(n)`."""
     if error.kind == 'exit':
         return '' if _exit_number(error) is not None else error.message
     trace = error.traceback.rstrip()
     if path is not None:
         trace = trace.replace('File "<cell 1>"', f'File "{path}"')
-    if error.kind in _OWN_DOING:
+    if error.kind in _RAISED_BY_CODE:
         return trace or str(error)
-    frames, newline, _ = trace.rpartition('\n')  # its last line names the limit in the guest's words
+    frames, newline, _ = trace.rpartition('\n')  # the last line is the guest's name of the limit
     reason = error.message or _REASONS.get(error.kind, error.type)
-    return f'{frames}{newline}habilis: {reason}{_MORE.get(error.kind, "")}'
+    return f'{frames}{newline}habilis: {reason}{_ADVICE.get(error.kind, "")}'
 
 
-def _in_words(display: Display) -> str:
-    """A terminal shows text; of an image or a page it can only say that there is one."""
+def _display_text(display: Display) -> str:
+    """The text of a display; type and size of an image or a page."""
     if display.mime == PLAIN:
         return str(display.data)
     return f'({display.mime}, {len(display.data):,} {"bytes" if isinstance(display.data, bytes) else "characters"})'
 
 
 def exit_code(cell: Cell) -> int:
-    """What the process should return for this cell."""
+    """Exit code for a cell."""
     if cell.error is None:
         return 0
     if cell.error.kind == 'exit':
@@ -158,21 +160,8 @@ def exit_code(cell: Cell) -> int:
 
 
 def _exit_number(error: CellError) -> int | None:
-    """The number given to `sys.exit`; None if it was something else, which Python prints."""
+    """The number given to `sys.exit`; None for other values, which Python prints."""
     try:
         return int(error.message)
     except ValueError:
         return None
-
-
-def colourful(stream: TextIO) -> bool:
-    """Whether to use colours there."""
-    return stream.isatty() and not os.environ.get('NO_COLOR') and os.environ.get('TERM') != 'dumb'
-
-
-def paint(error: str, stream: TextIO) -> str:
-    """The last line in red, which is the one to read first."""
-    if not colourful(stream):
-        return error
-    above, newline, last = error.rpartition('\n')
-    return f'{above}{newline}\033[31m{last}\033[0m'
