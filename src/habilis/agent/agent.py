@@ -25,9 +25,9 @@ from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
 from habilis.core.waiting import wait_for
-from habilis.journal import OnChange, fingerprint, scope_here
-from habilis.journal.answering import answer_run
-from habilis.journal.copying import new_run_id
+from habilis.journal import OnChange, fingerprint, recording_scope
+from habilis.journal.copies import new_run_id
+from habilis.journal.questions import answer_run
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
 from habilis.models.load import load_model
@@ -113,7 +113,7 @@ class Agent(Generic[T]):
             meta: plain data to keep with the run, for whoever resumes it.
         """
         check_run(task, options)
-        scope = scope_here()
+        scope = recording_scope()
         if scope is None:
             run = await self.start(task, **options)
             return await self._finish(run, options.get('artifacts') or {})
@@ -125,7 +125,7 @@ class Agent(Generic[T]):
         )
 
     async def _run_inside(self, task: str, options: RunOptions) -> Result[T]:
-        scope = scope_here()
+        scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=task)
         run = await self._begin(f'{scope.journal.run}/{scope.path}', task, options, recorder)
@@ -160,7 +160,7 @@ class Agent(Generic[T]):
         Takes what `run` takes; artifacts are given to the steps instead.
         """
         check_run(task, options)
-        scope = scope_here()
+        scope = recording_scope()
         if scope is not None:
             below = scope.below(self.name)
             recorder = Recorder(below, top=False, task=task)

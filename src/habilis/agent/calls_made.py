@@ -11,9 +11,9 @@ from habilis.agent.records import to_plain
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.journal import Record, fingerprint
+from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
-from habilis.journal.raised import read_error
-from habilis.journal.runs import Reading
+from habilis.journal.runs import RunView
 from habilis.models.contract import Reply
 from habilis.tools import CallRecord
 from habilis.tools.contract import PREVIEW
@@ -63,7 +63,7 @@ class Called:
 
 
 async def calls_of(
-    reading: Reading,
+    reading: RunView,
     parts: Sequence[tuple[str, Entry]],
     reply: Reply | None,
     cells: Sequence[Acted],
@@ -126,7 +126,7 @@ class _Found:
             path=path or '',
         )
 
-    async def by_model(self, reading: Reading, name: str, written: str) -> Called:
+    async def by_model(self, reading: RunView, name: str, written: str) -> Called:
         """A call that the model made itself, of a run that has no result yet."""
         arguments = _arguments(written)
         path = self._take(name, arguments or {}) or self._take(name, None)
@@ -144,10 +144,10 @@ class _Found:
         return None
 
 
-async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) -> Called:
+async def _unlisted(reading: RunView, path: str, entry: Entry, found: _Found) -> Called:
     """A call of a cell that has not ended."""
     if path in found.questions:
-        asked = await reading.known_value(cast('Record', entry.asked))
+        asked = await reading.value_or_none(cast('Record', entry.asked))
         fields = asked if isinstance(asked, dict) else {}
         tool = _tool(path).removeprefix(APPROVE)
         return Called(
@@ -157,16 +157,16 @@ async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) ->
 
 
 async def _recorded(
-    reading: Reading, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: str = 'code'
+    reading: RunView, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: str = 'code'
 ) -> Called:
     """What the record of a call says."""
     end, tool = entry.end, _tool(path)
     if end is None:
         return Called(tool=tool, at=_at(entry), arguments=arguments, decision='unfinished', side=side, path=path)
-    value = await reading.known_value(end)
+    value = await reading.value_or_none(end)
     fields = value if isinstance(value, dict) else {}
     if end.kind == 'failed':
-        error = read_error(value)
+        error = decode_error(value)
         text = f'{type(error).__name__}: {error}'
         return Called(tool=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
     given = _unpacked(fields.get('given')) if arguments is None else arguments

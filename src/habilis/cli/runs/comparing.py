@@ -15,7 +15,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.journal import Record
 from habilis.journal.index import Entry, name_of
-from habilis.journal.runs import Reading, aligned
+from habilis.journal.runs import RunView, align_runs
 from habilis.models.contract import Usage
 
 _STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
@@ -26,7 +26,7 @@ async def compare_runs(desk: Desk, a: str, b: str) -> int:
     """Print where they differ; 0 if they do not."""
     left, right = await desk.read(a), await desk.read(b)
     page, first = Page(), True
-    for pair in aligned(left, right):
+    for pair in align_runs(left, right):
         ours, theirs = await _text(left, pair.path, pair.left), await _text(right, pair.path, pair.right)
         if ours == theirs:
             continue
@@ -57,15 +57,15 @@ def _show(page: Page, path: str, ours: Sequence[str], theirs: Sequence[str], a: 
 # A step as text -------------------------------------------------------------------------------------------------------
 
 
-async def _text(reading: Reading, path: str, entry: Entry | None) -> str | None:
+async def _text(reading: RunView, path: str, entry: Entry | None) -> str | None:
     """What a step was given and what came of it, without what differs in every run: times and costs."""
     if entry is None:
         return None
     if entry.end is None:
         records = [record for record in (entry.opened, entry.asked, entry.answered) if record is not None]
         return '\n'.join(['(not ended)', *[await _plain(reading, record) for record in records]])
-    value = await reading.known_value(entry.end)
-    given = '' if entry.opened is None else _given(await reading.known_value(entry.opened))
+    value = await reading.value_or_none(entry.end)
+    given = '' if entry.opened is None else _given(await reading.value_or_none(entry.opened))
     if entry.end.kind == 'failed':
         fields = value if isinstance(value, dict) else {}
         return f'{given}failed: {fields.get("type")}: {fields.get("text")}'
@@ -87,8 +87,8 @@ def _given(opened: Json) -> str:
     return f'task: {task}\n\n' if isinstance(task, str) else ''
 
 
-async def _plain(reading: Reading, record: Record) -> str:
-    return f'{record.kind}: {_readable(_timeless(await reading.known_value(record)))}'
+async def _plain(reading: RunView, record: Record) -> str:
+    return f'{record.kind}: {_readable(_timeless(await reading.value_or_none(record)))}'
 
 
 def _timeless(value: Json) -> Json:
@@ -107,7 +107,7 @@ def _readable(value: Json) -> str:
 # Totals ---------------------------------------------------------------------------------------------------------------
 
 
-def _totals(left: Reading, right: Reading, ours: Sequence[Story], theirs: Sequence[Story]) -> None:
+def _totals(left: RunView, right: RunView, ours: Sequence[Story], theirs: Sequence[Story]) -> None:
     print()
     print_table(
         ('RUN', 'STATUS', 'STEPS', 'TOKENS', 'COST', 'SECONDS'),
@@ -115,7 +115,7 @@ def _totals(left: Reading, right: Reading, ours: Sequence[Story], theirs: Sequen
     )
 
 
-def _row(reading: Reading, told: Sequence[Story]) -> tuple[str, ...]:
+def _row(reading: RunView, told: Sequence[Story]) -> tuple[str, ...]:
     usage = sum((story.usage for story in told), Usage())
     return (
         reading.run,

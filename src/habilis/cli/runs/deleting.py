@@ -12,8 +12,8 @@ from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.printing import age, print_table
 from habilis.cli.task.showing import say
 from habilis.core.errors import JournalError
-from habilis.journal.access import info_of
-from habilis.journal.runs import Listed, State, delete_run, prunable
+from habilis.journal.lookup import info_of
+from habilis.journal.runs import ListedRun, State, delete_run, prunable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def prune_runs(old: Old, *, dry_run: bool, yes: bool, where: str | None, user: s
     return at_desk(where, user, work)
 
 
-def _row(each: Listed) -> tuple[str, ...]:
+def _row(each: ListedRun) -> tuple[str, ...]:
     return each.info.run, each.state, age(time.time() - each.info.updated), each.info.title
 
 

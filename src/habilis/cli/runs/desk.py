@@ -14,9 +14,9 @@ from habilis.core.logs import redact
 from habilis.core.settings import Settings, load_settings
 from habilis.journal import MemoryStore, Store
 from habilis.journal.files import FileStore
-from habilis.journal.opening import OFF, open_store
-from habilis.journal.runs import Reading, read_run
+from habilis.journal.runs import RunView, read_run
 from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores import OFF, open_store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Desk:
     options: str
     """Those that were given to find it, for commands that are shown."""
 
-    async def read(self, run: str) -> Reading:
+    async def read(self, run: str) -> RunView:
         """A run of the user. Raises `RunNotFound`."""
         return await read_run(self.store, run, user=self.user)
 

@@ -9,9 +9,9 @@ from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.runs.listing import told_damage
 from habilis.cli.task.showing import say
 from habilis.core.errors import HabilisError
-from habilis.journal.access import info_of
-from habilis.journal.copying import export_run
-from habilis.journal.runs import take_in
+from habilis.journal.copies import export_run
+from habilis.journal.lookup import info_of
+from habilis.journal.runs import import_foreign_run
 
 
 class FileTrouble(HabilisError):
@@ -66,7 +66,7 @@ def import_file(file: str, run_id: str | None, *, where: str | None, user: str |
     text = _read(file)
 
     async def work(desk: Desk) -> int:
-        info = await take_in(desk.store, text, run=run_id, user=desk.user)
+        info = await import_foreign_run(desk.store, text, run=run_id, user=desk.user)
         print(info.run, flush=True)
         say(f'{info.status}; look at it with: {desk.command("show", info.run)}')
         return 0

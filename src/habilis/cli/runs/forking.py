@@ -8,7 +8,7 @@ from habilis.agent.trajectory import Story, stories
 from habilis.cli.runs.desk import Desk, at_desk
 from habilis.cli.task.showing import say
 from habilis.core.errors import JournalError
-from habilis.journal.runs import Reading, fork, score_run
+from habilis.journal.runs import RunView, fork, score_run
 
 
 def fork_run(run: str, at: str | None, before: int | None, *, where: str | None, user: str | None) -> str:
@@ -28,7 +28,7 @@ def fork_run(run: str, at: str | None, before: int | None, *, where: str | None,
     return made[0]
 
 
-def _place(reading: Reading, told: list[Story], at: str) -> str | int:
+def _place(reading: RunView, told: list[Story], at: str) -> str | int:
     """The path of a step; a step that follows the last one is the end of the record."""
     if not at.isdecimal():
         return at

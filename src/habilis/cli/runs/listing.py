@@ -16,8 +16,8 @@ from habilis.core.codec import Json, dump
 from habilis.core.errors import CorruptRecord
 from habilis.core.logs import redact
 from habilis.journal import Record
-from habilis.journal.access import info_of
-from habilis.journal.runs import Listed, Reading, State, Undamaged, list_runs, read_run, state_of
+from habilis.journal.lookup import info_of
+from habilis.journal.runs import ListedRun, RunView, State, TolerantStore, list_runs, read_run, state_of
 
 OFTEN = 0.3
 """Seconds between two looks at a run that goes on."""
@@ -66,15 +66,15 @@ async def show_list(desk: Desk, wanted: Wanted) -> int:
     return 0
 
 
-def _listed(each: Listed, steps: int | None) -> dict[str, Json]:
+def _listed(each: ListedRun, steps: int | None) -> dict[str, Json]:
     info = asdict(each.info)
     return {**info, 'status': each.state, 'steps': steps}
 
 
-async def _steps(desk: Desk, each: Listed) -> int | None:
+async def _steps(desk: Desk, each: ListedRun) -> int | None:
     """None if the run is damaged."""
     try:
-        return step_count(Reading(desk.store, each, await desk.store.load(each.info.run), None))
+        return step_count(RunView(desk.store, each, await desk.store.load(each.info.run), None))
     except CorruptRecord:
         return None
 
@@ -84,7 +84,7 @@ async def _steps(desk: Desk, each: Listed) -> int | None:
 
 async def show_events(desk: Desk, run: str, *, follow: bool, as_json: bool) -> int:
     """`habilis runs events`."""
-    store = Undamaged(desk.store)
+    store = TolerantStore(desk.store)
     seen, lively = 0, True
     while lively:
         info = await info_of(desk.store, run, desk.user)
@@ -141,7 +141,7 @@ def _rows(found: Sequence[tuple[int, Called]]) -> list[tuple[str, ...]]:
     ]
 
 
-def told_damage(reading: Reading) -> int:
+def told_damage(reading: RunView) -> int:
     """Say what is damaged; the exit code."""
     for error in reading.damage:
         say(str(error))

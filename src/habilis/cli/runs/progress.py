@@ -8,7 +8,7 @@ from habilis.agent.hooks.harmless import one_line
 from habilis.cli.task.showing import say
 from habilis.core.errors import JournalError
 from habilis.journal import Record
-from habilis.journal.opening import open_store
+from habilis.journal.stores import open_store
 
 OFTEN = 0.3
 """Seconds between two looks."""

@@ -22,9 +22,9 @@ from habilis.cli.task.showing import say
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError
 from habilis.journal import OnChange
-from habilis.journal.answering import answer_run
 from habilis.journal.index import name_of
-from habilis.journal.runs import Reading
+from habilis.journal.questions import answer_run
+from habilis.journal.runs import RunView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Wish:
 class Known:
     """What has to be known of a run before it goes on."""
 
-    reading: Reading
+    reading: RunView
     inputs: Inputs | None
     """None for a flow."""
 

@@ -18,8 +18,8 @@ from habilis.core.codec import Json, dump
 from habilis.core.errors import JournalError
 from habilis.flows.contract import StepStatus
 from habilis.flows.status import flow_status
-from habilis.journal.answering import open_questions
-from habilis.journal.runs import Reading, Undamaged
+from habilis.journal.questions import open_questions
+from habilis.journal.runs import RunView, TolerantStore
 from habilis.models.contract import Usage
 
 LONG = 4000
@@ -32,7 +32,7 @@ async def show_run(desk: Desk, run: str, step: str | None, *, as_json: bool) -> 
     """Show a run, or one step of it; the exit code."""
     reading = await desk.read(run)
     told = await stories(reading)
-    whole = Undamaged(desk.store)
+    whole = TolerantStore(desk.store)
     asked = await open_questions(whole, run, user=desk.user)
     steps = await flow_status(whole, run, user=desk.user) if reading.info.kind == 'flow' else []
     if step is not None:
@@ -53,7 +53,7 @@ async def show_run(desk: Desk, run: str, step: str | None, *, as_json: bool) -> 
 # On a page ------------------------------------------------------------------------------------------------------------
 
 
-def _show_head(page: Page, reading: Reading, told: Sequence[Story]) -> None:
+def _show_head(page: Page, reading: RunView, told: Sequence[Story]) -> None:
     info = reading.info
     usage = sum((story.usage for story in told), Usage())
     facts = [reading.run, reading.state, f'{info.kind} {info.name}', moment(info.created)]
@@ -130,7 +130,7 @@ def cut(text: str) -> str:
     return f'{text[:half]}\n… {len(text) - LONG:,} more characters; --step shows them …\n{text[-half:]}'
 
 
-async def _show_step(reading: Reading, told: Sequence[Story], step: str, *, as_json: bool) -> None:
+async def _show_step(reading: RunView, told: Sequence[Story], step: str, *, as_json: bool) -> None:
     turns = [turn for story in told for turn in story.turns if step in {str(turn.number), turn.path}]
     if len(turns) > 1:
         paths = ', '.join(turn.path for turn in turns)
@@ -149,14 +149,14 @@ async def _show_step(reading: Reading, told: Sequence[Story], step: str, *, as_j
         print(json.dumps(_turn(turns[0])))
         return
     records = [record for record in (entry.opened, entry.started, entry.asked, entry.answered, entry.end) if record]
-    values = [{'kind': each.kind, 'value': await reading.known_value(each)} for each in records]
+    values = [{'kind': each.kind, 'value': await reading.value_or_none(each)} for each in records]
     print(json.dumps(values) if as_json else '\n'.join(f'{each["kind"]}: {dump(each["value"])}' for each in values))
 
 
 # What people are asked ------------------------------------------------------------------------------------------------
 
 
-def how_to_answer(desk: Desk, reading: Reading, asked: Sequence[Question]) -> list[str]:
+def how_to_answer(desk: Desk, reading: RunView, asked: Sequence[Question]) -> list[str]:
     """What is asked, and the command that answers it."""
     run, lines = reading.run, list[str]()
     question = reading.ended.get('question')
@@ -186,7 +186,7 @@ def how_to_answer(desk: Desk, reading: Reading, asked: Sequence[Question]) -> li
 
 
 def _as_json(
-    reading: Reading, told: Sequence[Story], steps: Sequence[StepStatus], asked: Sequence[Question]
+    reading: RunView, told: Sequence[Story], steps: Sequence[StepStatus], asked: Sequence[Question]
 ) -> dict[str, Json]:
     info: dict[str, Json] = asdict(reading.info)
     agents: list[Json] = [

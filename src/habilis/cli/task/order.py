@@ -15,7 +15,7 @@ from habilis.core.errors import JournalError, SettingsError
 from habilis.core.logs import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
-from habilis.journal.opening import open_store
+from habilis.journal.stores import open_store
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
 

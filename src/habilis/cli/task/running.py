@@ -19,9 +19,9 @@ from habilis.cli.task.showing import View, read_settings, say
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.core.events import Event
 from habilis.core.settings import Settings
-from habilis.journal.copying import new_run_id
-from habilis.journal.opening import OFF
-from habilis.journal.refusals import LATER
+from habilis.journal.copies import new_run_id
+from habilis.journal.errors import RESUME_LATER
+from habilis.journal.stores import OFF
 from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
@@ -41,7 +41,7 @@ def run_order(order: Order, *, agent: Agent[Any] | None = None) -> int:
         work.view.make_room()
         if work.kept:
             raise
-        msg = f'{str(error).removesuffix(LATER)}The run was not begun; --journal names another place, or off'
+        msg = f'{str(error).removesuffix(RESUME_LATER)}The run was not begun; --journal names another place, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
         work.view.make_room()

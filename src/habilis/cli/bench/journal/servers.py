@@ -15,8 +15,8 @@ from pathlib import Path
 
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.journal import postgres, redis
-from habilis.journal.opening import open_store
-from habilis.journal.servers import read_address
+from habilis.journal.server_address import parse_address
+from habilis.journal.stores import open_store
 
 SECONDS = 60.0
 """For a server to start."""
@@ -81,7 +81,7 @@ async def redis_server(given: str) -> AsyncGenerator[Server]:
 def _checked(given: str, schemes: tuple[str, ...]) -> str:
     """The same. Raises `SettingsError` for an address of another kind."""
     if given:
-        read_address(given, schemes=schemes)
+        parse_address(given, schemes=schemes)
     return given
 
 
