@@ -57,7 +57,7 @@ async def test_a_question_that_was_not_asked_or_was_answered_is_refused() -> Non
     with pytest.raises(JournalError, match='no open question at ask#7; its open questions: ask#2'):
         await answer_run(store, 'one', True, path='ask#7')
     await answer_run(store, 'one', True)
-    with pytest.raises(JournalError, match='nothing to answer'):
+    with pytest.raises(JournalError, match='has no open question'):
         await answer_run(store, 'one', True)
     assert len([record for record in await store.load('one') if record.kind == 'answered']) == 2
 

@@ -179,7 +179,7 @@ def test_a_value_is_read_after_its_type_has_got_a_field_with_a_default() -> None
 def test_what_cannot_be_saved_says_why_and_what_to_do(kind: object, value: object, why: str) -> None:
     with pytest.raises(NotDurable, match=f'the answer of f cannot be saved, because its type is {why}') as refused:
         Codec[object](kind, what='the answer of f').write(value)
-    assert 'return plain data, or a dataclass or pydantic model and name it' in str(refused.value)
+    assert 'return plain data, or a dataclass or pydantic model with a' in str(refused.value)
 
 
 @pytest.mark.parametrize(
