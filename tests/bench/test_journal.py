@@ -21,7 +21,7 @@ from habilis.bench.report import Beside, Pair, Row, report_of
 from habilis.bench.sandbox.peers import WrongAnswer
 from habilis.bench.table import plain
 from habilis.core.errors import JournalError
-from habilis.journal.opening import open_store
+from habilis.journal.stores import open_store
 from tests.cli.process import environment, habilis
 
 NOWHERE = ('--postgres', 'postgresql://me:hunter2@127.0.0.1:1/none', '--redis', 'redis://127.0.0.1:1/0')

@@ -46,9 +46,9 @@ from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
 from habilis.core.settings import Settings, load_settings
 from habilis.core.waiting import wait_for
-from habilis.journal import OnChange, fingerprint, scope_here
-from habilis.journal.answering import answer_run
-from habilis.journal.copying import new_run_id
+from habilis.journal import OnChange, fingerprint, recording_scope
+from habilis.journal.copies import new_run_id
+from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
 from habilis.models.load import load_model
 from habilis.models.usage import Ledger
@@ -181,7 +181,7 @@ class Agent(Generic[T]):
             options: see `RunRequest`.
         """
         request = make_request(task, options, _AGENT_OPTIONS)
-        scope = scope_here()
+        scope = recording_scope()
         if scope is None:
             return await self._finish(await self._start(request), request.artifacts or {})
         said = [(message.role, message.text) for message in request.history or ()]
@@ -192,7 +192,7 @@ class Agent(Generic[T]):
         )
 
     async def _run_nested(self, request: RunRequest) -> Result[T]:
-        scope = scope_here()
+        scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=request.task)
         run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder)
@@ -218,7 +218,7 @@ class Agent(Generic[T]):
         return await self._start(make_request(task, options, _AGENT_OPTIONS))
 
     async def _start(self, request: RunRequest) -> Run:
-        scope = scope_here()
+        scope = recording_scope()
         if scope is None:
             return await self._begin(request.run_id or new_run_id(), request, None)
         below = scope.below(self.name)

@@ -1,4 +1,4 @@
-"""The report as tables: drawn by rich on a terminal, aligned text elsewhere."""
+"""The report as tables: drawn by rich on a terminal, align_runs text elsewhere."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -104,7 +104,7 @@ def format_number(value: float) -> str:
 
 
 def format_report(report: Report) -> str:
-    """The report as aligned text."""
+    """The report as align_runs text."""
     parts = [f'{table.title}\n\n' + '\n'.join(_align([table.headings, *table.rows])) for table in tables(report)]
     return '\n\n'.join([*parts, '\n'.join(footer(report))])
 

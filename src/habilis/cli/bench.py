@@ -106,7 +106,7 @@ def _check_servers(postgres: str, redis: str, peer_python: str) -> None:
     from habilis.core.errors import SettingsError
     from habilis.journal import postgres as on_postgres
     from habilis.journal import redis as on_redis
-    from habilis.journal.servers import read_address
+    from habilis.journal.server_address import parse_address
 
     for option, url, schemes in (
         ('--postgres', postgres, on_postgres.SCHEMES),
@@ -114,7 +114,7 @@ def _check_servers(postgres: str, redis: str, peer_python: str) -> None:
     ):
         try:
             if url:
-                read_address(url, schemes=schemes)
+                parse_address(url, schemes=schemes)
         except SettingsError as error:
             raise typer.BadParameter(str(error), param_hint=option) from None
     if peer_python and shutil.which(peer_python) is None:

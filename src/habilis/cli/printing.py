@@ -33,7 +33,7 @@ def console() -> 'Console':
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print aligned columns. A terminal truncates them to its width."""
+    """Print align_runs columns. A terminal truncates them to its width."""
     rows = [[one_line(cell, MAX_CELL_CHARS) for cell in row] for row in rows]
     if sys.stdout.isatty():
         from rich.table import Table

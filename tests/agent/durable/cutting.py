@@ -9,7 +9,7 @@ from habilis.agent.contract import Step
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError
 from habilis.journal import Record, Store
-from habilis.journal.copying import copy_run
+from habilis.journal.copies import copy_run
 from habilis.journal.index import name_of
 from habilis.models import ScriptedModel
 from habilis.models.scripted import Scripted

@@ -14,9 +14,8 @@ from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
-from habilis.journal.failures import failed_paths
+from habilis.journal.failures import StepFailed, failed_paths
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.raised import StepFailed
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.logs import lines_now
@@ -84,7 +83,7 @@ class Recorder:
     @property
     def is_replaying(self) -> bool:
         """Whether the next step of the run is in the record."""
-        return self.journal.index.first_in(self.scope.path) is not None
+        return self.journal.index.first_unreplayed(self.scope.path) is not None
 
     @property
     def is_behind(self) -> bool:
@@ -105,7 +104,7 @@ class Recorder:
 
     async def _refuse_reply(self) -> None:
         """Void the last reply: a resumed run asks the model again."""
-        path = f'{self.scope.path}/{ASK}#{self.journal.place(self.scope.path).names[ASK]}'
+        path = f'{self.scope.path}/{ASK}#{self.journal.scope_state(self.scope.path).names[ASK]}'
         await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
 
     async def verdict(self, decide: Callable[[], Verdict]) -> Verdict:

@@ -13,9 +13,9 @@ from habilis.agent.durable.recorder import ASK, NO_STOP, Recorder, Resumed
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.core.waiting import result_of, wait_for
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
-from habilis.journal.access import value_of
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.opening import OFF
+from habilis.journal.lookup import value_of
+from habilis.journal.stores import OFF
 from habilis.models.contract import Message
 
 T = TypeVar('T')
@@ -80,7 +80,7 @@ class RunStore:
         """The store of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._stores:
-            from habilis.journal.opening import open_store  # imported when first needed
+            from habilis.journal.stores import open_store  # imported when first needed
 
             self._stores[loop] = open_store(self._where)
         return self._stores[loop]

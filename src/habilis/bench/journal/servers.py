@@ -16,8 +16,8 @@ from pathlib import Path
 
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.journal import postgres, redis
-from habilis.journal.opening import open_store
-from habilis.journal.servers import read_address
+from habilis.journal.server_address import parse_address
+from habilis.journal.stores import open_store
 
 START_TIMEOUT_SECONDS = 60.0
 
@@ -76,7 +76,7 @@ async def _server(
     async with contextlib.AsyncExitStack() as stack:
         try:
             if given:
-                read_address(given, schemes=schemes)
+                parse_address(given, schemes=schemes)
             server = Server(url=given or await stack.enter_async_context(private()), namespace=namespace)
             await _wait_until_ready(server.store_url, None)
         except (ServerMissing, HabilisError, OSError) as error:

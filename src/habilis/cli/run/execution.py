@@ -20,9 +20,9 @@ from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.core.events import Event
 from habilis.core.settings import Settings
-from habilis.journal.copying import new_run_id
-from habilis.journal.opening import OFF
-from habilis.journal.refusals import LATER
+from habilis.journal.copies import new_run_id
+from habilis.journal.errors import RESUME_LATER
+from habilis.journal.stores import OFF
 from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
@@ -42,7 +42,7 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
         execution.view.end_line()
         if execution.is_recorded:
             raise
-        msg = f'{str(error).removesuffix(LATER)}The run was not started; name another journal with --journal, or off'
+        msg = f'{str(error).removesuffix(RESUME_LATER)}The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
         execution.view.end_line()

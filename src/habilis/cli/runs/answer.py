@@ -9,7 +9,7 @@ from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.runs.resume import ResumeOptions, read_recorded_run, resume_run
 from habilis.cli.streams import say
 from habilis.core.codec import Json
-from habilis.journal.answering import answer_run
+from habilis.journal.questions import answer_run
 
 
 def parse_answer(text: str) -> Json:

@@ -9,7 +9,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
 from habilis.core.errors import JournalError
-from habilis.journal.access import info_of
+from habilis.journal.lookup import info_of
 from habilis.journal.runs import delete_run
 
 

@@ -14,7 +14,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.journal import Record
 from habilis.journal.index import Entry, name_of
-from habilis.journal.runs import Reading, aligned
+from habilis.journal.runs import RunView, align_runs
 from habilis.models.contract import Usage
 
 _STYLES = {'+': 'green', '-': 'red', '@': 'cyan'}
@@ -29,7 +29,7 @@ def diff_runs(a: str, b: str, *, journal: str | None, user: str | None) -> int:
 async def _diff(access: JournalAccess, a: str, b: str) -> int:
     left, right = await access.read(a), await access.read(b)
     page, equal = Page(), True
-    for pair in aligned(left, right):
+    for pair in align_runs(left, right):
         ours, theirs = await _text(left, pair.path, pair.left), await _text(right, pair.path, pair.right)
         if ours == theirs:
             continue
@@ -60,15 +60,15 @@ def _show_difference(page: Page, path: str, ours: Sequence[str], theirs: Sequenc
 # A step as text -------------------------------------------------------------------------------------------------------
 
 
-async def _text(reading: Reading, path: str, entry: Entry | None) -> str | None:
+async def _text(reading: RunView, path: str, entry: Entry | None) -> str | None:
     """Input and result of a step, without the times and costs that differ in every run."""
     if entry is None:
         return None
     if entry.end is None:
         records = [record for record in (entry.opened, entry.asked, entry.answered) if record is not None]
         return '\n'.join(['(not finished)', *[await _record_text(reading, record) for record in records]])
-    value = await reading.known_value(entry.end)
-    task = '' if entry.opened is None else _task_text(await reading.known_value(entry.opened))
+    value = await reading.value_or_none(entry.end)
+    task = '' if entry.opened is None else _task_text(await reading.value_or_none(entry.opened))
     if entry.end.kind == 'failed':
         fields = value if isinstance(value, dict) else {}
         return f'{task}failed: {fields.get("type")}: {fields.get("text")}'
@@ -90,8 +90,8 @@ def _task_text(opened: Json) -> str:
     return f'task: {task}\n\n' if isinstance(task, str) else ''
 
 
-async def _record_text(reading: Reading, record: Record) -> str:
-    return f'{record.kind}: {_value_text(_without_times(await reading.known_value(record)))}'
+async def _record_text(reading: RunView, record: Record) -> str:
+    return f'{record.kind}: {_value_text(_without_times(await reading.value_or_none(record)))}'
 
 
 def _without_times(value: Json) -> Json:
@@ -110,7 +110,7 @@ def _value_text(value: Json) -> str:
 # Totals ---------------------------------------------------------------------------------------------------------------
 
 
-def _print_totals(left: Reading, right: Reading, ours: Sequence[Story], theirs: Sequence[Story]) -> None:
+def _print_totals(left: RunView, right: RunView, ours: Sequence[Story], theirs: Sequence[Story]) -> None:
     print()
     print_table(
         ('RUN', 'STATUS', 'STEPS', 'TOKENS', 'COST', 'SECONDS'),
@@ -118,7 +118,7 @@ def _print_totals(left: Reading, right: Reading, ours: Sequence[Story], theirs: 
     )
 
 
-def _row(reading: Reading, agents: Sequence[Story]) -> tuple[str, ...]:
+def _row(reading: RunView, agents: Sequence[Story]) -> tuple[str, ...]:
     usage = sum((story.usage for story in agents), Usage())
     return (
         reading.run,

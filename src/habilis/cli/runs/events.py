@@ -8,8 +8,8 @@ from habilis.cli.printing import format_time
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.codec import Json, dump
 from habilis.journal import Record
-from habilis.journal.access import info_of
-from habilis.journal.runs import State, Undamaged, state_of
+from habilis.journal.lookup import info_of
+from habilis.journal.runs import State, TolerantStore, state_of
 
 POLL_SECONDS = 0.3
 MAX_VALUE_CHARS = 100
@@ -21,7 +21,7 @@ def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, u
     """Print the records of a run in order; with `follow` until it is no longer active."""
 
     async def work(access: JournalAccess) -> int:
-        store = Undamaged(access.store)
+        store = TolerantStore(access.store)
         last, active = 0, True
         while active:
             info = await info_of(access.store, run, access.user)

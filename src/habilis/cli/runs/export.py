@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from habilis.agent.durable.trajectory import as_lines, rows
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.errors import HabilisError
-from habilis.journal.access import info_of
-from habilis.journal.copying import export_run
+from habilis.journal.copies import export_run
+from habilis.journal.lookup import info_of
 
 
 class ExportError(HabilisError):

@@ -4,7 +4,7 @@ from habilis.agent.durable.trajectory import Story, stories
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.errors import JournalError
-from habilis.journal.runs import Reading, fork
+from habilis.journal.runs import RunView, fork
 
 
 def fork_run(run: str, at: str | None, before: int | None, *, journal: str | None, user: str | None) -> str:
@@ -23,7 +23,7 @@ def fork_run(run: str, at: str | None, before: int | None, *, journal: str | Non
     return copies[0]
 
 
-def _fork_point(reading: Reading, agents: list[Story], at: str) -> str | int:
+def _fork_point(reading: RunView, agents: list[Story], at: str) -> str | int:
     """The path of a step; for the step after the last one, the end of the record."""
     if not at.isdecimal():
         return at

@@ -5,7 +5,7 @@ import sys
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
 from habilis.core.errors import HabilisError
-from habilis.journal.runs import take_in
+from habilis.journal.runs import import_foreign_run
 
 
 class ImportFileError(HabilisError):
@@ -17,7 +17,7 @@ def import_run(file: str, run_id: str | None, *, journal: str | None, user: str 
     text = _read(file)
 
     async def work(access: JournalAccess) -> int:
-        info = await take_in(access.store, text, run=run_id, user=access.user)
+        info = await import_foreign_run(access.store, text, run=run_id, user=access.user)
         print(info.run, flush=True)
         say(f'{info.status}; show it with: {access.command("show", info.run)}')
         return 0

@@ -13,9 +13,9 @@ from habilis.core.errors import SettingsError
 from habilis.core.settings import Settings
 from habilis.journal import MemoryStore, Store
 from habilis.journal.files import FileStore
-from habilis.journal.opening import OFF, open_store
-from habilis.journal.runs import Reading, read_run
+from habilis.journal.runs import RunView, read_run
 from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores import OFF, open_store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class JournalAccess:
     options: str
     """Options that locate the journal, for command lines shown to the user."""
 
-    async def read(self, run: str) -> Reading:
+    async def read(self, run: str) -> RunView:
         """Read a run of the user. Raises `RunNotFound`."""
         return await read_run(self.store, run, user=self.user)
 
@@ -75,7 +75,7 @@ def path_of(store: Store) -> Path | None:
     return None
 
 
-def report_damage(reading: Reading) -> int:
+def report_damage(reading: RunView) -> int:
     """Print the damage of a run; 1 if there is any, else 0."""
     for error in reading.damage:
         say(str(error))

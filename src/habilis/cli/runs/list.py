@@ -12,7 +12,7 @@ from habilis.cli.streams import say
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord
 from habilis.journal import runs
-from habilis.journal.runs import Listed, Reading, State
+from habilis.journal.runs import ListedRun, RunView, State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def list_runs(wanted: RunFilter, *, as_json: bool, journal: str | None, user: st
     return with_journal(journal, user, work)
 
 
-def _rows(shown: Sequence[Listed], counts: Sequence[int | None]) -> list[tuple[str, ...]]:
+def _rows(shown: Sequence[ListedRun], counts: Sequence[int | None]) -> list[tuple[str, ...]]:
     now = time.time()
     return [
         (
@@ -61,13 +61,13 @@ def _rows(shown: Sequence[Listed], counts: Sequence[int | None]) -> list[tuple[s
     ]
 
 
-def _to_json(each: Listed, steps: int | None) -> dict[str, Json]:
+def _to_json(each: ListedRun, steps: int | None) -> dict[str, Json]:
     return {**asdict(each.info), 'status': each.state, 'steps': steps}
 
 
-async def _count_steps(access: JournalAccess, each: Listed) -> int | None:
+async def _count_steps(access: JournalAccess, each: ListedRun) -> int | None:
     """Number of steps; None if the run is damaged."""
     try:
-        return step_count(Reading(access.store, each, await access.store.load(each.info.run), None))
+        return step_count(RunView(access.store, each, await access.store.load(each.info.run), None))
     except CorruptRecord:
         return None

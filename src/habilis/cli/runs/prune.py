@@ -11,7 +11,7 @@ from habilis.cli.printing import format_age, print_table
 from habilis.cli.runs.delete import confirm_and_delete, count_runs
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
-from habilis.journal.runs import Listed, State, prunable
+from habilis.journal.runs import ListedRun, State, prunable
 
 _UNIT_SECONDS = {'d': 86400.0, 'h': 3600.0, 'm': 60.0}
 _MAX_AGE_SECONDS = 1e10
@@ -56,5 +56,5 @@ def prune_runs(options: PruneOptions, *, dry_run: bool, yes: bool, journal: str 
     return with_journal(journal, user, work)
 
 
-def _row(each: Listed) -> tuple[str, ...]:
+def _row(each: ListedRun) -> tuple[str, ...]:
     return each.info.run, each.state, format_age(time.time() - each.info.updated), each.info.title

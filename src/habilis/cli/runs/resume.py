@@ -22,7 +22,7 @@ from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import JournalError
 from habilis.journal import OnChange
 from habilis.journal.index import name_of
-from habilis.journal.runs import Reading
+from habilis.journal.runs import RunView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class ResumeOptions:
 class RecordedRun:
     """What the journal says about the run to resume."""
 
-    reading: Reading
+    reading: RunView
     inputs: Inputs | None
     """None for a flow."""
 

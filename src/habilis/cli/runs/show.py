@@ -18,8 +18,8 @@ from habilis.core.codec import Json, dump
 from habilis.core.errors import JournalError
 from habilis.flows.contract import StepStatus
 from habilis.flows.status import flow_status
-from habilis.journal.answering import open_questions
-from habilis.journal.runs import Reading, Undamaged
+from habilis.journal.questions import open_questions
+from habilis.journal.runs import RunView, TolerantStore
 from habilis.models.contract import Usage
 
 MAX_OUTPUT_CHARS = 4000
@@ -36,7 +36,7 @@ def show_run(run: str, step: str | None, *, as_json: bool, journal: str | None, 
 async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_json: bool) -> int:
     reading = await access.read(run)
     agents = await stories(reading)
-    readable = Undamaged(access.store)
+    readable = TolerantStore(access.store)
     questions = await open_questions(readable, run, user=access.user)
     steps = await flow_status(readable, run, user=access.user) if reading.info.kind == 'flow' else []
     if step is not None:
@@ -57,7 +57,7 @@ async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_jso
 # As text --------------------------------------------------------------------------------------------------------------
 
 
-def _show_head(page: Page, reading: Reading, agents: Sequence[Story]) -> None:
+def _show_head(page: Page, reading: RunView, agents: Sequence[Story]) -> None:
     info = reading.info
     usage = sum((story.usage for story in agents), Usage())
     facts = [reading.run, reading.state, f'{info.kind} {info.name}', format_time(info.created)]
@@ -135,7 +135,7 @@ def _truncate(text: str) -> str:
     return f'{text[:half]}\n{omitted}\n{text[-half:]}'
 
 
-async def _show_step(reading: Reading, agents: Sequence[Story], step: str, *, as_json: bool) -> None:
+async def _show_step(reading: RunView, agents: Sequence[Story], step: str, *, as_json: bool) -> None:
     turns = [turn for story in agents for turn in story.turns if step in {str(turn.number), turn.path}]
     if len(turns) > 1:
         paths = ', '.join(turn.path for turn in turns)
@@ -158,14 +158,14 @@ async def _show_step(reading: Reading, agents: Sequence[Story], step: str, *, as
         print(json.dumps(_turn_to_json(turns[0])))
         return
     records = [record for record in (entry.opened, entry.started, entry.asked, entry.answered, entry.end) if record]
-    values = [{'kind': each.kind, 'value': await reading.known_value(each)} for each in records]
+    values = [{'kind': each.kind, 'value': await reading.value_or_none(each)} for each in records]
     print(json.dumps(values) if as_json else '\n'.join(f'{each["kind"]}: {dump(each["value"])}' for each in values))
 
 
 # Pending questions ----------------------------------------------------------------------------------------------------
 
 
-def _answer_lines(access: JournalAccess, reading: Reading, questions: Sequence[Question]) -> list[str]:
+def _answer_lines(access: JournalAccess, reading: RunView, questions: Sequence[Question]) -> list[str]:
     """Pending questions, each with the command that answers it."""
     run, lines = reading.run, list[str]()
     question = reading.ended.get('question')
@@ -196,7 +196,7 @@ def _answer_lines(access: JournalAccess, reading: Reading, questions: Sequence[Q
 
 
 def _to_json(
-    reading: Reading, agents: Sequence[Story], steps: Sequence[StepStatus], questions: Sequence[Question]
+    reading: RunView, agents: Sequence[Story], steps: Sequence[StepStatus], questions: Sequence[Question]
 ) -> dict[str, Json]:
     info: dict[str, Json] = asdict(reading.info)
     agents_json: list[Json] = [

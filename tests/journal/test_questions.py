@@ -5,7 +5,7 @@ import pytest
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.journal import Journal, MemoryStore, Paused, RunInfo, Scope
-from habilis.journal.answering import answer_run, open_questions
+from habilis.journal.questions import answer_run, open_questions
 
 
 async def asked(*requests: Json, run: str = 'one', user: str = 'ann') -> MemoryStore:
@@ -45,19 +45,19 @@ async def test_an_answer_is_recorded_and_the_run_no_longer_waits_once_all_are_gi
 
 async def test_which_question_must_be_said_if_there_are_several() -> None:
     store = await asked({'n': 1}, {'n': 2})
-    with pytest.raises(JournalError, match='several things; say which one with its path: ask#1, ask#2'):
+    with pytest.raises(JournalError, match='several open questions; give the path of one: ask#1, ask#2'):
         await answer_run(store, 'one', True)
 
 
 async def test_a_question_that_was_not_asked_or_was_answered_is_refused() -> None:
     store = await asked({'n': 1}, {'n': 2})
     await answer_run(store, 'one', True, path='ask#1')
-    with pytest.raises(JournalError, match='answered already'):
+    with pytest.raises(JournalError, match='already answered'):
         await answer_run(store, 'one', True, path='ask#1')
-    with pytest.raises(JournalError, match='asks nothing at ask#7; what it asks: ask#2'):
+    with pytest.raises(JournalError, match='no open question at ask#7; its open questions: ask#2'):
         await answer_run(store, 'one', True, path='ask#7')
     await answer_run(store, 'one', True)
-    with pytest.raises(JournalError, match='nothing to answer'):
+    with pytest.raises(JournalError, match='has no open question'):
         await answer_run(store, 'one', True)
     assert len([record for record in await store.load('one') if record.kind == 'answered']) == 2
 
@@ -68,8 +68,8 @@ async def test_a_question_that_was_not_asked_or_was_answered_is_refused() -> Non
         ('approval', 'yes', 'True or False'),
         ('approval', None, 'True or False'),
         ('approval', {'approved': 'yes'}, 'True or False'),
-        ('uncertain', True, 'what became of it'),
-        ('uncertain', {'again': False}, 'what became of it'),
+        ('uncertain', True, 'may have run already'),
+        ('uncertain', {'again': False}, 'may have run already'),
     ],
 )
 async def test_an_answer_that_means_nothing_is_refused_and_may_be_given_again(

@@ -18,7 +18,7 @@ from habilis.flows import (
     step,
 )
 from habilis.journal import MemoryStore
-from habilis.journal.answering import answer_run, open_questions
+from habilis.journal.questions import answer_run, open_questions
 
 calls: list[str] = []
 
@@ -184,7 +184,7 @@ async def test_a_pause_is_no_failure_for_the_code_around_it() -> None:
 
 
 async def test_outside_of_a_flow_there_is_nobody_to_ask() -> None:
-    with pytest.raises(FlowError, match='nobody to ask'):
+    with pytest.raises(FlowError, match='cannot ask a person'):
         await approval('Publish?')
 
 
@@ -223,7 +223,7 @@ async def test_a_step_that_must_not_be_repeated_and_was_cut_off_is_asked_about()
         run = await shop.start(journal=store)
         await reached.wait()
         await run.cancel()
-        with pytest.raises(FlowPaused, match='pay was under way'):
+        with pytest.raises(FlowPaused, match='pay was running'):
             await shop.resume(run.id, journal=store)
         assert [(step.name, step.state) for step in await flow_status(store, run.id)] == [('pay', 'waiting')]
         assert calls == ['pay']

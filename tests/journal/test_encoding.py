@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from habilis.core.codec import Json, dump
 from habilis.core.errors import CorruptRecord
 from habilis.journal.contract import SCHEMA, Kind, Record, RunInfo, Status
-from habilis.journal.lines import (
-    checked_blob,
+from habilis.journal.encoding import (
+    check_blob,
+    decode_info,
+    decode_record,
     digest_of,
-    from_line,
-    info_from_text,
-    info_to_text,
-    newest_first,
-    to_line,
+    encode_info,
+    encode_record,
+    select_runs,
 )
 from tests.core.plain import any_text
 
@@ -57,7 +57,7 @@ infos = st.builds(
     created=times,
     updated=times,
 )
-LINE = to_line(Record(seq=7, path='a#1', kind='done', key='k', value={'p': [1, 'x']}, at=1.5))
+LINE = encode_record(Record(seq=7, path='a#1', kind='done', key='k', value={'p': [1, 'x']}, at=1.5))
 
 
 def _signed(fields: Json) -> str:
@@ -70,25 +70,25 @@ def _signed(fields: Json) -> str:
 
 @given(records)
 def test_every_record_comes_back_from_its_line(record: Record) -> None:
-    line = to_line(record)
+    line = encode_record(record)
     assert line.isascii()
     assert len(line.splitlines()) == 1
-    assert from_line(line, run='r', seq=record.seq) == record
+    assert decode_record(line, run='r', seq=record.seq) == record
 
 
 @given(records, any_text)
 def test_a_record_whose_value_is_a_blob_has_none_in_its_line(record: Record, blob: str) -> None:
     record = replace(record, blob=blob or 'x')
-    assert from_line(to_line(record), run='r', seq=record.seq) == replace(record, value=None)
+    assert decode_record(encode_record(record), run='r', seq=record.seq) == replace(record, value=None)
 
 
 @given(records, st.data())
 def test_a_changed_letter_is_noticed(record: Record, data: st.DataObject) -> None:
-    line = to_line(record)
+    line = encode_record(record)
     place = data.draw(st.integers(0, len(line) - 1))
     other = data.draw(st.characters(max_codepoint=255).filter(lambda letter: letter != line[place]))
     with pytest.raises(CorruptRecord):
-        from_line(line[:place] + other + line[place + 1 :], run='r', seq=record.seq)
+        decode_record(line[:place] + other + line[place + 1 :], run='r', seq=record.seq)
 
 
 def test_every_byte_of_a_line_is_watched() -> None:
@@ -97,29 +97,29 @@ def test_every_byte_of_a_line_is_watched() -> None:
             changed = LINE[:place] + chr(other) + LINE[place + 1 :]
             if changed != LINE:
                 with pytest.raises(CorruptRecord, match='record 7 of r'):
-                    from_line(changed, run='r', seq=7)
+                    decode_record(changed, run='r', seq=7)
 
 
 @given(st.integers(0, len(LINE) - 1))
 def test_a_torn_line_is_noticed(length: int) -> None:
     with pytest.raises(CorruptRecord):
-        from_line(LINE[:length], run='r', seq=7)
+        decode_record(LINE[:length], run='r', seq=7)
 
 
 def test_a_damaged_record_is_named_with_a_way_on() -> None:
     with pytest.raises(CorruptRecord, match=r'record 7 of run-9 is damaged: .* habilis runs fork run-9 --before 7'):
-        from_line(LINE + 'x', run='run-9', seq=7)
+        decode_record(LINE + 'x', run='run-9', seq=7)
 
 
 def test_a_record_in_the_place_of_another_is_noticed() -> None:
-    with pytest.raises(CorruptRecord, match='number 7 stands in its place'):
-        from_line(LINE, run='r', seq=8)
+    with pytest.raises(CorruptRecord, match='its number is 7'):
+        decode_record(LINE, run='r', seq=8)
 
 
 def test_a_record_of_a_newer_version_says_so() -> None:
     line = _signed({'v': SCHEMA + 1, 'n': 1, 'p': '', 'k': 'done', 't': 0, 'new': True})
     with pytest.raises(CorruptRecord, match=f'newer Habilis .format {SCHEMA + 1}, this one reads {SCHEMA}'):
-        from_line(line, run='r', seq=1)
+        decode_record(line, run='r', seq=1)
 
 
 FINE: dict[str, Json] = {'v': 1, 'n': 1, 'p': 'a', 'k': 'done', 't': 0}
@@ -152,19 +152,19 @@ MORE_NONSENSE: list[Json] = ['x', 1, [1], {'x': 1}, {'x': None}]
 )
 def test_nonsense_with_a_good_checksum_is_no_record(fields: Json) -> None:
     with pytest.raises(CorruptRecord):
-        from_line(_signed(fields), run='r', seq=1)
+        decode_record(_signed(fields), run='r', seq=1)
 
 
 @given(st.text())
 def test_any_text_is_a_record_or_refused(text: str) -> None:
     with pytest.raises(CorruptRecord):
-        from_line(text, run='r', seq=1)
+        decode_record(text, run='r', seq=1)
 
 
 @given(json_values)
 def test_any_json_with_a_good_checksum_is_a_record_or_refused(fields: Json) -> None:
     with pytest.raises(CorruptRecord):
-        from_line(_signed(dump(fields)), run='r', seq=1)
+        decode_record(_signed(dump(fields)), run='r', seq=1)
 
 
 # Descriptions of runs -------------------------------------------------------------------------------------------------
@@ -172,15 +172,15 @@ def test_any_json_with_a_good_checksum_is_a_record_or_refused(fields: Json) -> N
 
 @given(infos)
 def test_every_description_of_a_run_comes_back(info: RunInfo) -> None:
-    text = info_to_text(info)
+    text = encode_info(info)
     assert text.isascii()
-    assert info_from_text(text) == info
+    assert decode_info(text) == info
 
 
 def test_a_description_of_a_newer_version_says_so() -> None:
-    text = info_to_text(RunInfo(run='r')).replace(f'"v":{SCHEMA}', f'"v":{SCHEMA + 1}')
+    text = encode_info(RunInfo(run='r')).replace(f'"v":{SCHEMA}', f'"v":{SCHEMA + 1}')
     with pytest.raises(CorruptRecord, match=f'newer Habilis .format {SCHEMA + 1}'):
-        info_from_text(text)
+        decode_info(text)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_a_description_of_a_newer_version_says_so() -> None:
 )
 def test_a_damaged_description_is_refused(text: str) -> None:
     with pytest.raises(CorruptRecord):
-        info_from_text(text)
+        decode_info(text)
 
 
 def test_runs_are_listed_newest_first_and_only_those_asked_for() -> None:
@@ -215,11 +215,11 @@ def test_runs_are_listed_newest_first_and_only_those_asked_for() -> None:
         RunInfo(run='b', user='you', session='s', status='failed', created=3),
         RunInfo(run='c', user='me', session='t', status='failed', created=2),
     ]
-    assert [info.run for info in newest_first(runs)] == ['b', 'c', 'a']
-    assert [info.run for info in newest_first(runs, user='me')] == ['c', 'a']
-    assert [info.run for info in newest_first(runs, session='s')] == ['b', 'a']
-    assert [info.run for info in newest_first(runs, status='failed', user='me')] == ['c']
-    assert newest_first(runs, user='') == []
+    assert [info.run for info in select_runs(runs)] == ['b', 'c', 'a']
+    assert [info.run for info in select_runs(runs, user='me')] == ['c', 'a']
+    assert [info.run for info in select_runs(runs, session='s')] == ['b', 'a']
+    assert [info.run for info in select_runs(runs, status='failed', user='me')] == ['c']
+    assert select_runs(runs, user='') == []
 
 
 # Blobs ----------------------------------------------------------------------------------------------------------------
@@ -227,16 +227,16 @@ def test_runs_are_listed_newest_first_and_only_those_asked_for() -> None:
 
 @given(st.binary())
 def test_a_blob_is_what_its_name_says(data: bytes) -> None:
-    assert checked_blob(data, digest_of(data), run='r') == data
+    assert check_blob(data, digest_of(data), run='r') == data
     with pytest.raises(CorruptRecord, match='damaged'):
-        checked_blob(data + b'x', digest_of(data), run='r')
+        check_blob(data + b'x', digest_of(data), run='r')
 
 
 def test_a_missing_blob_is_named() -> None:
     with pytest.raises(CorruptRecord, match=r'r: the blob abcdef.* is missing'):
-        checked_blob(None, 'abcdef', run='r')
+        check_blob(None, 'abcdef', run='r')
 
 
 def test_times_are_kept_to_the_microsecond() -> None:
     record = Record(seq=1, path='', kind='noted', at=math.pi)
-    assert from_line(to_line(record), run='r', seq=1).at == 3.141593
+    assert decode_record(encode_record(record), run='r', seq=1).at == 3.141593

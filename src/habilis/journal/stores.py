@@ -1,4 +1,4 @@
-"""`open_store`: a store by the text that settings have for it. Only what it needs is imported."""
+"""`open_store`: a store by its URL or path, as in the settings. Only the modules that it needs are imported."""
 
 import os
 from pathlib import Path
@@ -7,24 +7,24 @@ from habilis.core.errors import SettingsError
 from habilis.core.folders import data_folder
 from habilis.journal.contract import Durability, Store
 from habilis.journal.memory import MemoryStore
-from habilis.journal.servers import durability_of
+from habilis.journal.server_address import parse_durability
 
 OFF = 'off'
-"""In the settings: nothing is kept."""
+"""The value of the setting that keeps no journal."""
 
 _SQLITE_ENDINGS = ('.db', '.sqlite', '.sqlite3')
-_POSSIBLE = (
-    'off (nothing is kept), sqlite:FILE or a path that ends with .db, files:FOLDER or a path that ends with /, '
+_VALID = (
+    'off (no journal), sqlite:FILE or a path that ends with .db, files:FOLDER or a path that ends with /, '
     'postgresql://user@host/database, redis://host:6379/0, rediss://… or unix:///path/of/redis.sock; '
-    '?durability=full after the first two and PostgreSQL'
+    'SQLite, files and PostgreSQL accept ?durability=full'
 )
 
 
 def open_store(where: str | Path | Store | None = None) -> Store:
-    """The store of a text such as `sqlite:runs.db`; a store is given back as it is. Nothing is connected or made yet.
+    """The store at a URL such as `sqlite:runs.db`; a store is returned unchanged. It connects on first use.
 
-    `None` is the default: `runs.db` in the user's data folder. Raises `SettingsError`, which says what is possible, and
-    `PackageMissing` if the store needs an SDK that is not installed.
+    `None` is the default: `runs.db` in the user's data folder. Raises `SettingsError`, which lists the valid URLs, and
+    `PackageMissing` if the store needs a package that is not installed.
     """
     if where is None:
         return _sqlite(data_folder() / 'runs.db', None)
@@ -35,11 +35,11 @@ def open_store(where: str | Path | Store | None = None) -> Store:
         return MemoryStore()
     scheme, separator, _ = text.partition('://')
     if separator and isinstance(where, str):
-        return _on_a_server(scheme, text)
-    return _on_disk(text, is_path=isinstance(where, Path))
+        return _server_store(scheme, text)
+    return _disk_store(text, is_path=isinstance(where, Path))
 
 
-def _on_a_server(scheme: str, url: str) -> Store:
+def _server_store(scheme: str, url: str) -> Store:
     if scheme in {'postgres', 'postgresql'}:
         from habilis.journal.postgres import PostgresStore
 
@@ -48,31 +48,31 @@ def _on_a_server(scheme: str, url: str) -> Store:
         from habilis.journal.redis import RedisStore
 
         return RedisStore(url)
-    msg = f'there is no store for {scheme[:20]}:// addresses. The journal can be: {_POSSIBLE}'
+    msg = f'no store supports {scheme[:20]}:// URLs. Valid: {_VALID}'
     raise SettingsError(msg)
 
 
-def _on_disk(text: str, *, is_path: bool) -> Store:
-    """Of `sqlite:FILE`, `files:FOLDER`, or the path of one of them."""
+def _disk_store(text: str, *, is_path: bool) -> Store:
+    """The store at `sqlite:FILE`, `files:FOLDER`, or at a path."""
     if is_path:
         kind, path, durability = '', text, None
     else:
         kind, path = _kind(text)
         path, durability = _options(path)
     if not path or '\0' in path:
-        raise _impossible(text)
+        raise _invalid(text)
     try:
-        place = Path(path).expanduser()
-    except RuntimeError:  # `~somebody`, whom this machine does not know
-        raise _impossible(text) from None
-    is_folder = os.path.isdir(place)
+        location = Path(path).expanduser()
+    except RuntimeError:  # `~user`, with an unknown user
+        raise _invalid(text) from None
+    is_folder = os.path.isdir(location)
     if kind == 'sqlite' or (not kind and path.endswith(_SQLITE_ENDINGS) and not is_folder):
-        return _sqlite(place, durability)
+        return _sqlite(location, durability)
     if kind == 'files' or (not kind and (path.endswith(('/', os.sep)) or is_folder)):
         from habilis.journal.files import FileStore
 
-        return FileStore(place) if durability is None else FileStore(place, durability=durability)
-    raise _impossible(text)
+        return FileStore(location) if durability is None else FileStore(location, durability=durability)
+    raise _invalid(text)
 
 
 def _kind(text: str) -> tuple[str, str]:
@@ -81,9 +81,9 @@ def _kind(text: str) -> tuple[str, str]:
 
 
 def _options(path: str) -> tuple[str, Durability | None]:
-    """The path, and the durability after it. A `?` that begins anything else is part of the path."""
+    """The path and the durability option after it. Any other `?` is part of the path."""
     path, mark, option = path.partition('?durability=')
-    return path, durability_of(option) if mark else None
+    return path, parse_durability(option) if mark else None
 
 
 def _sqlite(path: Path, durability: Durability | None) -> Store:
@@ -92,6 +92,6 @@ def _sqlite(path: Path, durability: Durability | None) -> Store:
     return SqliteStore(path) if durability is None else SqliteStore(path, durability=durability)
 
 
-def _impossible(text: str) -> SettingsError:
+def _invalid(text: str) -> SettingsError:
     shown = 'this text' if '@' in text else repr(text[:200])  # there may be a password before an @
-    return SettingsError(f'{shown} is no place for the journal. It can be: {_POSSIBLE}')
+    return SettingsError(f'{shown} is not a valid journal URL. Valid: {_VALID}')

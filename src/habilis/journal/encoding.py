@@ -1,4 +1,4 @@
-"""A record as one line of text: its checksum, then JSON. Every store keeps records in this form."""
+"""Encoding of records, run infos and blobs. A record is one line of text: a checksum, then JSON."""
 
 import hashlib
 import logging
@@ -18,15 +18,15 @@ logger = logging.getLogger('habilis.journal')
 
 _KINDS = frozenset(get_args(Kind))
 _STATES = frozenset(get_args(Status))
-_NONSENSE = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_DECODE_ERRORS = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
 _set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, _set_at = (
     cast('Callable[[Record, object], None]', getattr(Record, field.name).__set__) for field in fields_of(Record)
 )
-_TEXTS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
+_TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
 
 
-def to_line(record: Record) -> str:
-    """Without a line break, in ASCII."""
+def encode_record(record: Record) -> str:
+    """A record as one line of ASCII text, without a line break."""
     fields: dict[str, Json] = {
         'v': SCHEMA,
         'n': record.seq,
@@ -46,23 +46,23 @@ def to_line(record: Record) -> str:
     return f'{_checksum(text)} {text}'
 
 
-def from_line(line: str, *, run: str, seq: int) -> Record:
-    """The record of a line that should be number `seq` of this run. Raises `CorruptRecord`."""
+def decode_record(line: str, *, run: str, seq: int) -> Record:
+    """The record in a line, which must have the number `seq`. Raises `CorruptRecord`."""
     checksum, _, text = line.partition(' ')
     if checksum != _checksum(text):
         raise _corrupt(run, seq, 'its checksum does not match')
     try:
-        return _read(cast('dict[str, Json]', _parse(text)), run, seq)
-    except _NONSENSE as error:
-        raise _corrupt(run, seq, f'it is no record ({error})') from None
+        return _decode(cast('dict[str, Json]', _parse(text)), run, seq)
+    except _DECODE_ERRORS as error:
+        raise _corrupt(run, seq, f'it is not a record ({error})') from None
 
 
-def from_lines(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
-    """The records of the lines that follow the record `after`. Raises `CorruptRecord`, with those before it."""
+def decode_records(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
+    """The records in the lines after record `after`. Raises `CorruptRecord`, with the records before it."""
     records: list[Record] = []
     try:
         for seq, line in enumerate(lines, after + 1):
-            records.append(from_line(line, run=run, seq=seq))
+            records.append(decode_record(line, run=run, seq=seq))
     except CorruptRecord as error:
         error.before = records
         raise
@@ -74,21 +74,21 @@ def _parse(text: str) -> Json:
         try:
             return from_json(text, allow_inf_nan=False)
         except (ValueError, TypeError):
-            pass  # half a surrogate pair, perhaps, or a very large number, which Python's own reader takes
+            pass  # a lone surrogate or a very large number, which the standard library accepts
     if 'NaN' in text or 'Infinity' in text:
-        dump(parse(text))  # which is no JSON, and could not be written again
+        dump(parse(text))  # raises: these are not valid JSON
     return parse(text)
 
 
-def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
+def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
     version = fields['v']
     if not isinstance(version, int) or version > SCHEMA:
         raise _corrupt(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
     kind, path, key, blob = fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
     if fields['n'] != seq:
-        raise _corrupt(run, seq, f'number {fields["n"]} stands in its place')
+        raise _corrupt(run, seq, f'its number is {fields["n"]}')
     if kind not in _KINDS:
-        raise _corrupt(run, seq, f'it is of an unknown kind {kind!r}')
+        raise _corrupt(run, seq, f'its kind {kind!r} is unknown')
     if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
         raise TypeError(path, key, blob)
     attached = _attached(fields['a']) if 'a' in fields else {}
@@ -107,7 +107,7 @@ def _read(fields: dict[str, Json], run: str, seq: int) -> Record:
 def new_record(
     *, seq: int, path: str, kind: Kind, key: str, value: Json, blob: str, attached: Mapping[str, str], at: float
 ) -> Record:
-    """The same as `Record(…)` in half the time, which a frozen dataclass spends on getting around itself."""
+    """`Record(…)` in half the time: the constructor of a frozen dataclass is slow."""
     record = object.__new__(Record)
     _set_seq(record, seq)
     _set_path(record, path)
@@ -124,22 +124,22 @@ def _attached(fields: Json) -> dict[str, str]:
     return {name: _text(digest) for name, digest in cast('dict[str, Json]', fields or {}).items()}
 
 
-def info_to_text(info: RunInfo) -> str:
+def encode_info(info: RunInfo) -> str:
     """The info of a run as JSON."""
-    fields: dict[str, Json] = {name: getattr(info, name) for name in _TEXTS if getattr(info, name)}
+    fields: dict[str, Json] = {name: getattr(info, name) for name in _TEXT_FIELDS if getattr(info, name)}
     fields |= {'v': SCHEMA, 'status': info.status, 'created': info.created, 'updated': info.updated}
     return dump(fields)
 
 
-def info_from_text(text: str) -> RunInfo:
-    """The info of a JSON text. Raises `CorruptRecord`."""
+def decode_info(text: str) -> RunInfo:
+    """The info of a run from its JSON. Raises `CorruptRecord`."""
     try:
         fields = cast('dict[str, Json]', parse(text))
         version = fields['v']
         if not isinstance(version, int) or version > SCHEMA:
             msg = f'a run was written by a newer Habilis (format {version}, this one reads {SCHEMA}): {text[:100]}'
             raise CorruptRecord(msg)
-        texts = {name: _text(fields[name]) for name in _TEXTS if name in fields}
+        texts = {name: _text(fields[name]) for name in _TEXT_FIELDS if name in fields}
         if fields['status'] not in _STATES or texts.get('kind') not in {'agent', 'flow'} or not texts.get('run'):
             raise ValueError(texts.get('kind'))
         return RunInfo(
@@ -148,44 +148,44 @@ def info_from_text(text: str) -> RunInfo:
             created=_number(fields['created']),
             updated=_number(fields['updated']),
         )
-    except _NONSENSE:
-        msg = f'the description of a run is damaged: {text[:100]}'
+    except _DECODE_ERRORS:
+        msg = f'the info of a run is damaged: {text[:100]}'
         raise CorruptRecord(msg) from None
 
 
-def infos_from(found: Iterable[tuple[object, str]]) -> Iterator[RunInfo]:
-    """The infos of runs and their texts. The others can be seen also if one of them is damaged."""
+def decode_infos(found: Iterable[tuple[object, str]]) -> Iterator[RunInfo]:
+    """The infos of runs from pairs of id and JSON. Damaged ones are skipped."""
     for run, text in found:
         try:
-            yield info_from_text(text)
+            yield decode_info(text)
         except CorruptRecord as error:
-            leave_out(run, error)
+            log_skipped(run, error)
 
 
-def leave_out(run: object, error: CorruptRecord) -> None:
-    """Tell of a run that is missing in a list."""
-    logger.warning('%s is left out of the list: %s', run, error)
+def log_skipped(run: object, error: CorruptRecord) -> None:
+    """Log that a damaged run is missing in a list."""
+    logger.warning('%s is not listed: %s', run, error)
 
 
-def newest_first(
+def select_runs(
     infos: Iterable[RunInfo], *, user: str | None = None, session: str | None = None, status: Status | None = None
 ) -> list[RunInfo]:
-    """Those that were asked for."""
-    wanted = [
+    """The runs of a user, session or status, newest first."""
+    selected = [
         info
         for info in infos
         if user in {None, info.user} and session in {None, info.session} and status in {None, info.status}
     ]
-    return sorted(wanted, key=lambda info: (info.created, info.run), reverse=True)
+    return sorted(selected, key=lambda info: (info.created, info.run), reverse=True)
 
 
 def digest_of(data: bytes) -> str:
-    """The name of a blob."""
+    """The digest of a blob."""
     return hashlib.sha256(data).hexdigest()
 
 
-def checked_blob(data: bytes | None, digest: str, *, run: str) -> bytes:
-    """The blob, if it is what its name says. Raises `CorruptRecord`."""
+def check_blob(data: bytes | None, digest: str, *, run: str) -> bytes:
+    """The blob. Raises `CorruptRecord` if it is missing, or does not match its digest."""
     if data is None:
         msg = f'{run}: the blob {digest[:12]}… is missing'
         raise CorruptRecord(msg)
@@ -214,5 +214,6 @@ def _checksum(text: str) -> str:
 
 def _corrupt(run: str, seq: int, why: str) -> CorruptRecord:
     return CorruptRecord(
-        f'record {seq} of {run} is damaged: {why}. Fork the run before it: habilis runs fork {run} --before {seq}'
+        f'record {seq} of {run} is damaged: {why}. To recover, fork the run before it: '
+        f'habilis runs fork {run} --before {seq}'
     )

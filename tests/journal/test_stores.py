@@ -13,11 +13,11 @@ from habilis.core.folders import data_folder
 from habilis.journal.contract import RunInfo, Store
 from habilis.journal.files import FileStore
 from habilis.journal.memory import MemoryStore
-from habilis.journal.opening import open_store
 from habilis.journal.postgres import PostgresStore
 from habilis.journal.redis import RedisStore
-from habilis.journal.servers import PackageMissing
+from habilis.journal.server_address import PackageMissing
 from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores import open_store
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_anything_else_is_refused_with_what_is_possible(where: str | Path) -> No
 
 @pytest.mark.parametrize('where', ['runs.db', 'files:runs', 'sqlite:runs', 'postgresql://host/db'])
 def test_an_unknown_durability_is_refused(where: str) -> None:
-    with pytest.raises(SettingsError, match="no durability 'some'; take normal or full"):
+    with pytest.raises(SettingsError, match="'some' is not a valid durability: use normal or full"):
         open_store(f'{where}?durability=some')
 
 
@@ -149,7 +149,7 @@ def test_a_package_that_is_missing_is_named_with_what_to_install(
 )
 def test_only_what_a_store_needs_is_imported(where: str, loaded: list[str]) -> None:
     code = (
-        'import sys; from habilis.journal.opening import open_store; open_store(sys.argv[1]); '
+        'import sys; from habilis.journal.stores import open_store; open_store(sys.argv[1]); '
         "print(*[name for name in ('psycopg', 'redis', 'sqlite3') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, '-c', code, where], capture_output=True, text=True, check=True)

@@ -1,19 +1,19 @@
-"""Asking people, durably: the run stops, the process may end, and the answer may come days later."""
+"""Questions to people, durably: the run pauses, the process may end, and the answer may come days later."""
 
 from collections.abc import Mapping
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.flows.contract import FlowArgumentsError, FlowError
-from habilis.journal import Scope, fingerprint, scope_here
+from habilis.journal import Scope, fingerprint, recording_scope
 
 
 async def approval(question: str, *, details: Mapping[str, object] | None = None) -> bool:
-    """Whether a person allows it. The run waits until `answer_run` has said so: `True`, or `False`.
+    """Whether a person approves. The run pauses until `answer_run` is called with True or False.
 
     Args:
-        question: in words.
-        details: plain data that helps to decide; other details make it another question.
+        question: the question to show.
+        details: plain data to show with it. Different details make it a different question.
     """
     answer = await _ask('approval', question, details)
     if isinstance(answer, dict):
@@ -22,7 +22,7 @@ async def approval(question: str, *, details: Mapping[str, object] | None = None
 
 
 async def ask(question: str, *, details: Mapping[str, object] | None = None) -> object:
-    """What a person answers: whatever plain data `answer_run` was given. The run waits until then."""
+    """The answer of a person, as given to `answer_run`. The run pauses until then."""
     return codec.unpack(await _ask('question', question, details))
 
 
@@ -38,8 +38,8 @@ async def _ask(kind: str, question: str, details: Mapping[str, object] | None) -
 
 
 def _scope(kind: str) -> Scope:
-    scope = scope_here()
+    scope = recording_scope()
     if scope is None:
-        msg = f'there is nobody to ask here ({kind}): call this inside a flow, or in a step that is an `async def`'
+        msg = f'cannot ask a person here ({kind}): call this inside a flow, or in a step that is an `async def`'
         raise FlowError(msg)
     return scope

@@ -1,20 +1,15 @@
 """A `Workflow` as a Mermaid flowchart."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from habilis.flows.contract import State, StepStatus
-from habilis.flows.nodes import Each, Loop, Node, One, Side, When
-from habilis.flows.pieces import Piece
-
-if TYPE_CHECKING:
-    from habilis.flows.workflow import Workflow
+from habilis.flows.nodes import EachNode, LoopNode, Node, ParallelNode, StepNode, WhenNode, WorkflowStep
 
 Chain = tuple[str, ...]
 """The names of a step and of the workflows around it."""
 
 End = tuple[str, str]
-"""Where an arrow begins, and its label."""
+"""The start of an arrow, and its label."""
 
 _COLOURS: dict[State, str] = {
     'done': 'fill:#d3f9d8,stroke:#2b8a3e',
@@ -26,11 +21,11 @@ _COLOURS: dict[State, str] = {
 _WORST_FIRST: tuple[State, ...] = ('failed', 'waiting', 'running', 'done')
 
 
-def draw(workflow: 'Workflow', status: Sequence[StepStatus] | None = None) -> str:
-    """The text of the flowchart."""
+def draw(nodes: Sequence[Node], status: Sequence[StepStatus] | None = None) -> str:
+    """The flowchart of these nodes."""
     drawing = _Drawing()
     drawing.lines.append('start([input])')
-    ends = drawing.nodes(workflow.nodes, (), [('start', '')])
+    ends = drawing.nodes(nodes, (), [('start', '')])
     drawing.lines.append('finish([output])')
     drawing.link(ends, 'finish')
     if status is not None:
@@ -38,20 +33,20 @@ def draw(workflow: 'Workflow', status: Sequence[StepStatus] | None = None) -> st
     return '\n'.join(['flowchart TD', *(f'    {line}' for line in [*drawing.lines, *drawing.later]), ''])
 
 
-def planned(workflow: 'Workflow', found: Sequence[StepStatus]) -> list[StepStatus]:
-    """The steps that have not begun, in the order of the workflow."""
-    begun = {chain_of(step.path) for step in found}
+def not_started(flow: str, nodes: Sequence[Node], started: Sequence[StepStatus]) -> list[StepStatus]:
+    """The steps of the flow of this name that have not started, in the order of its nodes."""
+    known = {chain_of(step.path) for step in started}
     drawing = _Drawing()
-    drawing.nodes(workflow.nodes, (), [])
-    chains = [chain for chain in dict.fromkeys(drawing.chains.values()) if chain not in begun]
+    drawing.nodes(nodes, (), [])
+    chains = [chain for chain in dict.fromkeys(drawing.chains.values()) if chain not in known]
     return [
-        StepStatus(path='/'.join(f'{name}#1' for name in (workflow.name, *chain)), name=chain[-1], state='not run')
+        StepStatus(path='/'.join(f'{name}#1' for name in (flow, *chain)), name=chain[-1], state='not run')
         for chain in chains
     ]
 
 
 def chain_of(path: str) -> Chain:
-    """The names in a path below its flow, without numbers, branches and the groups of parallel steps."""
+    """The step names of a path below its flow, without numbers, branches and groups of parallel steps."""
     parts = [part.rpartition('#') for part in path.split('/')[1:] if not part.startswith('~')]
     names = [name for name, _, _ in parts]
     return tuple(name for name in names if name != 'parallel')
@@ -61,10 +56,10 @@ class _Drawing:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.later: list[str] = []
-        """Arrows and colours: a node that is named inside a subgraph would be drawn in it."""
+        """Arrows and colours. They come last, because a node named inside a subgraph would be drawn in it."""
 
         self.chains: dict[str, Chain] = {}
-        """Of each step, by the id of its node."""
+        """The chain of each step, by the id of its node in the chart."""
 
         self._count = 0
 
@@ -77,38 +72,38 @@ class _Drawing:
             arrow = f'-->|{label}|' if label else '-->'
             self.later.append(f'{start} {arrow} {to}')
 
-    def nodes(self, nodes: Sequence[Node], around: Chain, ends: Sequence[End]) -> Sequence[End]:
+    def nodes(self, nodes: Sequence[Node], outer: Chain, ends: Sequence[End]) -> Sequence[End]:
         for node in nodes:
-            ends = self._node(node, around, ends)
+            ends = self._node(node, outer, ends)
         return ends
 
-    def _node(self, node: Node, around: Chain, ends: Sequence[End]) -> Sequence[End]:
+    def _node(self, node: Node, outer: Chain, ends: Sequence[End]) -> Sequence[End]:
         match node:
-            case One(piece=piece):
-                return self._piece(piece, around, ends)
-            case Side(pieces=pieces):
-                return [end for piece in pieces for end in self._piece(piece, around, ends)]
-            case Each(piece=piece):
-                return self._piece(piece, around, ends, each=True)
-            case Loop():
+            case StepNode(step=step):
+                return self._step(step, outer, ends)
+            case ParallelNode(steps=steps):
+                return [end for step in steps for end in self._step(step, outer, ends)]
+            case EachNode(step=step):
+                return self._step(step, outer, ends, each=True)
+            case LoopNode():
                 choice = self._choice(node.condition, 'while', ends)
-                self.link(self._piece(node.piece, around, [(choice, 'yes')]), choice)
+                self.link(self._step(node.step, outer, [(choice, 'yes')]), choice)
                 return [(choice, 'no')]
-            case When():
+            case WhenNode():
                 choice = self._choice(node.condition, 'if', ends)
-                after = self._piece(node.then, around, [(choice, 'yes')])
+                after = self._step(node.then, outer, [(choice, 'yes')])
                 if node.otherwise is None:
                     return [*after, (choice, 'no')]
-                return [*after, *self._piece(node.otherwise, around, [(choice, 'no')])]
+                return [*after, *self._step(node.otherwise, outer, [(choice, 'no')])]
             case _:
                 return ends
 
-    def _piece(self, piece: Piece, around: Chain, ends: Sequence[End], *, each: bool = False) -> Sequence[End]:
-        chain = (*around, piece.name)
-        label = f'for each: {piece.name}' if each else piece.name
-        if piece.inside:
+    def _step(self, step: WorkflowStep, outer: Chain, ends: Sequence[End], *, each: bool = False) -> Sequence[End]:
+        chain = (*outer, step.name)
+        label = f'for each: {step.name}' if each else step.name
+        if step.nodes:
             self.lines.append(f'subgraph {self._new()}[{_quoted(label)}]')
-            last = self.nodes(piece.inside, chain, ends)
+            last = self.nodes(step.nodes, chain, ends)
             self.lines.append('end')
             return last
         node = self._new()
@@ -141,6 +136,6 @@ def _class(state: State) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A label: what has a meaning in Mermaid is written as an entity."""
+    """A label, with the special characters of Mermaid as entities."""
     plain = ' '.join(text.split())
     return '"' + ''.join(f'#{ord(letter)};' if letter in '"#&<>`' else letter for letter in plain) + '"'

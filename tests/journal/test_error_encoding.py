@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import ModelUnavailable, RateLimited, StoreUnavailable
-from habilis.journal.raised import StepFailed, read_error, write_error
-from tests.journal.test_lines import json_values
+from habilis.journal.failures import StepFailed, decode_error, encode_error
+from tests.journal.test_encoding import json_values
 
 
 class Refused(ValueError):
@@ -59,7 +59,7 @@ class Lost(ConnectionError):
 
 
 def _again(error: Exception) -> Exception:
-    return read_error(parse(dump(write_error(error))))
+    return decode_error(parse(dump(encode_error(error))))
 
 
 def _noted(error: Exception) -> Exception:
@@ -146,7 +146,7 @@ def test_nothing_is_imported_and_no_module_is_asked(monkeypatch: pytest.MonkeyPa
     vars(lazy)['__getattr__'] = on_demand
     monkeypatch.setitem(sys.modules, 'lazy_module', lazy)
     for module in ('lazy_module', 'this', 'antigravity'):
-        error = read_error({'module': module, 'type': 'Thing', 'text': 'x', 'args': []})
+        error = decode_error({'module': module, 'type': 'Thing', 'text': 'x', 'args': []})
         assert isinstance(error, StepFailed)
     assert asked == []
     assert 'antigravity' not in sys.modules
@@ -171,7 +171,7 @@ def test_nothing_is_imported_and_no_module_is_asked(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_what_is_no_error_of_a_loaded_module_becomes_an_error_that_names_it(module: str, name: str) -> None:
-    error = read_error({'module': module, 'type': name, 'text': 'the text', 'args': ['x']})
+    error = decode_error({'module': module, 'type': name, 'text': 'the text', 'args': ['x']})
     assert type(error) is StepFailed
     assert str(error) == f'{name}: the text'
 
@@ -208,16 +208,18 @@ def test_an_error_that_cannot_say_what_it_is_can_be_written() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    written = cast('dict[str, Json]', write_error(Mute('x')))
+    written = cast('dict[str, Json]', encode_error(Mute('x')))
     assert written['text'] == ''
 
 
 @given(json_values)
 def test_any_json_is_read_as_some_error(written: Json) -> None:
-    assert isinstance(read_error(written), Exception)
+    assert isinstance(decode_error(written), Exception)
 
 
 @given(st.sampled_from(['ValueError', 'OSError', 'ExceptionGroup', 'UnicodeDecodeError']), json_values, json_values)
 def test_any_arguments_are_read_as_some_error(name: str, args: Json, fields: Json) -> None:
-    error = read_error({'module': 'builtins', 'type': name, 'text': 't', 'args': args, 'fields': fields, 'inner': args})
+    error = decode_error(
+        {'module': 'builtins', 'type': name, 'text': 't', 'args': args, 'fields': fields, 'inner': args}
+    )
     assert isinstance(error, Exception)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy, StoreUnavailable
-from habilis.journal import Journal, MemoryStore, RunInfo, copying
+from habilis.journal import Journal, MemoryStore, RunInfo, copies
 from habilis.journal.contract import BLOB_BYTES, Record
-from habilis.journal.copying import copy_run, digests_of, export_run, import_run, new_run_id
-from habilis.journal.lines import digest_of
+from habilis.journal.copies import copy_run, digests_of, export_run, import_run, new_run_id
+from habilis.journal.encoding import digest_of
 from tests.journal.faults import RUN, Faulty, Work, again, away, new
 from tests.waiting import until
 
@@ -68,16 +68,16 @@ async def test_a_run_may_get_another_name_and_user(store: MemoryStore) -> None:
 
 @pytest.mark.parametrize('name', ['a\nb', '\x1b[2J', 'a\u202eb', '\ud800'])
 async def test_a_name_that_nobody_could_type_is_refused(store: MemoryStore, name: str) -> None:
-    with pytest.raises(JournalError, match='cannot be the name of a run'):
+    with pytest.raises(JournalError, match='is not a valid run id'):
         await import_run(store, await export_run(store, RUN), run=name)
-    with pytest.raises(JournalError, match='cannot be the name of a run'):
+    with pytest.raises(JournalError, match='is not a valid run id'):
         await Journal.create(store, RunInfo(run=name))
     assert [info.run for info in await store.runs()] == [RUN]
 
 
 async def test_a_run_does_not_take_the_place_of_another(store: MemoryStore) -> None:
     before = await _content(store, RUN)
-    with pytest.raises(RunBusy, match='give the copy another name'):
+    with pytest.raises(RunBusy, match='give the copy another id'):
         await import_run(store, await export_run(store, RUN))
     assert await _content(store, RUN) == before
 
@@ -131,7 +131,7 @@ async def test_a_missing_line_in_the_middle_is_refused() -> None:
 
 @pytest.mark.parametrize('text', ['', '\n', 'hello', 'habilis run 1', 'habilis run 2\n{}\nend 0\n', '\0' * 100])
 async def test_other_files_are_no_runs(text: str) -> None:
-    with pytest.raises(CorruptRecord, match=r'not an exported run|its end is missing'):
+    with pytest.raises(CorruptRecord, match=r'not an exported run|its last line is missing'):
         await import_run(MemoryStore(), text)
 
 
@@ -160,7 +160,7 @@ async def test_a_damaged_blob_is_refused(line: str) -> None:
 
 
 async def test_a_short_file_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copying, 'MAX_BLOB', 1000)
+    monkeypatch.setattr(copies, 'MAX_BLOB', 1000)
     data = b'x' * 1001
     line = f'{{"blob":"{digest_of(data)}","z":"{base64.b64encode(zlib.compress(data)).decode()}"}}'
     with pytest.raises(CorruptRecord, match='larger than 1,000 bytes'):
@@ -212,7 +212,7 @@ async def test_a_copy_that_is_cut_off_is_not_taken_for_a_whole_one(store: Memory
     task = asyncio.create_task(copy_run(faulty, await store.info(RUN)))
     await until(lambda: faulty.appends == 1)
     (copy,) = [info for info in await store.runs() if info.run != RUN]
-    assert (copy.status, copy.error) == ('failed', 'this copy was not finished; delete it, and make it again')
+    assert (copy.status, copy.error) == ('failed', 'this copy is incomplete: delete it, and copy the run again')
     faulty.hold.set()
     assert (await task).status == 'stopped'
     assert (await store.info(copy.run)).error == ''
