@@ -11,7 +11,7 @@ from habilis.core.errors import AgentError
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
 from habilis.sandbox import Sandbox
-from habilis.tools.shapes import show
+from habilis.tools.validation import describe_value
 
 _Kind = tuple[type, ...] | Callable[[object], bool]
 
@@ -58,7 +58,7 @@ _LIMITS = tuple(field.name for field in fields(RunLimits))
 def check_task(task: object) -> None:
     """Refuse what is no task."""
     if not isinstance(task, str):
-        msg = f'the task must be text, not {show(task)}'
+        msg = f'the task must be text, not {describe_value(task)}'
         raise TypeError(msg)
     if not task.strip():
         msg = 'the task is empty: say what to do'
@@ -70,7 +70,7 @@ def check_kinds(where: str, given: Mapping[str, object]) -> None:
     for name, (kind, words) in _KINDS.items():
         value = given.get(name)
         if value is not None and not (isinstance(value, kind) if isinstance(kind, tuple) else kind(value)):
-            msg = f'{where}: {name} must be {words}, not {show(value)}'
+            msg = f'{where}: {name} must be {words}, not {describe_value(value)}'
             raise TypeError(msg)
 
 
