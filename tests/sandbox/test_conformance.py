@@ -10,7 +10,7 @@ import pytest
 from habilis.sandbox import backends
 from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
 from habilis.sandbox.contract import Guest, GuestSpec
-from habilis.sandbox.pipe import PipeGuest
+from habilis.sandbox.pipe_guest import PipeGuest
 
 
 class TestWasm(SandboxConformance):

@@ -6,7 +6,7 @@ import pytest
 
 from habilis.core.codec import Json
 from habilis.sandbox import Policy
-from habilis.sandbox.cellhost import CellHost
+from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.interpreter import Interpreter, T
 from habilis.sandbox.session import Sandbox

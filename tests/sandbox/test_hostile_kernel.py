@@ -25,7 +25,7 @@ ALL_GONE = 'for name in list(vars(module)):\n    if not name.startswith("__"): s
      'linecache', 'traceback', 'base64', 'io', 'os', 'types', 'inspect', 'importlib', 'marshal', 'random', 'math',
      'reprlib', 'errno', 'warnings', 'collections.abc', 'typing', 'functools', 'habilis.core.codec',
      'habilis.sandbox.guest.kernel', 'habilis.sandbox.guest.state', 'habilis.sandbox.guest.bridge',
-     'habilis.sandbox.guest.output', 'habilis.sandbox.guest.trace', 'habilis.sandbox.guest.show', 'app'],
+     'habilis.sandbox.guest.output', 'habilis.sandbox.guest.tracebacks', 'habilis.sandbox.guest.value_text', 'app'],
 )  # fmt: skip
 async def test_emptying_a_module_the_kernel_uses_breaks_at_most_the_kernel(sandbox: Sandbox, name: str) -> None:
     await breaking_attack(sandbox, f'import {name}\nmodule = __import__("sys").modules[{name!r}]\n{ALL_GONE}')

@@ -22,7 +22,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate, Toolset
-from habilis.tools.shapes import show
+from habilis.tools.validation import describe_value
 
 S = TypeVar('S')
 R = TypeVar('R')
@@ -232,7 +232,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
 def check_task(task: object) -> None:
     """Refuse an empty task, or one that is not text."""
     if not isinstance(task, str):
-        msg = f'the task must be text, not {show(task)}'
+        msg = f'the task must be text, not {describe_value(task)}'
         raise TypeError(msg)
     if not task.strip():
         msg = 'the task is empty: say what to do'
@@ -244,7 +244,7 @@ def check_types(where: str, given: Mapping[str, object]) -> None:
     for name, value in given.items():
         check, words = _CHECKS.get(name, ((object,), ''))
         if value is not None and not (isinstance(value, check) if isinstance(check, tuple) else check(value)):
-            msg = f'{where}: {name} must be {words}, not {show(value)}'
+            msg = f'{where}: {name} must be {words}, not {describe_value(value)}'
             raise TypeError(msg)
 
 

@@ -10,7 +10,7 @@ from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
 from habilis.journal.values import Codec, fingerprint
 from habilis.sandbox.previews import shorten
 from habilis.tools.parameters import Parameters, read_signature
-from habilis.tools.shapes import Shape
+from habilis.tools.validation import TypeValidator
 
 _EMPTY = inspect.Parameter.empty
 _MAX_TITLE = 200
@@ -104,7 +104,7 @@ def _can_validate(hint: object) -> bool:
     if hint is _EMPTY:
         return True
     try:
-        Shape(hint, '')
+        TypeValidator(hint, '')
     except ToolDefinitionError:
         return False
     return True

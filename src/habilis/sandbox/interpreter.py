@@ -12,8 +12,8 @@ from typing import TypeVar, cast
 
 from habilis.core.codec import CodecError, Json, dump_with, parse_with
 from habilis.core.errors import SandboxError, SnapshotError
-from habilis.sandbox import answers
-from habilis.sandbox.cellhost import CellHost
+from habilis.sandbox import results
+from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec, Variable
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
@@ -30,7 +30,7 @@ T = TypeVar('T')
 _HALF_PAIR = re.compile('[\ud800-\udfff]')
 
 
-class Broke(SandboxError):
+class GuestFailed(SandboxError):
     """The interpreter did not survive a request that was not a cell. It is replaced by the next."""
 
 
@@ -100,21 +100,21 @@ class Interpreter(Interruptible):
         died = True
         try:
             answer = await self._enter(self._cell_request(code, policy, describe), host, seconds)
-            cell = answers.cell(answer, host)
-            self.described = answers.described(answer['names']) if describe and 'names' in answer else None
+            cell = results.cell_result(answer, host)
+            self.described = results.parse_descriptions(answer['names']) if describe and 'names' in answer else None
             self._remember(answer)
             died = False
         except GuestDied as death:
-            cell = answers.death(host, host.ended or death.kind, death, seconds)
+            cell = results.cell_of_dead_guest(host, host.ended or death.kind, death, seconds)
         except CodecError as error:
-            cell = answers.death(host, 'broken', error, seconds)
+            cell = results.cell_of_dead_guest(host, 'broken', error, seconds)
         finally:
             self._host = None
             host.close()
         if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
             await self.roll_back()
             lost = self.checkpoint.lost if self.checkpoint else ()
-            return answers.rolled_back(cell, lost, kept=self._options.checkpoints)
+            return results.rolled_back_cell(cell, lost, kept=self._options.checkpoints)
         return cell
 
     def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
@@ -137,7 +137,7 @@ class Interpreter(Interruptible):
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
             msg = f'the sandbox did not answer to {request["op"]!r} ({reason}); its variables are those of before'
-            raise Broke(msg) from error
+            raise GuestFailed(msg) from error
         finally:
             host.close()
 
@@ -169,12 +169,13 @@ class Interpreter(Interruptible):
         return dump_with(request, 'state')
 
     def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
-        if not host.clock.is_over():  # it stood still for a while
-            self._timer = asyncio.get_running_loop().call_later(host.clock.left(), self._expire, host, guest, job)
+        loop = asyncio.get_running_loop()
+        if not host.deadline.is_expired():  # it was paused
+            self._timer = loop.call_later(host.deadline.remaining(), self._expire, host, guest, job)
             return
         host.end('time')
         guest.interrupt()
-        asyncio.get_running_loop().call_later(GRACE, self._leave_behind, job)
+        loop.call_later(GRACE, self._leave_behind, job)
 
     def _leave_behind(self, job: Job[str]) -> None:
         """The thread is stuck in a tool of the host. It cannot be killed; nobody waits for it."""
@@ -222,16 +223,16 @@ class Interpreter(Interruptible):
         """Variables may be made to destroy whoever loads them. They are tried once."""
         try:
             await self.load(checkpoint, host)
-        except (SnapshotError, Broke) as error:
+        except (SnapshotError, GuestFailed) as error:
             self.checkpoint = None
             await self.roll_back()
             msg = f'the variables could not be brought back ({error}); the sandbox is empty now'
-            raise Broke(msg) from error
+            raise GuestFailed(msg) from error
 
     def _remember(self, answer: dict[str, Json]) -> None:
         """Keep the variables the guest sent along, or note that they have to be asked for."""
         if 'state' in answer and self._options.checkpoints:
-            self.checkpoint = answers.checkpoint(answer, self._cells)
+            self.checkpoint = results.parse_checkpoint(answer, self._cells)
             self.unsaved = False
         elif 'unsaved' in answer or not self._options.checkpoints:
             self.unsaved = True
@@ -242,7 +243,7 @@ class Interpreter(Interruptible):
             return self.checkpoint
         cells, seconds = self._cells, self._save_seconds
         checkpoint = await self.request(
-            {'op': 'save'}, host(seconds), seconds, lambda answer: answers.checkpoint(answer, cells)
+            {'op': 'save'}, host(seconds), seconds, lambda answer: results.parse_checkpoint(answer, cells)
         )
         if self._options.checkpoints:
             self.checkpoint = checkpoint

@@ -10,13 +10,13 @@ from typing import TypedDict, cast
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
-from habilis.sandbox.answers import pack_variables
-from habilis.sandbox.cellhost import AnswerInput
+from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
+from habilis.sandbox.results import pack_variables
 from habilis.sandbox.workspace import Workspace
 
 PathLike = str | os.PathLike[str]

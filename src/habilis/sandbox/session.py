@@ -10,12 +10,12 @@ from typing import Self, Unpack
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.waiting import wait_for
-from habilis.sandbox import answers, snapshot
+from habilis.sandbox import results, snapshot
 from habilis.sandbox.backends import backend
-from habilis.sandbox.cellhost import CellHost, OnOutput
+from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
-from habilis.sandbox.interpreter import Broke, Interpreter
+from habilis.sandbox.interpreter import GuestFailed, Interpreter
 from habilis.sandbox.options import Options, Settings, make_options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
@@ -35,7 +35,7 @@ class Sandbox:
         self._options = options
         self._turns = Turns()
         self._saver: asyncio.Task[None] | None = None
-        self._broke: Broke | None = None
+        self._broke: GuestFailed | None = None
         self.policy: Policy | None = options.policy
         """Checks for the cells to come; may be changed at any time."""
 
@@ -164,8 +164,8 @@ class Sandbox:
         async with self._turns.next():
             try:
                 await self._wake()
-            except Broke as broke:  # by what an earlier cell left behind; this one has not run
-                return answers.death(self._make_host(limit), 'broken', broke, limit)
+            except GuestFailed as broke:  # by what an earlier cell left behind; this one has not run
+                return results.cell_of_dead_guest(self._make_host(limit), 'broken', broke, limit)
             if tools is not None:
                 await self._offer(host_functions(tools))
             workspace = self._options.workspace
@@ -186,7 +186,7 @@ class Sandbox:
 
     async def set_variables(self, variables: Mapping[str, object]) -> None:
         """Put plain data into the sandbox under these names."""
-        packed = answers.pack_variables(variables)
+        packed = results.pack_variables(variables)
         seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
@@ -201,7 +201,7 @@ class Sandbox:
             await self._wake()
             request: dict[str, Json] = {'op': 'get', 'names': list(names) if names else None}
             return await self._interpreter.request(
-                request, self._quiet_host(seconds), seconds, lambda answer: answers.variables(answer, names)
+                request, self._quiet_host(seconds), seconds, lambda answer: results.parse_variables(answer, names)
             )
 
     async def describe_variables(self) -> dict[str, Variable]:
@@ -212,7 +212,7 @@ class Sandbox:
             if (known := self._interpreter.described) is not None:
                 return dict(known)
             return await self._interpreter.request(
-                {'op': 'names'}, self._quiet_host(seconds), seconds, answers.described
+                {'op': 'names'}, self._quiet_host(seconds), seconds, results.parse_descriptions
             )
 
     async def set_tools(self, tools: Iterable[AnyFunction | HostFunction]) -> None:
@@ -313,7 +313,7 @@ class Sandbox:
             if self._interpreter.unsaved and self._interpreter.alive and not self._turns.closed:
                 try:
                     await self._interpreter.current(self._quiet_host)
-                except Broke as broke:
+                except GuestFailed as broke:
                     self._broke = broke  # the next to use the sandbox is told
 
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.contract import FileChange
-from habilis.sandbox.temporary import temporary_folder
+from habilis.sandbox.temporary_folders import temporary_folder
 
 MAX_FILES = 10_000
 """So many files are looked at to find what a cell changed."""

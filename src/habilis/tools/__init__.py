@@ -17,14 +17,14 @@ from habilis.tools.contract import (
     ResultDecision,
     ResultGate,
 )
-from habilis.tools.files import files_toolset
 from habilis.tools.logs import log
-from habilis.tools.people import people_toolset
-from habilis.tools.samples import samples_toolset
-from habilis.tools.todo import todo_toolset
 from habilis.tools.tool import Tool, tool
 from habilis.tools.toolbox import Toolbox
 from habilis.tools.toolset import Toolset
+from habilis.tools.toolsets.files import files_toolset
+from habilis.tools.toolsets.samples import samples_toolset
+from habilis.tools.toolsets.todo import todo_toolset
+from habilis.tools.toolsets.user import people_toolset
 
 __all__ = [
     'Allow',

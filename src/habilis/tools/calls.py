@@ -18,6 +18,7 @@ from habilis.core.events import Emit, Event, EventKind
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
+from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.contract import (
     PREVIEW,
     ApprovalRequest,
@@ -31,10 +32,9 @@ from habilis.tools.contract import (
     ResultGate,
     ToolOptions,
 )
-from habilis.tools.copies import copied
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
-from habilis.tools.plain import NotConvertible, to_plain
+from habilis.tools.plain_data import NotConvertible, to_plain
 
 Bind = Callable[[], inspect.BoundArguments]
 """Checks the arguments of a call."""
@@ -220,7 +220,7 @@ class Calls:
             raise ToolDenied(msg)
         call.decision = 'invalid'
         bound = bind()
-        call.arguments = copied(tool.complete(bound))
+        call.arguments = copy_arguments(tool.complete(bound))
         asks: list[Ask] = []
         decision: CallDecision = 'allowed'
         if self._gates:
@@ -230,7 +230,7 @@ class Calls:
             def changed(changes: Mapping[str, object]) -> GateCall:
                 nonlocal bound
                 bound = tool.changed(bound, changes)
-                call.arguments = copied(tool.complete(bound))
+                call.arguments = copy_arguments(tool.complete(bound))
                 return call.seen()
 
             try:
@@ -256,7 +256,7 @@ class Calls:
         return ApprovalRequest(
             id=call.id,
             tool=call.tool.name,
-            arguments=copied(call.arguments),
+            arguments=copy_arguments(call.arguments),
             question='\n'.join(questions) or f'May {call.tool.name} be called?',
             diff=await self._preview(call, bound),
         )

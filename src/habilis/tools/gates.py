@@ -16,8 +16,9 @@ from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.events import EventKind
-from habilis.sandbox.clock import clock_stopped
+from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import attempts
+from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.contract import (
     Allow,
     ApprovalRequest,
@@ -31,7 +32,6 @@ from habilis.tools.contract import (
     GateCall,
     ResultGate,
 )
-from habilis.tools.copies import copied
 from habilis.tools.logs import LOGGER
 
 Tell = Callable[[EventKind, str, object], None]
@@ -143,7 +143,7 @@ class Approvals:
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             self._tell('approval_asked', request.question, request)
             try:
-                with clock_stopped():
+                with deadline_paused():
                     answer = await self._answer(request)
             except JournalError:
                 raise
@@ -200,4 +200,4 @@ def _withheld(call: GateCall, reason: str) -> str:
 
 def _copy(call: GateCall) -> GateCall:
     """For one gate alone: what it does to the arguments is not seen by the next, nor by the tool."""
-    return replace(call, arguments=copied(call.arguments))
+    return replace(call, arguments=copy_arguments(call.arguments))

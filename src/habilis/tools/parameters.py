@@ -14,15 +14,15 @@ from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
 if TYPE_CHECKING:
     from habilis.core.codec import Json
 from habilis.sandbox.functions import label_arguments
-from habilis.tools.postponed import settle
-from habilis.tools.shapes import Shape
+from habilis.tools.forward_references import resolve_class_hints
 from habilis.tools.stubs import TypeNames, description, signature_text
+from habilis.tools.validation import TypeValidator
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _Args = inspect.Parameter.VAR_POSITIONAL
 _Kwargs = inspect.Parameter.VAR_KEYWORD
-_Check = Callable[[Shape, object], object]
+_Check = Callable[[TypeValidator, object], object]
 
 
 def read_signature(name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> inspect.Signature:
@@ -37,7 +37,7 @@ def read_signature(name: str, function: Callable[..., object], local_names: Mapp
     except (NameError, TypeError, SyntaxError, AttributeError) as error:
         msg = f'{name} cannot be a tool: its type hints cannot be read ({error}); define the types before the tool'
         raise ToolDefinitionError(msg) from error
-    settle(hints.values(), local_names)
+    resolve_class_hints(hints.values(), local_names)
     parameters = [
         parameter.replace(annotation=hints.get(parameter.name, parameter.annotation))
         for parameter in signature.parameters.values()
@@ -119,7 +119,7 @@ class Parameters:
     def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
         """The same for arguments that were read from JSON, where there are no bytes, and every key is text."""
         problems: list[str] = []
-        return self._checked(self._bind_named(arguments, problems), problems, check=Shape.check_json)
+        return self._checked(self._bind_named(arguments, problems), problems, check=TypeValidator.check_json)
 
     def _bind_named(self, arguments: Mapping[str, object], problems: list[str]) -> dict[str, object]:
         given: dict[str, object] = {}
@@ -165,11 +165,11 @@ class Parameters:
         """A call as it was written, for a record: also one that does not fit."""
         return label_arguments(self.positional, args, kwargs)
 
-    def _shape(self, parameter: inspect.Parameter) -> Shape | None:
+    def _shape(self, parameter: inspect.Parameter) -> TypeValidator | None:
         if parameter.annotation is inspect.Parameter.empty or parameter.annotation is Any:
             return None
         try:
-            return Shape(parameter.annotation, TypeNames(spell_enums=True).text(parameter.annotation))
+            return TypeValidator(parameter.annotation, TypeNames(spell_enums=True).text(parameter.annotation))
         except ToolDefinitionError as error:
             msg = f'{self.name} cannot be a tool: parameter {parameter.name!r}: {error}'
             raise ToolDefinitionError(msg) from error
@@ -211,7 +211,7 @@ class Parameters:
         return f'{name}: there is no such parameter' + (f'; did you mean {near[0]!r}?' if near else '')
 
     def _checked(
-        self, given: dict[str, object], problems: list[str], check: _Check = Shape.check
+        self, given: dict[str, object], problems: list[str], check: _Check = TypeValidator.check
     ) -> inspect.BoundArguments:
         checked: dict[str, Any] = {}
         for name, parameter in self.signature.parameters.items():

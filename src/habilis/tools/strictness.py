@@ -31,7 +31,7 @@ _NUMBER = re.compile(r'\s*[+-]?\d+(\.\d*)?\s*')
 Node = dict[str, object]
 
 
-def strictly(node: Node, *, result: bool) -> Node:
+def make_strict(node: Node, *, result: bool) -> Node:
     """A copy of pydantic's schema with our strictness. A pydantic model keeps its own rules."""
     kind = cast('str', node.get('type'))
     if kind == 'model' or '__pydantic_validator__' in getattr(node.get('cls'), '__dict__', ()):
@@ -54,7 +54,7 @@ def strictly(node: Node, *, result: bool) -> Node:
     return made
 
 
-def keys(part: object) -> Iterable[str]:
+def field_names(part: object) -> Iterable[str]:
     """The names of all fields that records in a schema have."""
     if isinstance(part, dict):
         node = cast('Node', part)
@@ -65,10 +65,10 @@ def keys(part: object) -> Iterable[str]:
             yield from (cast('str', field['name']) for field in cast('list[Node]', fields))
         for key, inner in node.items():
             if key in _HOLD_SCHEMAS or node.get('type') is None:
-                yield from keys(inner)
+                yield from field_names(inner)
     elif isinstance(part, (list, tuple)):
         for inner in cast('Iterable[object]', part):
-            yield from keys(inner)
+            yield from field_names(inner)
 
 
 def _below(part: object, result: bool) -> object:
@@ -76,7 +76,7 @@ def _below(part: object, result: bool) -> object:
     if isinstance(part, dict):
         named = cast('Node', part)
         if isinstance(named.get('type'), str):
-            return strictly(named, result=result)
+            return make_strict(named, result=result)
         return {name: _below(inner, result) for name, inner in named.items()}
     if isinstance(part, list):
         return [_below(inner, result) for inner in cast('list[object]', part)]

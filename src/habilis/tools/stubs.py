@@ -18,8 +18,8 @@ from typing import Any, cast
 
 import typing_extensions
 
-from habilis.tools import typed_dicts
-from habilis.tools.postponed import class_hints
+from habilis.tools.forward_references import class_hints
+from habilis.tools.pydantic_hints import typed_dict_fields
 
 _TRANSPARENT = (typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly, typing.Final)
 
@@ -139,7 +139,7 @@ class _Field:
 
 def _fields(kind: type) -> Iterator[_Field]:
     if typing_extensions.is_typeddict(kind):
-        for name, (hint, needed) in typed_dicts.fields(kind).items():
+        for name, (hint, needed) in typed_dict_fields(kind).items():
             yield _Field(given=name, returned=name, hint=hint, note='' if needed else 'may be absent')
     elif dataclasses.is_dataclass(kind):
         hints = class_hints(kind)

@@ -17,11 +17,11 @@ from habilis.tools import attempts
 from habilis.tools.calls import Calls
 from habilis.tools.contract import OnError, Preview, ToolOptions
 from habilis.tools.host_calls import HostCalls
-from habilis.tools.names import check_name
 from habilis.tools.parameters import Parameters, read_signature
-from habilis.tools.plain import NotConvertible, to_plain
-from habilis.tools.shapes import Shape, show
+from habilis.tools.plain_data import NotConvertible, to_plain
 from habilis.tools.stubs import TypeNames, function_stub, note, signature_text
+from habilis.tools.tool_names import check_name
+from habilis.tools.validation import TypeValidator, describe_value
 
 P = ParamSpec('P')
 Q = ParamSpec('Q')
@@ -34,7 +34,7 @@ class _Compiled:
     """What is made once of a function's signature, shared by the tools of all instances of a class."""
 
     parameters: Parameters | None = None
-    result: Shape | None = None
+    result: TypeValidator | None = None
 
 
 class Tool(Generic[P, R]):
@@ -106,9 +106,13 @@ class Tool(Generic[P, R]):
 
     # What others see --------------------------------------------------------------------------------------------------
 
-    @functools.cached_property
+    @property
     def signature(self) -> str:
         """Parameters and result as text, such as `(query: str, limit: int = 5) -> list[Hit]`."""
+        return self._signature
+
+    @functools.cached_property
+    def _signature(self) -> str:
         return self._signature_text(TypeNames())
 
     @property
@@ -201,7 +205,7 @@ class Tool(Generic[P, R]):
         try:
             return to_plain(result)
         except NotConvertible as error:
-            msg = f'{self.name} returned {show(result)}, which cannot go into the sandbox: {error}'
+            msg = f'{self.name} returned {describe_value(result)}, which cannot go into the sandbox: {error}'
             raise ToolResultError(msg) from None
 
     @property
@@ -217,14 +221,14 @@ class Tool(Generic[P, R]):
             self._local_names = _NO_NAMES
         return compiled.parameters
 
-    def _result_shape(self, hint: object) -> Shape | None:
+    def _result_shape(self, hint: object) -> TypeValidator | None:
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
             msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
             raise ToolDefinitionError(msg)
         if hint is inspect.Signature.empty or hint is Any:
             return None
         try:
-            return Shape(hint, TypeNames(spell_enums=True).text(hint), result=True)
+            return TypeValidator(hint, TypeNames(spell_enums=True).text(hint), result=True)
         except ToolDefinitionError as error:
             msg = f'{self.name} cannot be a tool: its result: {error}'
             raise ToolDefinitionError(msg) from error
@@ -290,7 +294,7 @@ def as_tool(function: 'AnyTool | Callable[..., Any]') -> AnyTool:
     if isinstance(function, MethodType) and isinstance(inner, Tool):  # a class method around a tool
         return cast('AnyTool', inner).__get__(function.__self__, type(function.__self__))
     if not callable(function):
-        msg = f'{show(function)} cannot be a tool: it cannot be called'
+        msg = f'{describe_value(function)} cannot be a tool: it cannot be called'
         raise ToolDefinitionError(msg)
     return AnyTool(function)
 

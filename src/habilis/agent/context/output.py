@@ -10,7 +10,7 @@ from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError, ToolDefinitionError
 from habilis.sandbox.previews import shorten
-from habilis.tools.shapes import Shape
+from habilis.tools.validation import TypeValidator
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -44,7 +44,7 @@ class OutputType:
         """
         return value if self._shape is None else self._checked(self._shape, value)
 
-    def _checked(self, shape: Shape, value: object, *, word: bool = False) -> object:
+    def _checked(self, shape: TypeValidator, value: object, *, word: bool = False) -> object:
         from pydantic import ValidationError
 
         try:
@@ -108,9 +108,9 @@ def _is_about_truth(refused: 'ValidationError') -> bool:
     return any(detail['type'] == 'bool_type' or isinstance(detail['input'], bool) for detail in details)
 
 
-def _shape(kind: Any) -> Shape:
+def _shape(kind: Any) -> TypeValidator:
     try:
-        return Shape(kind, '')
+        return TypeValidator(kind, '')
     except ToolDefinitionError as error:
         why = str(error.__cause__).partition('\n')[0]
         msg = f'{kind!r} cannot be an output type; use plain data, a dataclass or a pydantic model. {why}'

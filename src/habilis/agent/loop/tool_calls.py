@@ -14,7 +14,7 @@ from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import NeedsAnswer, Toolbox
-from habilis.tools.names import CODE_FUNCTIONS
+from habilis.tools.tool_names import CODE_FUNCTIONS
 
 
 class ToolCaller:

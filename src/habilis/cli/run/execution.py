@@ -42,7 +42,8 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
         execution.view.end_line()
         if execution.is_recorded:
             raise
-        msg = f'{str(error).removesuffix(RESUME_LATER)}The run was not started; name another journal with --journal, or off'
+        why = str(error).removesuffix(RESUME_LATER)
+        msg = f'{why}. The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
         execution.view.end_line()

@@ -16,16 +16,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from habilis.core.codec import Json, NotPlain, dump, dump_with, pack, parse_with, unpack
-from habilis.sandbox.guest import net, state
+from habilis.sandbox.guest import network, state
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
-from habilis.sandbox.guest.display import displays_of
-from habilis.sandbox.guest.loop import GuestLoop, GuestPolicy, HostSelector
+from habilis.sandbox.guest.displays import displays_of
+from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
-from habilis.sandbox.guest.show import PLAIN, descriptions, text_of
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
-from habilis.sandbox.guest.trace import CELL_PREFIX, describe, is_user_file, remember_source
+from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_user_file, remember_source
+from habilis.sandbox.guest.value_text import PLAIN, descriptions, text_of
 
 Request = dict[str, Json]
 _PYTHON = f'{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}'
@@ -84,7 +84,7 @@ class Kernel:
         for name in ('exit', 'quit'):
             setattr(builtins, name, sys.exit)
         time.sleep = self.sleep  # type: ignore[assignment]
-        select.select = net.sleeping_select(self.sleep)
+        select.select = network.sleeping_select(self.sleep)
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - private, and ours to set here
         ImportGate().install(lambda: self.policy, lambda frame: is_user_file(frame.f_code.co_filename))
 
@@ -130,7 +130,7 @@ class Kernel:
         self._offer(cast('list[dict[str, Json]]', setup.get('tools', [])))
         if setup.get('network'):
             self.has_network = True
-            net.install(self.bridge.network)
+            network.install(self.bridge.network)
         if 'cwd' in setup:
             self.has_files = True
             cwd = cast('str', setup['cwd'])

@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
-from habilis.sandbox.guest.trace import CELL_PREFIX, remember_source
+from habilis.sandbox.guest.tracebacks import CELL_PREFIX, remember_source
 
 QUICK_BYTES = 2000
 _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})

@@ -5,7 +5,7 @@ import threading
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.wasm.cache import compiled_component
 from habilis.sandbox.wasm.engine import Engine
-from habilis.sandbox.wasm.spares import Spares
+from habilis.sandbox.wasm.warm_guests import WarmGuests
 
 
 class WasmBackend:
@@ -16,7 +16,7 @@ class WasmBackend:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._spares: Spares | None = None
+        self._spares: WarmGuests | None = None
 
     def start(self, spec: GuestSpec) -> Guest:
         """A new instance; the first one of a process loads (and on a new machine builds) the component."""
@@ -29,11 +29,11 @@ class WasmBackend:
         spare.adopt(spec.limits)
         return spare
 
-    def _load(self) -> tuple[Engine, Spares]:
+    def _load(self) -> tuple[Engine, WarmGuests]:
         if self._engine is None or self._spares is None:
             with self._lock:
                 if self._engine is None or self._spares is None:
                     engine = Engine.load(compiled_component())
-                    self._spares = Spares(lambda: engine.start(GuestSpec()))
+                    self._spares = WarmGuests(lambda: engine.start(GuestSpec()))
                     self._engine = engine
         return self._engine, self._spares

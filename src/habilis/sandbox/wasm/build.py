@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.sandbox.wasm.immortal import immortalize
+from habilis.sandbox.wasm.immortal_objects import immortalize
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1]
@@ -27,7 +27,11 @@ BUNDLED = HERE / 'component.wasm'
 def source_key() -> str:
     """Changes whenever something that goes into the component changes."""
     digest = hashlib.sha256()
-    for path in [*(PACKAGE / name for name in INSIDE), *sorted((HERE / 'component').glob('*.*')), HERE / 'immortal.py']:
+    for path in [
+        *(PACKAGE / name for name in INSIDE),
+        *sorted((HERE / 'component').glob('*.*')),
+        HERE / 'immortal_objects.py',
+    ]:
         digest.update(path.name.encode() + b'\0' + path.read_bytes() + b'\0')
     return digest.hexdigest()[:24]
 

@@ -301,7 +301,7 @@ def _no_native_sleep(_store: Any, _length: int) -> None:
     raise wasmtime.WasmtimeError(msg)
 
 
-class Nobody:
+class SilentHost:
     """The host of a guest that has none yet."""
 
     def answer(self, message: str) -> str:

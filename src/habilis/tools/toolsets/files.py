@@ -7,9 +7,9 @@ from typing import Annotated
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.contract import Side
 from habilis.sandbox.workspace import Workspace
-from habilis.tools.diffs import unified_diff
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
+from habilis.tools.toolsets.diffs import unified_diff
 
 MAX_BYTES = 10 << 20
 """Of a file that is read or changed as text."""

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from habilis.sandbox.wasm.engine import Nobody, WasmGuest
+from habilis.sandbox.wasm.engine import SilentHost, WasmGuest
 from habilis.sandbox.workers import start_deep_thread
 
 COUNT = 2
@@ -19,7 +19,7 @@ PAUSE = 0.005
 """Seconds to leave to whoever took one, before a core is used to make the next. While many are made, none is spare."""
 
 
-class Spares:
+class WarmGuests:
     """Up to `COUNT` guests in waiting."""
 
     def __init__(self, make: Callable[[], WasmGuest]) -> None:
@@ -54,7 +54,7 @@ class Spares:
     def _add_one(self) -> None:
         if len(self._ready) < COUNT and not self._stopped:
             guest = self._make()
-            guest.enter('{"op":"warm"}', Nobody())
+            guest.enter('{"op":"warm"}', SilentHost())
             self._ready.append(guest)
 
     def _stop(self) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.tools.diffs import unified_diff
+from habilis.tools.toolsets.diffs import unified_diff
 from tests.tools.patches import apply
 
 texts = st.lists(

@@ -14,7 +14,7 @@ from hypothesis import given
 
 from habilis.core.errors import ToolResultError
 from habilis.tools import tool
-from habilis.tools.plain import to_plain
+from habilis.tools.plain_data import to_plain
 from tests.core.plain import plain as plain_data
 from tests.core.plain import shape
 

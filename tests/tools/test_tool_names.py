@@ -6,7 +6,7 @@ import pytest
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.tools import tool
-from habilis.tools.names import CODE_FUNCTIONS, check_name
+from habilis.tools.tool_names import CODE_FUNCTIONS, check_name
 
 
 @pytest.mark.parametrize('name', ['search', 'todo_write', 'Machine', '_private', 'größe', 'match', 'f1'])

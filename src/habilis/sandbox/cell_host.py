@@ -16,15 +16,15 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, unpack
 from habilis.core.limits import Limits
-from habilis.sandbox.clock import Clock, running
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
+from habilis.sandbox.deadline import Deadline, current_deadline
 from habilis.sandbox.functions import HostFunction, label_arguments
 from habilis.sandbox.network import Network
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 
 OnOutput = Callable[[Stream, str], object]
 AnswerInput = Callable[[str], str]
-GRACE_CALLS = 100
+MAX_IGNORED_REPLIES = 100
 """So often a cell may ignore that a limit has ended it, before it is ended by force."""
 
 MAX_RECORDED = 16 << 20
@@ -51,13 +51,13 @@ class CellHost:
         self._tools = tools
         self._limits = limits
         self._started = time.monotonic()
-        self.clock = Clock(seconds)
+        self.deadline = Deadline(seconds)
         self._loop = loop
         self._on_output = on_output
         self._answer_input = answer_input
         self._network = network
         self._context = contextvars.copy_context()
-        self._context.run(running.set, self.clock)
+        self._context.run(current_deadline.set, self.deadline)
         self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
@@ -109,7 +109,7 @@ class CellHost:
         """End the guest if it is over time or was told to end."""
         if self._force:
             raise Interrupted
-        if self.clock.is_over():
+        if self.deadline.is_expired():
             self.ended = self.ended or 'time'
             raise Interrupted
 
@@ -142,7 +142,7 @@ class CellHost:
         """The reply that ends a cell; one that goes on regardless is ended by force."""
         self.ended = self.ended or kind
         self._ignored += 1
-        if self._ignored > GRACE_CALLS:
+        if self._ignored > MAX_IGNORED_REPLIES:
             raise Interrupted
         return f'!{kind}'
 
@@ -264,7 +264,7 @@ class CellHost:
             asked = parse(body)
         except CodecError:
             asked = 0
-        left = self.clock.left() + 0.01
+        left = self.deadline.remaining() + 0.01
         wanted = left if asked is None else 0.0
         if isinstance(asked, (int, float)) and asked > 0:  # NaN is not
             wanted = min(asked, left)

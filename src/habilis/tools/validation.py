@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.sandbox.previews import shorten
-from habilis.tools.strictness import Node, keys, strictly
-from habilis.tools.typed_dicts import modern
+from habilis.tools.pydantic_hints import for_pydantic
+from habilis.tools.strictness import Node, field_names, make_strict
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -32,7 +32,7 @@ _ONCE: tuple[object, ...] = (
 )
 
 
-class Shape:
+class TypeValidator:
     """One type hint, ready to check values. Made once per parameter and result.
 
     What is given may not have keys that a record lacks. In a result, instances are looked into, and stay as they are.
@@ -72,20 +72,20 @@ class Shape:
         if self._is_union:  # the first part of the place is a member then
             details = [detail for detail in details if len(detail['loc']) == 1 and not _is_other(detail)]
         if not details or any(not detail['loc'] and _is_other(detail) for detail in details):
-            return [f'{label}: expected {self.text}, got {show(value)}']
+            return [f'{label}: expected {self.text}, got {describe_value(value)}']
         return [self._line(label, detail) for detail in details]
 
     def _line(self, label: str, detail: 'ErrorDetails') -> str:
         place = () if self._is_union else detail['loc']
         where = label + ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in place)
         if detail['type'] in _UNKNOWN_KEY:
-            near = difflib.get_close_matches(str(detail['loc'][-1]), set(keys(self.adapter.core_schema)), n=1)
+            near = difflib.get_close_matches(str(detail['loc'][-1]), set(field_names(self.adapter.core_schema)), n=1)
             return f'{where}: there is no such key' + (f'; did you mean {near[0]!r}?' if near else '')
-        came = '' if detail['type'] == 'missing' else f', got {show(detail["input"])}'
+        came = '' if detail['type'] == 'missing' else f', got {describe_value(detail["input"])}'
         return f'{where}: {_one_line(detail["msg"])}{came}'
 
 
-def show(value: object) -> str:
+def describe_value(value: object) -> str:
     """A value and its type, short, on one line."""
     text = shorten(value, 100)
     return text if value is None else f'{text} ({type(value).__name__})'
@@ -118,7 +118,7 @@ def _adapter(hint: object) -> 'TypeAdapter[Any]':
         msg = f'the type {name} gives its values only once, and cannot cross into a sandbox: use a list'
         raise ToolDefinitionError(msg)
     try:
-        adapter = TypeAdapter[Any](cast('Any', modern(hint)))
+        adapter = TypeAdapter[Any](cast('Any', for_pydantic(hint)))
         if not adapter.pydantic_complete:  # a name in a class is not known: without this, the first call would say so
             adapter.rebuild(raise_errors=True)
     except (PydanticUserError, NameError, TypeError) as error:
@@ -131,4 +131,4 @@ def _adapter(hint: object) -> 'TypeAdapter[Any]':
 def _validator(adapter: 'TypeAdapter[Any]', result: bool) -> 'SchemaValidator':
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(cast('CoreSchema', strictly(cast('Node', adapter.core_schema), result=result)))
+    return SchemaValidator(cast('CoreSchema', make_strict(cast('Node', adapter.core_schema), result=result)))

@@ -5,7 +5,7 @@ import wasmtime
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox import Sandbox
-from habilis.sandbox.wasm.immortal import IMMORTAL, data_segments
+from habilis.sandbox.wasm.immortal_objects import IMMORTAL, data_segments
 
 
 def test_what_was_there_from_the_start_is_immortal_and_what_is_new_is_not() -> None:

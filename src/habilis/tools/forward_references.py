@@ -25,7 +25,7 @@ def class_hints(kind: type) -> dict[str, Any]:
         raise ToolDefinitionError(msg) from error
 
 
-def settle(hints: Iterable[object], local_names: Mapping[str, object]) -> None:
+def resolve_class_hints(hints: Iterable[object], local_names: Mapping[str, object]) -> None:
     """Give the classes in these hints the types that their text means, as if it had been no text.
 
     A class of which the module knows all stays as it is, and so does one with a name that nobody knows.

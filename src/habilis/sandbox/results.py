@@ -8,13 +8,13 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
-from habilis.sandbox.cellhost import CellHost
+from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
 from habilis.sandbox.snapshot import Checkpoint
 
 MAX_DISPLAYS = 1000
-_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
-_WORDS: dict[str, str] = {
+_KINDS_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
+_LIMIT_MESSAGES: dict[str, str] = {
     'time': 'the cell took longer than its {limit:g} s',
     'memory': 'the cell needed more memory than its limit',
     'output': 'the cell printed more than its limit',
@@ -27,11 +27,11 @@ class Malformed(CodecError):
     """An answer that the kernel does not make."""
 
 
-def cell(answer: dict[str, Json], host: CellHost) -> Cell:
+def cell_result(answer: dict[str, Json], host: CellHost) -> Cell:
     """The result of a cell that ran to an end."""
-    error = _error(answer.get('error'))
+    error = _parse_error(answer.get('error'))
     if host.ended and (error is None or error.kind != host.ended):
-        error = _ended(host.ended, host.limit)
+        error = _limit_error(host.ended, host.limit)
     text = answer.get('text')
     if text is not None and not isinstance(text, str):
         raise Malformed('text')
@@ -43,18 +43,22 @@ def cell(answer: dict[str, Json], host: CellHost) -> Cell:
         stderr=host.output('stderr'),
         error=error,
         calls=tuple(host.calls),
-        displays=_displays(answer['displays']) if 'displays' in answer else (),
+        displays=_parse_displays(answer['displays']) if 'displays' in answer else (),
     )
 
 
-def death(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
+def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
     """The result of a cell whose interpreter did not survive it."""
-    error = _ended(kind, limit) if kind in _WORDS else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
+    error = (
+        _limit_error(kind, limit)
+        if kind in _LIMIT_MESSAGES
+        else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
+    )
     out, err = host.output('stdout'), host.output('stderr')
     return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls), seconds=host.seconds())
 
 
-def rolled_back(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
+def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
     """The cell after which the interpreter was replaced, saying what became of the variables."""
     error = cell.error
     if error is not None and not kept:
@@ -66,16 +70,16 @@ _TYPES: dict[str, str] = {'exit': 'SystemExit', 'stack': 'RecursionError', 'brok
 _LIMIT_TYPES: dict[str, str] = {'time': 'TimeoutError', 'memory': 'MemoryError', 'cancelled': 'Cancelled'}
 
 
-def _ended(kind: ErrorKind, limit: float) -> CellError:
-    message = _WORDS[kind].format(limit=limit)
+def _limit_error(kind: ErrorKind, limit: float) -> CellError:
+    message = _LIMIT_MESSAGES[kind].format(limit=limit)
     return CellError(kind=kind, type=_LIMIT_TYPES.get(kind, 'LimitReached'), message=message)
 
 
-def _error(data: Json) -> CellError | None:
+def _parse_error(data: Json) -> CellError | None:
     if data is None:
         return None
     kind = data.get('kind') if isinstance(data, dict) else None
-    if not isinstance(data, dict) or not isinstance(kind, str) or kind not in _FROM_GUEST:
+    if not isinstance(data, dict) or not isinstance(kind, str) or kind not in _KINDS_FROM_GUEST:
         raise Malformed('error')
     line = data.get('line')
     return CellError(
@@ -87,7 +91,7 @@ def _error(data: Json) -> CellError | None:
     )
 
 
-def _displays(data: Json) -> tuple[Display, ...]:
+def _parse_displays(data: Json) -> tuple[Display, ...]:
     if not isinstance(data, list):
         raise Malformed('displays')
     shown: list[Display] = []
@@ -103,7 +107,7 @@ def _displays(data: Json) -> tuple[Display, ...]:
     return tuple(shown)
 
 
-def checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
+def parse_checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
     """The variables the guest sent."""
     state, python, lost = answer.get('state'), answer.get('python'), answer.get('lost', [])
     if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
@@ -111,7 +115,7 @@ def checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
     return Checkpoint(state=state, python=python, cells=cells, lost=tuple(str(name) for name in lost))
 
 
-def described(answer: Json) -> dict[str, Variable]:
+def parse_descriptions(answer: Json) -> dict[str, Variable]:
     """The variables the guest describes."""
     found: dict[str, Variable] = {}
     if not isinstance(answer, dict):
@@ -139,7 +143,7 @@ def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
     return packed
 
 
-def variables(answer: dict[str, Json], wanted: tuple[str, ...]) -> dict[str, object]:
+def parse_variables(answer: dict[str, Json], wanted: tuple[str, ...]) -> dict[str, object]:
     """Variables from the guest."""
     values, missing = answer.get('values'), answer.get('missing')
     if not isinstance(values, dict) or not isinstance(missing, dict):

@@ -5,12 +5,12 @@ import threading
 import time
 
 from habilis import Limits, Sandbox
-from habilis.sandbox.clock import Clock, clock_stopped
+from habilis.sandbox.deadline import Deadline, deadline_paused
 
 
-async def test_time_does_not_count_while_a_tool_has_stopped_the_clock() -> None:
+async def test_time_does_not_count_while_a_tool_has_paused_the_deadline() -> None:
     def think() -> str:
-        with clock_stopped():
+        with deadline_paused():
             time.sleep(0.8)
         return 'yes'
 
@@ -20,7 +20,7 @@ async def test_time_does_not_count_while_a_tool_has_stopped_the_clock() -> None:
 
 async def test_the_same_for_an_async_tool_and_for_two_at_once() -> None:
     async def think(seconds: float) -> float:
-        with clock_stopped():
+        with deadline_paused():
             await asyncio.sleep(seconds)
         return seconds
 
@@ -29,9 +29,9 @@ async def test_the_same_for_an_async_tool_and_for_two_at_once() -> None:
         assert (await sandbox.run(code)).value == 1.4
 
 
-async def test_the_clock_goes_on_afterwards() -> None:
+async def test_the_deadline_is_resumed_afterwards() -> None:
     def think() -> None:
-        with clock_stopped():
+        with deadline_paused():
             time.sleep(0.3)
 
     async with await Sandbox.create(tools=[think], limits=Limits(seconds=0.5)) as sandbox:
@@ -41,22 +41,22 @@ async def test_the_clock_goes_on_afterwards() -> None:
         assert (await sandbox.run('1 + 1')).value == 2
 
 
-def test_a_clock_stopped_by_several_goes_on_with_the_last() -> None:
-    clock = Clock(0.5)
-    clock.stop()
-    clock.stop()
+def test_a_deadline_with_several_pauses_is_resumed_by_the_last() -> None:
+    deadline = Deadline(0.5)
+    deadline.pause()
+    deadline.pause()
     time.sleep(0.6)
-    assert not clock.is_over()
-    clock.go_on()
-    assert not clock.is_over()
-    other = threading.Thread(target=clock.go_on)
+    assert not deadline.is_expired()
+    deadline.resume()
+    assert not deadline.is_expired()
+    other = threading.Thread(target=deadline.resume)
     other.start()
     other.join()
-    assert not clock.is_over()
+    assert not deadline.is_expired()
     time.sleep(0.6)
-    assert clock.is_over()
+    assert deadline.is_expired()
 
 
-def test_without_a_cell_there_is_nothing_to_stop() -> None:
-    with clock_stopped():
+def test_without_a_cell_there_is_nothing_to_pause() -> None:
+    with deadline_paused():
         pass

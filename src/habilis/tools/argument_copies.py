@@ -7,7 +7,7 @@ from typing import cast
 _ATOMS = frozenset({int, str, bool, float, bytes, type(None)})
 
 
-def copied(arguments: Mapping[str, object]) -> dict[str, object]:
+def copy_arguments(arguments: Mapping[str, object]) -> dict[str, object]:
     """The same arguments, and nothing in them is shared."""
     return {name: value if type(value) in _ATOMS else _copy(value) for name, value in arguments.items()}
 

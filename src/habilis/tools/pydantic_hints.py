@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import typing_extensions
 
-from habilis.tools.postponed import class_hints
+from habilis.tools.forward_references import class_hints
 
 _LISTS: tuple[object, ...] = (
     collections.abc.Collection,
@@ -23,7 +23,7 @@ _LISTS: tuple[object, ...] = (
 )
 
 
-def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
+def for_pydantic(hint: object, seen: tuple[object, ...] = ()) -> object:
     """The hint with what pydantic does not take replaced by what means the same."""
     if sys.version_info < (3, 12) and typing.is_typeddict(cast('type', hint)):
         return _remade(cast('type', hint), seen)
@@ -34,8 +34,8 @@ def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
         return hint
     arguments = typing.get_args(hint)
     if origin is typing.Annotated:
-        return cast('Any', typing.Annotated)[(modern(arguments[0], seen), *arguments[1:])]
-    made = tuple(modern(argument, seen) for argument in arguments)
+        return cast('Any', typing.Annotated)[(for_pydantic(arguments[0], seen), *arguments[1:])]
+    made = tuple(for_pydantic(argument, seen) for argument in arguments)
     if origin in _LISTS:
         return cast('Any', list)[made] if made else list
     if all(new is old for new, old in zip(made, arguments, strict=True)):
@@ -45,7 +45,7 @@ def modern(hint: object, seen: tuple[object, ...] = ()) -> object:
     return origin[made[0] if len(made) == 1 else made]
 
 
-def fields(typed_dict: type) -> dict[str, tuple[object, bool]]:
+def typed_dict_fields(typed_dict: type) -> dict[str, tuple[object, bool]]:
     """The keys of a `TypedDict`: the hint of each, and whether it must be there."""
     required = cast('frozenset[str]', getattr(typed_dict, '__required_keys__', frozenset[str]()))
     found: dict[str, tuple[object, bool]] = {}
@@ -71,8 +71,8 @@ def _remade(typed_dict: type, seen: tuple[object, ...]) -> object:
         return dict[str, Any]
     if typed_dict not in _cache:
         hints: dict[str, Any] = {}
-        for name, (hint, needed) in fields(typed_dict).items():
-            inner = modern(hint, (*seen, typed_dict))
+        for name, (hint, needed) in typed_dict_fields(typed_dict).items():
+            inner = for_pydantic(hint, (*seen, typed_dict))
             hints[name] = inner if needed else typing_extensions.NotRequired[cast('Any', inner)]
         made = cast('Any', typing_extensions.TypedDict)(typed_dict.__name__, hints)
         made.__doc__, made.__module__ = typed_dict.__doc__, typed_dict.__module__

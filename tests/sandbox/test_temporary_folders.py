@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from habilis.sandbox import temporary
+from habilis.sandbox import temporary_folders
 
 MAKE = """
 import sys
-from habilis.sandbox.temporary import temporary_folder
+from habilis.sandbox.temporary_folders import temporary_folder
 folder, remove = temporary_folder()
 (folder / 'file').write_text('x')
 print(folder, flush=True)
@@ -45,7 +45,7 @@ def other(place: Path) -> Iterator['subprocess.Popen[str]']:
 
 def test_a_folder_is_there_until_it_is_removed(place: Path) -> None:
     before = set(os.listdir('/dev/fd'))
-    folder, remove = temporary.temporary_folder()
+    folder, remove = temporary_folders.temporary_folder()
     assert list(place.iterdir()) == [folder]
     assert folder.stat().st_mode & 0o777 == 0o700
     remove()
@@ -57,14 +57,14 @@ def test_the_folder_of_a_killed_process_is_removed_by_the_next(place: Path, othe
     other.send_signal(signal.SIGKILL)
     other.wait()
     assert [(path / 'file').read_text() for path in place.iterdir()] == ['x']
-    folder, remove = temporary.temporary_folder()
+    folder, remove = temporary_folders.temporary_folder()
     assert list(place.iterdir()) == [folder]
     remove()
 
 
 @pytest.mark.usefixtures('other')
 def test_the_folder_of_a_process_that_lives_stays(place: Path) -> None:
-    _, remove = temporary.temporary_folder()
+    _, remove = temporary_folders.temporary_folder()
     remove()
     assert [(path / 'file').read_text() for path in place.iterdir()] == ['x']
 
@@ -75,7 +75,7 @@ def test_what_only_looks_like_one_stays(place: Path, tmp_path_factory: pytest.Te
     (place / 'habilis-workspace-link').symlink_to(elsewhere)
     (place / 'habilis-workspace-file').touch()
     (place / 'mine').mkdir()
-    _, remove = temporary.temporary_folder()
+    _, remove = temporary_folders.temporary_folder()
     remove()
     left = sorted(path.name for path in place.iterdir())
     assert left == ['habilis-workspace-file', 'habilis-workspace-link', 'mine']
@@ -84,7 +84,7 @@ def test_what_only_looks_like_one_stays(place: Path, tmp_path_factory: pytest.Te
 
 def test_one_whose_process_was_killed_before_it_could_lock_it_is_removed(place: Path) -> None:
     (place / 'habilis-new-1').mkdir()
-    _, remove = temporary.temporary_folder()
+    _, remove = temporary_folders.temporary_folder()
     remove()
     assert list(place.iterdir()) == []
 
@@ -106,7 +106,7 @@ def test_one_that_is_taken_for_such_a_folder_while_it_is_made_is_made_again(
         return folder
 
     monkeypatch.setattr(tempfile, 'mkdtemp', make_slowly)
-    folder, remove = temporary.temporary_folder()
+    folder, remove = temporary_folders.temporary_folder()
     assert folder.is_dir()
     assert folder.name.startswith('habilis-workspace-')
     remove()

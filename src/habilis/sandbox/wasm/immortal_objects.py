@@ -18,7 +18,7 @@ from habilis.core.codec import parse, unpack
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.wasm.engine import Engine, Nobody
+from habilis.sandbox.wasm.engine import Engine, SilentHost
 from habilis.sandbox.workers import start_deep_thread
 
 IMMORTAL = 5 << 28
@@ -69,7 +69,7 @@ def _ask(data: bytes) -> tuple[list[tuple[int, int]], int]:
 
     def work() -> None:
         guest = Engine.compile(data).start(GuestSpec(limits=Limits(memory_mb=1024)))
-        answers.append(guest.enter(json.dumps({'op': 'run', 'code': WHERE}), Nobody()))
+        answers.append(guest.enter(json.dumps({'op': 'run', 'code': WHERE}), SilentHost()))
         guest.close()
 
     start_deep_thread(work, 'habilis-immortal').join()

@@ -3,8 +3,8 @@
 import functools
 from collections.abc import Awaitable, Callable
 
-from habilis.sandbox.clock import clock_stopped
 from habilis.sandbox.contract import Side
+from habilis.sandbox.deadline import deadline_paused
 from habilis.tools.attempts import call
 from habilis.tools.contract import NeedsAnswer
 from habilis.tools.logs import tell
@@ -33,7 +33,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         if ask is None:
             raise NeedsAnswer(question)
         tell('question', question)
-        with clock_stopped():
+        with deadline_paused():
             return await _answer(ask, question)
 
     @tool(side=side)

@@ -1,0 +1,1 @@
+"""The toolsets that come with Habilis, one module each."""
