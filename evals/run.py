@@ -15,8 +15,8 @@ from evals import habilis_side, scores
 from evals.outcome import Outcome
 from evals.server import NoServer, model_server, served_model
 from evals.tasks import HELD_OUT, TASKS, Task
-from habilis.cli.task.choosing import Wish, choose_model, find_choice, get_ready, is_embedded
-from habilis.cli.task.person import Person
+from habilis.cli.model_choice import ModelRequest, choose_model, ensure_ready, find_choice, is_embedded
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError
 from habilis.core.settings import Settings, load_settings
 from habilis.models import Message, Model, ModelConfig, Options, load_model
@@ -169,8 +169,8 @@ async def prepared(arguments: Arguments, say: Callable[[str], None]) -> AsyncGen
             say(f'starting a server for {weights.name} …')
             url = stack.enter_context(model_server(weights))
         if url is None:
-            wish = Wish(name=arguments.model, download=arguments.yes)
-            model = await choose_model(wish, settings, Person(), say)
+            wish = ModelRequest(name=arguments.model, download=arguments.yes)
+            model = await choose_model(wish, settings, TerminalUser(), say)
             name = model.name
         else:
             name = served_model(url)
@@ -197,12 +197,12 @@ def _served(url: str, name: str) -> ModelConfig:
 
 
 async def _weights(arguments: Arguments, settings: Settings, say: Callable[[str], None]) -> Path:
-    wish = Wish(name=arguments.model, download=arguments.yes)
+    wish = ModelRequest(name=arguments.model, download=arguments.yes)
     choice = await find_choice(wish, settings)
     if not is_embedded(choice.config):
         msg = f'{arguments.model} has no weights to start a server with; give the server of a model with --url'
         raise WrongRequest(msg)
-    await get_ready(choice, wish, Person(), say)
+    await ensure_ready(choice, wish, TerminalUser(), say)
     return store.find(name_of(choice.config).model)
 
 

@@ -7,7 +7,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.cache import compiled_component
 from tests.house.repository import ROOT

@@ -68,7 +68,7 @@ def test_a_disk_that_is_full_is_named_and_when_there_is_room_again_the_run_goes_
         case = house.case()
         ended = case.attempt(room=room)
         if ended.error:
-            assert re.match(r'StoreUnavailable: the journal at \S+ cannot be used: ', ended.error), ended.error
+            assert re.match(r'StoreUnavailable: the journal at \S+ is unavailable: ', ended.error), ended.error
             named += 1
         case.finish(expected)
     assert named > 1
@@ -102,7 +102,7 @@ def test_a_run_whose_store_may_not_be_written_says_so_and_does_nothing(kind: str
     ended = _as_anybody(case)
     for path in everything:
         path.chmod(0o700)
-    assert re.match(rf'StoreUnavailable: the journal at {place}\S+ cannot be used: .*may not be', ended.error)
+    assert re.match(rf'StoreUnavailable: the journal at {place}\S+ is unavailable: .*may not be', ended.error)
     assert case.effects == before
     case.finish(house.expected)
 

@@ -7,7 +7,7 @@ import pytest
 from habilis.agent import Agent
 from habilis.flows import FlowPaused, approval, flow, parallel, step
 from habilis.journal import MemoryStore
-from habilis.journal.answering import answer_run
+from habilis.journal.questions import answer_run
 from habilis.models import ScriptedModel
 from habilis.tools.tool import as_tool
 

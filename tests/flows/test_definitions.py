@@ -87,7 +87,7 @@ async def test_without_await_inside_a_flow_is_refused_before_it_waits_for_itself
     async def outer() -> None:
         report.run_sync('cats')
 
-    with pytest.raises(FlowError, match='await it instead'):
+    with pytest.raises(FlowError, match='await the flow instead'):
         await (await outer.start(journal=MemoryStore())).result()
 
 
@@ -172,7 +172,7 @@ async def test_what_could_not_be_brought_back_is_refused_before_anything_is_reco
         del thing
 
     store = MemoryStore()
-    with pytest.raises(FlowArgumentsError, match='could not be resumed'):
+    with pytest.raises(FlowArgumentsError, match='arguments cannot be recorded'):
         await odd.start(object(), journal=store)
     assert await store.runs() == []
 
@@ -203,7 +203,7 @@ async def test_a_result_that_cannot_be_saved_fails_the_run_and_says_what_to_do()
         await bad()
 
     run = await work.start(journal=MemoryStore())
-    with pytest.raises(NotDurable, match='name it as the type of the return value'):
+    with pytest.raises(NotDurable, match='with a return type hint'):
         await run.result()
     assert run.status == 'failed'
 
@@ -224,7 +224,7 @@ async def test_wrong_arguments_of_a_step_fail_the_flow_with_the_problem() -> Non
         ({'retries': True}, 'retries=True'),
         ({'timeout': 0}, 'timeout=0'),
         ({'retry_delay': -1.0}, 'retry_delay'),
-        ({'retries': 1, 'idempotent': False}, 'choose one'),
+        ({'retries': 1, 'idempotent': False}, 'give only one of them'),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, int], problem: str) -> None:
@@ -246,9 +246,9 @@ def test_functions_that_cannot_be_flows_or_steps_are_refused() -> None:
 
     with pytest.raises(FlowDefinitionError, match='async def'):
         flow(plain)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    with pytest.raises(FlowDefinitionError, match='return them as a list'):
+    with pytest.raises(FlowDefinitionError, match='return a list'):
         step(numbers)
-    with pytest.raises(FlowDefinitionError, match='give one with name='):
+    with pytest.raises(FlowDefinitionError, match='give it one with name='):
         step(lambda: 1)
 
 
@@ -387,7 +387,7 @@ async def test_the_code_sees_the_outputs_of_earlier_steps() -> None:
 
 
 def test_outside_of_a_flow_there_is_no_current_one() -> None:
-    with pytest.raises(FlowError, match='no flow is running here'):
+    with pytest.raises(FlowError, match='no flow is running: call this'):
         current_flow()
 
 
@@ -398,5 +398,5 @@ async def test_a_run_of_another_flow_is_not_taken_for_ones_own() -> None:
     store = MemoryStore()
     run = await report.start('cats', journal=store)
     await run.result()
-    with pytest.raises(RunChanged, match='resume it with the flow that made it'):
+    with pytest.raises(RunChanged, match='resume it with the flow that created it'):
         await other.resume(run.id, journal=store)

@@ -8,10 +8,10 @@ import pytest
 
 from habilis.core.errors import RunBusy, RunNotFound
 from habilis.flows import FlowArgumentsError, Job, LocalEngine, Outcome, load_target, queue_job, run_job
-from habilis.flows.engine import is_left
+from habilis.flows.engine import is_abandoned
 from habilis.flows.targets import TargetNotFound
 from habilis.journal import Journal, MemoryStore, RunInfo
-from habilis.journal.answering import answer_run
+from habilis.journal.questions import answer_run
 from tests.flows import app
 from tests.flows.processes import Place
 
@@ -29,7 +29,7 @@ async def test_a_job_that_was_queued_has_all_that_another_process_needs(place: P
     run = await queue_job(Job(target=EVERYTHING, inputs={'name': 'x'}, user='ann', session='s'), store)
     info = await store.info(run)
     assert (info.status, info.name, info.user, info.session) == ('queued', EVERYTHING, 'ann', 's')
-    assert await is_left(store, info)
+    assert await is_abandoned(store, info)
     outcome = await run_job(Job(run=run), store)
     assert (outcome.status, outcome.value) == ('done', [name.upper() for name in app.all_effects('x')])
     assert await run_job(Job(run=run), store) == outcome
@@ -55,8 +55,8 @@ async def test_wrong_arguments_are_said_before_anything_is_queued() -> None:
 @pytest.mark.parametrize(
     ('target', 'problem'),
     [
-        ('everything', 'name it as `module:name`'),
-        ('tests.flows.nowhere:everything', 'must be importable here'),
+        ('everything', 'write it as `module:name`'),
+        ('tests.flows.nowhere:everything', 'make its module importable here'),
         ('tests.flows.app:nothing', 'has no flow named nothing'),
         ('tests.flows.app:note', 'has no flow named note'),
         ('tests.flows.app:effect.function', 'has no flow named'),
@@ -129,7 +129,7 @@ async def test_a_run_of_that_name_is_not_made_twice() -> None:
     store = MemoryStore()
     job = Job(target='tests.flows.app:inner', inputs={'name': 'x'}, run='one')
     await queue_job(job, store)
-    with pytest.raises(RunBusy, match='there is a run one already'):
+    with pytest.raises(RunBusy, match='the run one exists already'):
         await queue_job(job, store)
     with pytest.raises(RunNotFound):
         await queue_job(Job(run='two'), store)
@@ -140,13 +140,13 @@ async def test_a_run_of_that_name_is_not_made_twice() -> None:
 async def test_only_runs_that_nobody_works_on_are_left() -> None:
     store = MemoryStore()
     await store.create(RunInfo(run='new', kind='flow', status='queued'))
-    assert not await is_left(store, await store.info('new'))  # somebody is just making it
+    assert not await is_abandoned(store, await store.info('new'))  # somebody is just making it
     journal = await Journal.create(store, RunInfo(run='busy', kind='flow'))
-    assert not await is_left(store, await store.info('busy'))
+    assert not await is_abandoned(store, await store.info('busy'))
     await journal.close()
-    assert await is_left(store, await store.info('busy'))
-    assert not await is_left(store, RunInfo(run='busy', kind='flow', status='stopped'))
-    assert not await is_left(store, RunInfo(run='busy', kind='agent', status='running'))
+    assert await is_abandoned(store, await store.info('busy'))
+    assert not await is_abandoned(store, RunInfo(run='busy', kind='flow', status='stopped'))
+    assert not await is_abandoned(store, RunInfo(run='busy', kind='agent', status='running'))
 
 
 async def test_an_agent_runs_in_an_engine_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from habilis.core.errors import RunBusy
 from habilis.flows import FlowPaused
-from habilis.journal.answering import answer_run
-from habilis.journal.opening import open_store
+from habilis.journal.questions import answer_run
+from habilis.journal.stores import open_store
 from tests.flows import app
 from tests.flows.processes import Place, kill
 
@@ -62,7 +62,7 @@ async def test_a_step_that_must_not_be_repeated_is_asked_about_instead(place: Pl
     await place.reached('once', process)
     kill(process)
     place.let_go('once')
-    with pytest.raises(FlowPaused, match='pay was under way when the process died'):
+    with pytest.raises(FlowPaused, match='pay was running when the process died'):
         await app.buy.resume('one', journal=place.store)
     store = open_store(place.store)
     await answer_run(store, 'one', {'value': 'by hand'})
@@ -88,7 +88,7 @@ async def test_two_resumers_at_once_and_one_wins(place: Place) -> None:
     kill(process)
     first = place.begin("app.everything.resume('one', journal=store)")
     await place.reached('x-begin', first)
-    with pytest.raises(RunBusy, match='is being worked on by process'):
+    with pytest.raises(RunBusy, match='is being executed by process'):
         await app.everything.resume('one', journal=place.store)
     place.let_go('x-begin')
     assert await asyncio.to_thread(first.wait) == 0

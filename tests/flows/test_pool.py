@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from habilis.flows import FlowError, Job, WorkerPool
-from habilis.journal.answering import answer_run
-from habilis.journal.opening import open_store
+from habilis.journal.questions import answer_run
+from habilis.journal.stores import open_store
 from tests.flows import app
 from tests.flows.processes import Place
 from tests.waiting import until
@@ -94,7 +94,7 @@ async def test_a_run_that_kills_its_workers_fails_in_the_end_and_says_why(place:
         run = await pool.submit(Job(target='tests.flows.app:kills', inputs={'name': 'x'}))
         outcome = await pool.wait(run)
         assert outcome.status == 'failed'
-        assert '3 processes died while they worked on it' in outcome.error
+        assert '3 processes died while they executed this run' in outcome.error
         fine = await pool.submit(Job(target='tests.flows.app:measured', inputs={'input': 'four'}))
         assert (await pool.wait(fine)).value == 4
     assert place.effects == ['x', 'x', 'x', 'four']
@@ -156,7 +156,7 @@ async def test_workers_end_with_the_process_that_started_them(place: Place) -> N
 
 
 async def test_workers_that_cannot_start_are_told_of(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(FlowError, match='a worker cannot work'):
+    with pytest.raises(FlowError, match='a worker did not start'):
         async with WorkerPool(place.store, apps=['tests.flows.nowhere'], workers=1):
             pass
     assert "No module named 'tests.flows.nowhere'" in capfd.readouterr().err
@@ -169,7 +169,7 @@ def test_a_store_that_cannot_be_shared_is_refused(address: str) -> None:
 
 
 async def test_a_pool_that_is_not_open_is_told_of(place: Place) -> None:
-    with pytest.raises(FlowError, match='not open'):
+    with pytest.raises(FlowError, match='not started'):
         await WorkerPool(place.store, apps=[]).submit(Job(target=EVERYTHING))
     with pytest.raises(FlowError, match='workers=0'):
         WorkerPool(place.store, apps=[], workers=0)

@@ -153,7 +153,7 @@ async def test_inputs_that_no_longer_fit_the_parameters_are_named() -> None:
     run = await flow_named('measure', before).start(3, journal=store)
     with pytest.raises(ValueError, match='3'):
         await run.result()
-    for changed, problem in [(renamed, 'size: there is no such parameter any more'), (retyped, 'no longer fits')]:
+    for changed, problem in [(renamed, 'size: no such parameter'), (retyped, 'no longer match')]:
         with pytest.raises(RunChanged, match=problem):
             await flow_named('measure', changed).resume(run.id, journal=store)
     broken.clear()
@@ -174,7 +174,7 @@ async def test_changed_code_is_noticed_and_one_can_go_on_from_there() -> None:
     with pytest.raises(ValueError, match='c'):
         await run.result()
     broken.clear()
-    with pytest.raises(RunChanged, match='with other arguments'):
+    with pytest.raises(RunChanged, match='with different arguments'):
         await flow_named('letters', after).resume(run.id, journal=store)
     assert calls == ['a', 'b', 'c']
     assert await flow_named('letters', after).resume(run.id, journal=store, on_change='continue') == 'AOTHERC'

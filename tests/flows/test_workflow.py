@@ -195,7 +195,7 @@ async def test_options_of_a_step_hold() -> None:
 
 async def test_a_loop_that_does_not_end_is_stopped_at_its_limit() -> None:
     workflow = Workflow('endless').loop(while_=lambda outputs: True, body=complain, limit=3)
-    with pytest.raises(FlowError, match='complain_rounds would go on after 3 rounds'):
+    with pytest.raises(FlowError, match='complain_rounds reached its limit of 3 rounds'):
         await run(workflow)
     assert calls == ['complain'] * 3
 
@@ -206,7 +206,7 @@ async def test_a_loop_without_a_round_gives_nothing() -> None:
 
 
 async def test_going_over_something_else_than_items_is_named() -> None:
-    with pytest.raises(FlowError, match='goes over str'):
+    with pytest.raises(FlowError, match='needs a list of items, not str'):
         await run(Workflow('odd').each(complain_of, over='input'), 'text')
 
 
@@ -253,29 +253,32 @@ def nothing() -> int:
 WRONG: list[tuple[Callable[[], object], str]] = [
     (
         lambda: Workflow('w').step(plan).step(wants_plann),
-        "takes 'plann', which nothing before it gives; did you mean 'plan'",
+        "takes 'plann', which is not the output of an earlier step; did you mean 'plan'",
     ),
-    (lambda: Workflow('w').step(count), "count takes 'fetch', which nothing before it gives"),
-    (lambda: Workflow('w').step(one).step(one), "two outputs named 'one'"),
-    (lambda: Workflow('w').parallel(one, one), "two outputs named 'one'"),
+    (lambda: Workflow('w').step(count), "count takes 'fetch', which is not the output of an earlier step"),
+    (lambda: Workflow('w').step(one).step(one), "two outputs are named 'one'"),
+    (lambda: Workflow('w').parallel(one, one), "two outputs are named 'one'"),
     (lambda: Workflow('w').parallel(one), 'two steps or more'),
-    (lambda: Workflow('w').step(one, name='input'), "two outputs named 'input'"),
+    (lambda: Workflow('w').step(one, name='input'), "two outputs are named 'input'"),
     (lambda: Workflow('w').loop(while_=lambda outputs: True, body=wants_itself), 'give it a default'),
     (lambda: Workflow('w').loop(while_=lambda outputs: True, body=one, limit=0), 'limit=0'),
-    (lambda: Workflow('w').each(one, over='things'), "one goes over 'things', which nothing before it gives"),
+    (
+        lambda: Workflow('w').each(one, over='things'),
+        "one iterates over 'things', which is not the output of an earlier step",
+    ),
     (lambda: Workflow('w').each(one, over=3), 'give the name of an output'),  # pyright: ignore[reportArgumentType]
     (lambda: Workflow('w').each(one, over='input', limit=0), 'limit=0'),
-    (lambda: Workflow('w').each(nothing, over='input'), 'its first parameter is the item'),
+    (lambda: Workflow('w').each(nothing, over='input'), 'its first parameter must be the item'),
     (lambda: Workflow('w').step(takes_all), r'takes \*args'),
     (lambda: Workflow('w').step(one).step(by_position), 'by position only'),
-    (lambda: Workflow('w').step(lambda: 1), 'give one with name='),
+    (lambda: Workflow('w').step(lambda: 1), 'give it one with name='),
     (lambda: Workflow('w').step(3), 'cannot be a step'),  # pyright: ignore[reportArgumentType]
     (lambda: Workflow('w').step(Workflow('v')), 'v has no steps yet'),
-    (lambda: Workflow('w').step(Workflow('v').step(one), input='things'), "v is given 'things'"),
+    (lambda: Workflow('w').step(Workflow('v').step(one), input='things'), "v takes as its input 'things'"),
     (lambda: Workflow('w').step(Workflow('v').step(one), retries=1), 'leave out retries'),
     (lambda: Workflow('w').step(one, retries=-1), 'retries=-1'),
     (lambda: Workflow('w').flow, 'no steps yet'),
-    (lambda: Workflow('a/b').step(one).flow, 'cannot be the name'),
+    (lambda: Workflow('a/b').step(one).flow, 'is not a valid name'),
 ]
 
 

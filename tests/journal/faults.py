@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from habilis.core.errors import StoreUnavailable
 from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Status, Store, current_scope
-from habilis.journal.copying import digests_of
+from habilis.journal.copies import digests_of
 
 RUN = 'run-1'
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from habilis.journal.contract import Record, RunInfo, Store
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 
 VERSIONS = Path(__file__).parent / 'versions'
 
@@ -113,7 +113,7 @@ def _from_postgres(program: str, url: str) -> str:
 
 
 async def _make(folder: Path) -> None:
-    from habilis.journal.opening import open_store
+    from habilis.journal.stores import open_store
     from tests.journal.servers import PostgresServer, RedisServer, postgres_program
 
     folder.mkdir(exist_ok=True, parents=True)

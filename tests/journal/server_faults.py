@@ -16,8 +16,8 @@ import pytest_asyncio
 from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, StoreUnavailable
 from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import Lease, RunInfo, Store
-from habilis.journal.lines import digest_of
-from habilis.journal.opening import open_store
+from habilis.journal.encoding import digest_of
+from habilis.journal.stores import open_store
 from tests.journal.servers import Server
 from tests.journal.writer import RUN, following
 
@@ -94,7 +94,7 @@ class ServerFaults:
         own.stop()
         store = open_store(own.url)
         for asked in (store.runs(), store.create(RunInfo(run=RUN)), store.load(RUN)):
-            with pytest.raises(StoreUnavailable, match='cannot be used') as caught:
+            with pytest.raises(StoreUnavailable, match='is unavailable') as caught:
                 await asked
             assert caught.value.passing
         own.start()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from habilis.core.errors import JournalError
 from habilis.journal.conformance_values import record
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
+from habilis.journal.encoding import digest_of
 from habilis.journal.files import FileStore
-from habilis.journal.lines import digest_of
 from habilis.journal.memory import MemoryStore
 from habilis.journal.sqlite import SqliteStore
 

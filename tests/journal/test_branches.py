@@ -25,7 +25,7 @@ async def _stop_everywhere(program: Node, seed: int) -> None:
     store = MemoryStore()
     async with new(store) as scope:
         expected = await Player(Random(seed)).play(program)
-        await scope.left()
+        await scope.finish()
     records = await store.load('run-1')
     for count in range(len(records) + 1):
         rest = await stopped_after(store, count)
@@ -51,7 +51,7 @@ async def _resume(
     before = len(await store.load('run-1'))
     async with again(store) as scope:
         assert await player.play(program) == expected
-        await scope.left()
+        await scope.finish()
     assert len(player.worked) == len(set(player.worked))
     if recorded is None:
         assert player.worked == []
@@ -85,7 +85,7 @@ async def test_tasks_that_begin_in_another_order_find_their_branches() -> None:
         first = await asyncio.gather(*(one(scope, number, number) for number in range(5)))
     async with again(store) as scope:
         second = await asyncio.gather(*(one(scope, number, 5 - number) for number in range(5)))
-        await scope.left()
+        await scope.finish()
     assert first == second == [(number, number * 10) for number in range(5)]
     assert len(work.done) == 10
 
@@ -119,7 +119,7 @@ async def test_a_branch_that_was_under_way_is_known_by_its_first_step_though_tha
     async with new(store) as scope:
         tasks = [asyncio.create_task(report(scope, place)) for place in ('here', 'there')]
         await until(lambda: work.done == ['fetched here', 'fetched there'])
-        await until(lambda: scope.journal.working == 2)
+        await until(lambda: scope.journal.running_steps == 2)
         await _killed(tasks)
     crash.set()
     async with again(store) as scope:
@@ -166,7 +166,7 @@ async def test_a_dropped_branch_lends_its_number_to_no_other() -> None:
     for names in ('a', 'ac', 'ac'):
         async with again(store, on_change='continue') as scope:
             await _unfinished(scope, lambda names=names: outer(names))
-            await Scope(scope.journal, 'outer#1').left()
+            await Scope(scope.journal, 'outer#1').finish()
     assert work.done == ['a', 'b', 'c']
     assert [path for kind, path in await lines_of(store) if kind == 'done'][-1] == 'outer#1/~3/c#1'
 
@@ -211,7 +211,7 @@ async def test_a_scope_that_nobody_entered_belongs_to_the_task_that_made_it() ->
     async with again(store) as scope:
         inside = scope.below('x')
         assert await asyncio.gather(one(inside, 'a', 1), one(inside, 'b', 0)) == ['a', 'b']
-        await inside.left()
+        await inside.finish()
     assert work.done == ['a', 'b']
 
 

@@ -22,7 +22,7 @@ async def _play(scope: Scope, names: str, work: Work) -> None:
     for name in names:
         key = f'of {name.lower()}' if name.islower() else 'changed'
         await scope.step(name.lower(), work.gives(name), key=key)
-    await scope.left()
+    await scope.finish()
 
 
 CHANGES = [
@@ -122,7 +122,7 @@ async def test_branches_that_no_longer_fit_at_once_make_one_fork() -> None:
     assert sorted(work.done) == ['a', 'b', 'c', 'else', 'else', 'else', 'then', 'then', 'then']
     async with again(store, fork) as scope:
         await asyncio.gather(*(one(scope, name, 'else') for name in 'abc'))
-        await scope.left()
+        await scope.finish()
     assert len(work.done) == 9
 
 
@@ -138,7 +138,7 @@ async def test_a_changed_branch_leaves_the_others_their_records() -> None:
     del work.done[:]
     async with again(store, on_change='continue') as scope:
         await asyncio.gather(one(scope, 'axc'), one(scope, 'def'))
-        await scope.left()
+        await scope.finish()
     assert work.done == ['x', 'c']
 
 
@@ -159,12 +159,12 @@ async def test_a_branch_that_is_gone_is_noticed_at_the_end_of_its_scope() -> Non
             await scope.step('outer', lambda: outer('ab'))
     finish.append(True)
     async with again(store) as scope:
-        with pytest.raises(RunChanged, match=r'outer#1 ends without outer#1/~2'):
+        with pytest.raises(RunChanged, match=r'outer#1 ends without the recorded outer#1/~2'):
             await scope.step('outer', lambda: outer('a'))
     for _ in range(2):
         async with again(store, on_change='continue') as scope:
             await scope.step('outer', lambda: outer('a'))
-            await scope.left()
+            await scope.finish()
     assert work.done == ['a', 'b']
 
 
@@ -193,7 +193,7 @@ async def test_a_parallel_task_may_begin_something_new_while_the_first_one_still
     async with again(store) as scope:
         await asyncio.create_task(beside(scope, 'xy'))
         await scope.step('a', work.gives('a'))
-        await scope.left()
+        await scope.finish()
     assert sorted(work.done) == ['a', 'x', 'y']
 
 
@@ -230,7 +230,7 @@ async def test_a_step_under_way_that_is_given_something_else_does_not_take_what_
         with pytest.raises(asyncio.CancelledError):
             await outer(scope, 'x', dies=True)
     async with again(store) as scope:
-        with pytest.raises(RunChanged, match='outer#1 was recorded with other arguments'):
+        with pytest.raises(RunChanged, match='outer#1 was recorded with different arguments'):
             await outer(scope, 'y', dies=False)
     async with again(store, on_change='continue') as scope:
         assert await outer(scope, 'y', dies=False) == 'y'
@@ -245,5 +245,5 @@ async def test_very_many_steps_that_no_longer_fit_can_be_dropped() -> None:
     for mode in ('continue', 'fail'):
         async with again(store, on_change=mode) as scope:
             assert await scope.step('other', work.gives('other')) == 'other'
-            await scope.left()
+            await scope.finish()
     assert work.done.count('other') == 1

@@ -6,7 +6,7 @@ import pytest
 
 from habilis.core.errors import JournalError
 from habilis.journal import MemoryStore, RunInfo, Scope
-from habilis.journal.failures import failed_paths, marked
+from habilis.journal.failures import add_path, failed_paths
 from habilis.journal.journal import Journal
 from tests.journal.faults import RUN, Work, again, here, lines_of, new
 
@@ -81,12 +81,12 @@ def test_errors_that_cannot_be_marked_are_left_as_they_are() -> None:
             raise AttributeError(name)
 
     error = Closed()
-    assert marked(error, 'a#1') is error
+    assert add_path(error, 'a#1') is error
     assert failed_paths(error) == []
 
 
 def test_errors_that_go_round_in_circles_have_an_end() -> None:
-    first, second = marked(ValueError(), 'a#1'), marked(ValueError(), 'b#1')
+    first, second = add_path(ValueError(), 'a#1'), add_path(ValueError(), 'b#1')
     first.__cause__, second.__cause__ = second, first
     assert failed_paths(first) == ['b#1', 'a#1']
 
@@ -99,7 +99,7 @@ async def test_the_steps_that_failed_are_tried_again_and_those_inside_that_were_
         await scope.journal.end('failed', failed=failed_paths(failed.value), error='b')
     async with again(store) as scope:
         assert await _failing('abc', work) == 'abc'
-        await scope.left()
+        await scope.finish()
     assert work.done == ['a', 'b', 'b', 'c']
     async with again(store) as scope:
         assert await _failing('abc', work) == 'abc'
@@ -168,7 +168,7 @@ async def test_what_handled_a_failure_does_not_stand_in_the_way_of_trying_again(
     for _ in range(2):
         async with again(store) as scope:
             assert await play(scope, 'fine') == ('fine', 'b')
-            await scope.left()
+            await scope.finish()
     assert work.done == ['a', 'tidy', 'tell', 'a', 'b']
 
 

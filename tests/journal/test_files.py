@@ -15,8 +15,8 @@ from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, RunNotFound, 
 from habilis.journal import files
 from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import RunInfo
+from habilis.journal.encoding import decode_record, digest_of
 from habilis.journal.files import FileStore
-from habilis.journal.lines import digest_of, from_line
 from habilis.journal.run_folder import safe_name
 
 DIGEST = digest_of(b'x')
@@ -50,7 +50,7 @@ async def test_every_run_is_a_folder_that_people_can_read(store: FileStore, fold
     names = {str(path.relative_to(folder)) for path in folder.rglob('*')}
     assert names == {'info.json', 'records.jsonl', 'lease.json', 'lock', 'blobs', f'blobs/{DIGEST}'}
     lines = (folder / 'records.jsonl').read_text('ascii').splitlines()
-    assert [from_line(line, run='run-1', seq=seq) for seq, line in enumerate(lines, 1)] == records(3)
+    assert [decode_record(line, run='run-1', seq=seq) for seq, line in enumerate(lines, 1)] == records(3)
     assert (folder / 'blobs' / DIGEST).read_bytes() == b'x'
 
 
@@ -89,7 +89,7 @@ async def test_a_file_is_no_folder_for_runs(tmp_path: Path) -> None:
     for path in (tmp_path / 'file', tmp_path / 'file' / 'below'):
         store = FileStore(path)
         for asked in (store.create(RunInfo(run='run-1')), store.runs()):
-            with pytest.raises(StoreUnavailable, match='name a folder') as caught:
+            with pytest.raises(StoreUnavailable, match='give a folder') as caught:
                 await asked
             assert str(path) in str(caught.value)
 
@@ -164,7 +164,7 @@ async def test_a_missing_record_is_named(store: FileStore, folder: Path) -> None
     await begin(store)
     lines = (folder / 'records.jsonl').read_bytes().splitlines(keepends=True)
     (folder / 'records.jsonl').write_bytes(lines[0] + lines[2])
-    with pytest.raises(CorruptRecord, match='record 2 of run-1 is damaged: number 3 stands in its place'):
+    with pytest.raises(CorruptRecord, match='record 2 of run-1 is damaged: its number is 3'):
         await store.load('run-1')
 
 
@@ -252,10 +252,10 @@ async def test_who_waits_too_long_is_told_to_come_back(
     store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = await begin(store)
-    monkeypatch.setattr(files, 'PATIENCE', 0.05)
+    monkeypatch.setattr(files, 'LOCK_SECONDS', 0.05)
     with (folder / 'lock').open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(StoreUnavailable, match='another process has been working on run-1') as caught:
+        with pytest.raises(StoreUnavailable, match='another process has locked run-1') as caught:
             await store.append('run-1', records(1, first=4), epoch=epoch)
         assert caught.value.passing
     assert await store.load('run-1') == records(3)
@@ -327,7 +327,7 @@ async def test_what_another_store_wrote_in_the_meantime_is_noticed(store: FileSt
 
 def test_without_file_locks_the_user_is_told_what_to_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, 'find_spec', lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    with pytest.raises(StoreUnavailable, match='use a SqliteStore here'):
+    with pytest.raises(StoreUnavailable, match='use SqliteStore'):
         FileStore(tmp_path)
 
 

@@ -48,37 +48,37 @@ def test_of_a_path_the_newest_record_of_each_kind_counts() -> None:
 def test_notes_are_no_steps() -> None:
     index = _index(('noted', ''), ('noted', 'a#1'), ('ended', ''))
     assert index.find('a#1') is None
-    assert index.left_in('') == []
+    assert index.unreplayed_steps('') == []
 
 
 def test_steps_are_left_in_the_order_they_began_until_they_are_asked_for() -> None:
     index = _index(('done', 'a#1/x#1'), ('done', 'b#1'), ('done', 'a#1'), ('done', 'a#2'), ('done', 'f(k)#1'))
-    assert index.left_in('') == ['a#1', 'b#1', 'a#2']
-    assert index.left_in('a#1') == ['a#1/x#1']
-    index.take('b#1')
-    index.take('b#1')
-    index.take('never#1')
-    assert index.left_in('') == ['a#1', 'a#2']
-    assert index.first_in('') == 'a#1'
-    assert index.first_in('nowhere') is None
+    assert index.unreplayed_steps('') == ['a#1', 'b#1', 'a#2']
+    assert index.unreplayed_steps('a#1') == ['a#1/x#1']
+    index.mark_replayed('b#1')
+    index.mark_replayed('b#1')
+    index.mark_replayed('never#1')
+    assert index.unreplayed_steps('') == ['a#1', 'a#2']
+    assert index.first_unreplayed('') == 'a#1'
+    assert index.first_unreplayed('nowhere') is None
 
 
 def test_calls_and_branches_are_left_apart_from_steps() -> None:
     index = _index(('done', 'get(1)#1'), ('done', 'getter(1)#1'), ('done', '~2/a#1'), ('done', '~1/a#1'))
-    assert index.left_in('') == []
-    assert index.calls_left_in('', 'get') == ['get(1)#1']
-    assert index.branches_in('') == ['~2', '~1']
-    index.take('get(1)#1')
-    index.take('~2')
-    assert index.calls_left_in('', 'get') == []
-    assert index.branches_in('') == ['~1']
+    assert index.unreplayed_steps('') == []
+    assert index.unreplayed_calls('', 'get') == ['get(1)#1']
+    assert index.unreplayed_branches('') == ['~2', '~1']
+    index.mark_replayed('get(1)#1')
+    index.mark_replayed('~2')
+    assert index.unreplayed_calls('', 'get') == []
+    assert index.unreplayed_branches('') == ['~1']
 
 
 def test_new_records_are_known_and_not_left() -> None:
     index = Index()
     index.add(Record(seq=1, path='a#1', kind='done'))
     assert index.find('a#1') is not None
-    assert index.left_in('') == []
+    assert index.unreplayed_steps('') == []
 
 
 # Branches -------------------------------------------------------------------------------------------------------------
@@ -86,19 +86,19 @@ def test_new_records_are_known_and_not_left() -> None:
 
 def test_a_branch_is_found_by_its_first_step() -> None:
     index = _index(('done', '~1/a#1', 'k'), ('done', '~2/a#1', 'm'), ('done', '~3/b#1', 'k'), ('done', '~4/a#1', 'm'))
-    assert index.branch_from('', 'a', 'm') == '~2'
-    index.take('~2')
-    assert index.branch_from('', 'a', 'm') == '~4'
-    assert index.branch_from('', 'c', 'm') is None
-    assert index.branch_from('', 'a', 'other') is None
-    assert index.branch_from('elsewhere', 'a', 'k') is None
+    assert index.find_branch('', 'a', 'm') == '~2'
+    index.mark_replayed('~2')
+    assert index.find_branch('', 'a', 'm') == '~4'
+    assert index.find_branch('', 'c', 'm') is None
+    assert index.find_branch('', 'a', 'other') is None
+    assert index.find_branch('elsewhere', 'a', 'k') is None
 
 
 def test_a_branch_whose_key_is_not_known_is_second_choice() -> None:
     index = _index(('done', '~1/a#1/x#1'), ('done', '~2/a#1', 'k'))
-    assert index.branch_from('', 'a', 'k') == '~2'
-    index.take('~2')
-    assert index.branch_from('', 'a', 'k') == '~1'
+    assert index.find_branch('', 'a', 'k') == '~2'
+    index.mark_replayed('~2')
+    assert index.find_branch('', 'a', 'k') == '~1'
 
 
 def test_branches_are_numbered_beyond_all_there_have_ever_been() -> None:
@@ -124,8 +124,8 @@ def test_a_dropped_path_is_gone_with_all_inside_and_nothing_else() -> None:
     index = _index(('done', 'a#1/x#1/y#1'), ('done', 'a#1'), ('done', 'a#10'), ('done', 'b#1/a#1'))
     index.add(_voided(5, 'a#1/'))
     assert [path for path, _ in index.inside('')] == ['a#10', 'b#1/a#1']
-    assert index.left_in('') == ['a#10', 'b#1']
-    assert index.left_in('a#1') == []
+    assert index.unreplayed_steps('') == ['a#10', 'b#1']
+    assert index.unreplayed_steps('a#1') == []
 
 
 def test_a_failure_that_no_longer_counts_leaves_what_was_done_inside() -> None:
@@ -137,7 +137,7 @@ def test_a_failure_that_no_longer_counts_leaves_what_was_done_inside() -> None:
     inner = index.find('a#1/x#1')
     assert inner is not None
     assert inner.end is not None
-    assert index.left_in('') == ['a#1']
+    assert index.unreplayed_steps('') == ['a#1']
     assert index.find('b#1') is None
 
 
@@ -152,10 +152,10 @@ def test_what_came_before_a_failure_stays_and_branches_after_it_are_excused() ->
         ('done', 't#1'),
     )
     index.add(_voided(8, 's#1/x#1'))
-    assert index.left_in('s#1') == ['s#1/before#1', 's#1/x#1']
-    assert index.branches_in('s#1') == ['s#1/~1']
+    assert index.unreplayed_steps('s#1') == ['s#1/before#1', 's#1/x#1']
+    assert index.unreplayed_branches('s#1') == ['s#1/~1']
     assert index.find('s#1/~2/b#1') is not None
-    assert index.left_in('') == ['s#1', 't#1']
+    assert index.unreplayed_steps('') == ['s#1', 't#1']
 
 
 def test_reading_records_again_gives_what_there_was_when_they_were_written() -> None:
@@ -166,7 +166,7 @@ def test_reading_records_again_gives_what_there_was_when_they_were_written() -> 
         live.add(record)
     read = Index([*records, *voided])
     assert dict(live.inside('')) == dict(read.inside(''))
-    assert live.left_in('') == read.left_in('') == ['a#1']
+    assert live.unreplayed_steps('') == read.unreplayed_steps('') == ['a#1']
 
 
 def test_a_scope_that_is_begun_again_is_asked_for_again_from_the_start() -> None:
@@ -175,8 +175,8 @@ def test_a_scope_that_is_begun_again_is_asked_for_again_from_the_start() -> None
     for record in records:
         index.add(record)
     index.rewind('s#1')
-    assert index.left_in('s#1') == ['s#1/a#1', 's#1/c#1']
-    assert index.branches_in('s#1') == ['s#1/~1']
-    assert index.branch_from('s#1', 'b', '') == 's#1/~1'
-    assert index.left_in('s#1/c#1') == ['s#1/c#1/d#1']
-    assert index.left_in('') == []
+    assert index.unreplayed_steps('s#1') == ['s#1/a#1', 's#1/c#1']
+    assert index.unreplayed_branches('s#1') == ['s#1/~1']
+    assert index.find_branch('s#1', 'b', '') == 's#1/~1'
+    assert index.unreplayed_steps('s#1/c#1') == ['s#1/c#1/d#1']
+    assert index.unreplayed_steps('') == []

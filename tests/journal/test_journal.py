@@ -33,7 +33,7 @@ async def faulty() -> Faulty:
 async def test_a_run_is_created_once() -> None:
     store = MemoryStore()
     first = await Journal.create(store, RunInfo(run=RUN, title='x'))
-    with pytest.raises(RunBusy, match='resume it, or choose another name'):
+    with pytest.raises(RunBusy, match='resume it, or choose another id'):
         await Journal.create(store, RunInfo(run=RUN))
     await first.close()
     info = await store.info(RUN)
@@ -68,7 +68,7 @@ async def test_a_run_that_is_opened_is_as_it_was_until_something_new_is_done(sta
     store, work = MemoryStore(), Work()
     async with new(store) as scope:
         await scope.step('a', work.gives('a'))
-        await scope.journal.mark(status)
+        await scope.journal.set_status(status)
     records, info = await store.load(RUN), await store.info(RUN)
     async with again(store) as scope:
         await scope.step('a', work.gives('a'))
@@ -271,7 +271,7 @@ async def test_blobs_can_be_attached() -> None:
 async def test_what_is_no_json_is_refused_before_it_is_written(value: Json) -> None:
     store = MemoryStore()
     async with new(store) as scope:
-        with pytest.raises(NotDurable, match='no JSON'):
+        with pytest.raises(NotDurable, match='not JSON'):
             await scope.journal.write('noted', '', value=value)
         await scope.step('a', Work().gives('a'))
     assert await lines_of(store) == [('done', 'a#1')]
@@ -300,12 +300,12 @@ async def test_steps_under_way_are_counted() -> None:
     async with new(MemoryStore()) as scope:
 
         async def look() -> int:
-            return scope.journal.working
+            return scope.journal.running_steps
 
-        assert scope.journal.working == 0
+        assert scope.journal.running_steps == 0
         assert await scope.step('a', look) == 1
         assert await asyncio.gather(scope.step('b', look), scope.step('c', look)) in ([1, 1], [1, 2], [2, 2])
-        assert scope.journal.working == 0
+        assert scope.journal.running_steps == 0
 
 
 async def test_a_scope_that_is_begun_again_in_one_process_answers_from_the_record() -> None:
@@ -327,12 +327,12 @@ async def test_a_scope_that_is_begun_again_in_one_process_answers_from_the_recor
             await scope.journal.rewind(inside.path, ['s#1/b#1'])
         with inside.entered():
             await steps(inside, 'b')
-            await inside.left()
+            await inside.finish()
     assert work.done == ['x', 'y', 'a', 'b', 'tidy', 'b']
     async with again(store) as scope:
         with scope.below('s').entered() as inside:
             await steps(inside, 'b')
-            await inside.left()
+            await inside.finish()
     assert len(work.done) == 6
 
 

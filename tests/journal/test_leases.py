@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from habilis.core.errors import LeaseLost, RunBusy
 from habilis.journal import Journal, Lease, MemoryStore, RunInfo, leases
-from habilis.journal.leases import describe, granted, is_dead, new_owner
+from habilis.journal.leases import describe_owner, is_dead, new_owner, next_lease
 from tests.journal.faults import RUN, new
 
 HELD = Lease(epoch=3, owner='me', until=130.0)
@@ -21,7 +21,7 @@ HELD = Lease(epoch=3, owner='me', until=130.0)
 
 
 def _claim(held: Lease, *, now: float, owner: str, over: int | None = None, claimed: float = 100.0) -> Lease | None:
-    return granted(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
+    return next_lease(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
 
 
 def test_nobody_has_a_new_run() -> None:
@@ -70,7 +70,7 @@ def test_the_epoch_never_falls_and_grows_with_each_new_owner(
     now: float, claimed: float, until: float, owner: str, over: int
 ) -> None:
     held = Lease(epoch=3, owner='me', until=until)
-    lease = granted(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
+    lease = next_lease(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
     if lease is None:
         assert owner == 'you'
         assert claimed <= now < until
@@ -139,14 +139,14 @@ def test_of_other_machines_and_of_nonsense_nothing_is_certain(owner: str) -> Non
 
 @given(st.text())
 def test_any_owner_can_be_described(owner: str) -> None:
-    assert describe(owner)
+    assert describe_owner(owner)
     assert not is_dead(owner)
 
 
 def test_an_owner_is_described_for_people() -> None:
     host = new_owner().split('~')[0]
-    assert describe(new_owner()) == f'process {os.getpid()} on {host}'
-    assert describe('') == 'another process'
+    assert describe_owner(new_owner()) == f'process {os.getpid()} on {host}'
+    assert describe_owner('') == 'another process'
 
 
 def test_where_processes_cannot_be_looked_up_they_are_asked_whether_they_live(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ async def test_a_question_pauses_the_run_until_there_is_an_answer() -> None:
     for _ in range(3):
         async with again(store) as scope:
             assert await play(scope) == ({'ok': True}, 'b')
-            await scope.left()
+            await scope.finish()
     assert work.done == ['a', 'b']
 
 
@@ -61,7 +61,7 @@ async def test_an_answer_that_is_changed_by_who_got_it_stays_as_it_was() -> None
     await _answer(store, 'q#1', {'list': [1]})
     async with again(store) as scope:
         for path in ('q#1', 'q#1'):
-            scope.journal.forget('')
+            scope.journal.reset_scope('')
             answer = cast('dict[str, list[int]]', await scope.ask('q', None, question=path))
             assert answer == {'list': [1]}
             answer['list'].append(2)
@@ -104,7 +104,7 @@ async def test_an_answer_at_once_is_recorded_like_one_that_came_later() -> None:
         async with again(store) as scope:
             assert await scope.decide('q', {'what': 1}, question='?', key='1', person=person) == {'ok': True}
             await scope.step('b', Work().gives('b'))
-            await scope.left()
+            await scope.finish()
     assert await lines_of(store) == [('asked', 'q(1)#1'), ('answered', 'q(1)#1'), ('done', 'b#1')]
 
 
@@ -134,7 +134,7 @@ async def test_what_was_under_way_when_the_process_died_is_asked_about_once_and_
     await _dies(store, work)
     for _ in range(3):
         async with again(store) as scope:
-            with pytest.raises(Paused, match=r'pay was under way .* Has it been done\?'):
+            with pytest.raises(Paused, match=r'pay was running .* Did it take effect\?'):
                 await scope.step('pay', work.gives('paid', 'pay'), key='5', once=True)
             (request,) = scope.journal.waiting.values()
             assert cast('dict[str, Json]', request)['kind'] == 'uncertain'
@@ -207,7 +207,7 @@ async def test_a_call_that_is_made_with_other_arguments_after_the_crash_is_asked
     for _ in range(2):
         async with again(store) as scope:
             assert await scope.call('look', work.gives('seen 2'), key='2') == 'seen 2'
-            with pytest.raises(Paused, match='with other arguments'):
+            with pytest.raises(Paused, match='with different arguments'):
                 await scope.call('pay', work.gives('paid 2'), key='2', once=True)
     assert work.done == ['paid 1', 'seen 1', 'seen 2']
     await _answer(store, 'pay(2)#1', {'again': True})
@@ -232,6 +232,6 @@ async def test_a_failure_that_is_tried_again_is_asked_about_too() -> None:
             await scope.step('pay', work.gives(OSError('connection lost'), 'pay'), once=True)
         await scope.journal.end('failed', failed=['pay#1'])
     async with again(store) as scope:
-        with pytest.raises(Paused, match='pay failed, and must not be done twice'):
+        with pytest.raises(Paused, match='pay failed, and must not run twice'):
             await scope.step('pay', work.gives('paid', 'pay'), once=True)
     assert work.done == ['pay']

@@ -15,9 +15,9 @@ from habilis.core.errors import CorruptRecord, JournalError, RunNotFound, Settin
 from habilis.journal.conformance import StoreConformance
 from habilis.journal.conformance_values import records
 from habilis.journal.contract import RunInfo, Store
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 from habilis.journal.postgres import PostgresStore
-from habilis.journal.servers import PackageMissing
+from habilis.journal.server_address import PackageMissing
 from tests.journal.sample import VERSIONS, assert_is_sample
 from tests.journal.server_faults import ServerFaults, new_name
 from tests.journal.servers import PostgresServer, Server
@@ -103,7 +103,7 @@ async def test_tables_of_a_newer_version_are_refused(postgres_url: str, schema: 
     await execute(postgres_url, f'UPDATE {schema}.about SET version = 2')
     other = PostgresStore(postgres_url, schema=schema)
     for _ in range(2):
-        with pytest.raises(JournalError, match='version 2, this one knows 1'):
+        with pytest.raises(JournalError, match='version 2, this one reads 1'):
             await other.info(RUN)
 
 
@@ -226,7 +226,7 @@ async def test_a_wrong_password_is_said_in_a_line_that_does_not_show_it(postgres
 @pytest.mark.parametrize('host', ['127.0.0.1:1', 'nowhere.invalid'])
 async def test_a_wrong_host_is_said_in_a_line_without_the_password(host: str) -> None:
     store = PostgresStore(f'postgresql://ada:{SECRET}@{host}/db')
-    with pytest.raises(StoreUnavailable, match=f'the journal at postgresql://{host}/db cannot be used: ') as caught:
+    with pytest.raises(StoreUnavailable, match=f'the journal at postgresql://{host}/db is unavailable: ') as caught:
         await store.runs()
     assert caught.value.passing
     assert SECRET not in str(caught.value) + repr(store)
@@ -297,7 +297,7 @@ async def test_a_damaged_description_does_not_hide_other_runs(
         await store.create(RunInfo(run=run))
     await execute(postgres_url, f"UPDATE {schema}.runs SET info = '{{' WHERE run = '{RUN}'")
     assert [info.run for info in await store.runs()] == ['run-2']
-    assert f'{RUN} is left out of the list' in caplog.text
+    assert f'{RUN} is not listed' in caplog.text
 
 
 async def test_a_damaged_blob_is_named(postgres_url: str, schema: str, store: PostgresStore) -> None:

@@ -15,9 +15,9 @@ from habilis.core.errors import CorruptRecord, JournalError, RunNotFound, Settin
 from habilis.journal.conformance import StoreConformance
 from habilis.journal.conformance_values import records
 from habilis.journal.contract import RunInfo, Store
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 from habilis.journal.redis import RedisStore
-from habilis.journal.servers import PackageMissing
+from habilis.journal.server_address import PackageMissing
 from tests.journal.sample import VERSIONS, assert_is_sample, to_redis
 from tests.journal.server_faults import ServerFaults, new_name
 from tests.journal.servers import RedisServer, Server
@@ -110,7 +110,7 @@ async def test_a_layout_of_a_newer_version_is_refused(
     await execute(redis_url, 'SET', f'{prefix}version', version)
     other = RedisStore(redis_url, prefix=prefix)
     for _ in range(2):
-        with pytest.raises(JournalError, match=f'version {version}, this one knows 1'):
+        with pytest.raises(JournalError, match=f'version {version}, this one reads 1'):
             await other.info(RUN)
 
 
@@ -167,7 +167,7 @@ async def test_a_server_without_memory_is_named_and_nothing_is_half_done(own: Re
     await store.create(RunInfo(run=RUN))
     lease = await store.claim(RUN, owner='me', seconds=60)
     await execute(own.url, 'CONFIG', 'SET', 'maxmemory', '1')
-    with pytest.raises(StoreUnavailable, match='no memory left') as caught:
+    with pytest.raises(StoreUnavailable, match='out of memory') as caught:
         await store.append(RUN, records(2), epoch=lease.epoch, blobs={digest_of(b'x'): b'x'})
     assert not caught.value.passing
     assert await store.load(RUN) == []
@@ -226,7 +226,7 @@ async def test_a_wrong_password_is_said_in_a_line_that_does_not_show_it() -> Non
 @pytest.mark.parametrize('host', ['127.0.0.1:1', 'nowhere.invalid'])
 async def test_a_wrong_host_is_said_in_a_line_without_the_password(host: str) -> None:
     store = RedisStore(f'redis://:{SECRET}@{host}/0')
-    with pytest.raises(StoreUnavailable, match=f'the journal at redis://{host}/0 cannot be used: ') as caught:
+    with pytest.raises(StoreUnavailable, match=f'the journal at redis://{host}/0 is unavailable: ') as caught:
         await store.runs()
     assert caught.value.passing
     assert SECRET not in str(caught.value) + repr(store)
@@ -271,7 +271,7 @@ async def test_a_damaged_description_does_not_hide_other_runs(
         await store.create(RunInfo(run=run))
     await execute(redis_url, 'HSET', f'{prefix}run:{RUN}', 'info', '{')
     assert [info.run for info in await store.runs()] == ['run-2']
-    assert f'{RUN} is left out of the list' in caplog.text
+    assert f'{RUN} is not listed' in caplog.text
 
 
 async def test_a_damaged_blob_is_named(redis_url: str, prefix: str, store: RedisStore) -> None:

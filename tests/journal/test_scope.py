@@ -119,7 +119,7 @@ async def test_cancelled_work_is_not_recorded() -> None:
     async with new(store) as scope:
         with pytest.raises(asyncio.CancelledError):
             await scope.step('a', work.gives(asyncio.CancelledError(), 'a'))
-        assert scope.journal.working == 0
+        assert scope.journal.running_steps == 0
     assert await lines_of(store) == []
 
 
@@ -152,7 +152,7 @@ async def test_any_name_makes_a_path_that_is_found_again(name: str) -> None:
             assert await scope.call(name, work.gives(3), key=name) == 3
             with scope.below(name).entered() as inside:
                 assert await inside.step(name, work.gives(4)) == 4
-            await scope.left()
+            await scope.finish()
     assert work.done == ['1', '2', '3', '4']
 
 
@@ -164,7 +164,7 @@ async def test_calls_are_found_by_what_they_were_given_in_any_order() -> None:
     async with again(store) as scope:
         keys = ('2', '1', '1', '3')
         got = await asyncio.gather(*(scope.call('get', work.gives('new'), key=key) for key in keys))
-        await scope.left()
+        await scope.finish()
     assert got == ['2 1', '1 0', '1 2', 'new']
 
 
@@ -193,7 +193,7 @@ async def test_the_steps_of_a_group_are_asked_for_again_on_replay() -> None:
             async with scope.group('g', key='k') as inside:
                 assert await inside.step('a', work.gives('a')) == 'a'
             assert await scope.step('b', work.gives('b')) == 'b'
-            await scope.left()
+            await scope.finish()
     assert work.done == ['a', 'b']
     assert await lines_of(store) == [('opened', 'g#1'), ('done', 'g#1/a#1'), ('done', 'g#1'), ('done', 'b#1')]
 

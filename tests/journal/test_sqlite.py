@@ -17,7 +17,7 @@ from habilis.core.errors import CorruptRecord, RunBusy, RunNotFound, StoreUnavai
 from habilis.journal import sqlite, sqlite_file
 from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import RunInfo
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 from habilis.journal.sqlite import SqliteStore
 from habilis.journal.sqlite_file import SqliteFile
 
@@ -123,7 +123,7 @@ async def refusal(path: Path) -> str:
 
 
 async def test_a_folder_is_no_journal(tmp_path: Path) -> None:
-    assert 'it is a folder; name a file' in await refusal(tmp_path)
+    assert 'it is a folder; give a file' in await refusal(tmp_path)
 
 
 async def test_a_file_has_no_journal_below_it(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_a_path_that_cannot_be_is_no_journal(tmp_path: Path) -> None:
 async def test_a_file_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / 'letter.txt').write_text('Dear Ada,\n' * 500, encoding='utf-8')
     text = await refusal(tmp_path / 'letter.txt')
-    assert 'is damaged, or no journal' in text
+    assert 'is damaged, or not a journal' in text
     assert 'Move the file away' in text
     assert (tmp_path / 'letter.txt').read_text(encoding='utf-8') == 'Dear Ada,\n' * 500
     assert [path.name for path in tmp_path.iterdir()] == ['letter.txt']
@@ -161,7 +161,7 @@ async def test_a_newer_version_is_named_and_left_as_it_is(store: SqliteStore, pa
     with database(path) as other:
         other.execute(f'PRAGMA user_version = {sqlite_file.VERSION + 1}')
     text = await refusal(path)
-    assert 'was written by a newer Habilis (tables of version 2, this one knows 1); update Habilis' in text
+    assert 'was written by a newer Habilis (tables of version 2, this one reads 1); update Habilis' in text
 
 
 async def test_an_empty_file_becomes_a_journal(store: SqliteStore, path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_a_missing_record_is_named(store: SqliteStore, path: Path) -> None
     await begin(store)
     with database(path) as other:
         other.execute('DELETE FROM records WHERE seq = 2')
-    with pytest.raises(CorruptRecord, match='record 2 of run-1 is damaged: number 3 stands in its place'):
+    with pytest.raises(CorruptRecord, match='record 2 of run-1 is damaged: its number is 3'):
         await store.load('run-1')
 
 
@@ -253,10 +253,10 @@ async def test_a_damaged_info_is_named_and_the_others_are_listed(
     await store.create(RunInfo(run='run-2'))
     with database(path) as other:
         other.execute("UPDATE runs SET info = substr(info, 1, 20) WHERE run = 'run-1'")
-    with pytest.raises(CorruptRecord, match='description of a run is damaged'):
+    with pytest.raises(CorruptRecord, match='info of a run is damaged'):
         await store.info('run-1')
     assert [info.run for info in await store.runs()] == ['run-2']
-    assert 'run-1 is left out of the list: the description of a run is damaged' in caplog.text
+    assert 'run-1 is not listed: the info of a run is damaged' in caplog.text
     await store.delete('run-1')
     with pytest.raises(RunNotFound):
         await store.info('run-1')
@@ -308,7 +308,7 @@ async def test_who_waits_too_long_is_told_to_come_back(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = await begin(store)
-    monkeypatch.setattr(sqlite_file, 'PATIENCE', 0.05)
+    monkeypatch.setattr(sqlite_file, 'LOCK_SECONDS', 0.05)
     with database(path) as other:
         other.execute('BEGIN IMMEDIATE')
         for asked in (

@@ -21,7 +21,7 @@ async def faulty() -> Faulty:
 
 @pytest.fixture
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_module, 'PATIENCE', 0.2)
+    monkeypatch.setattr(journal_module, 'RETRY_SECONDS', 0.2)
 
 
 async def test_an_append_is_tried_again_while_the_store_is_away(faulty: Faulty) -> None:
@@ -47,7 +47,7 @@ async def test_a_store_that_is_full_is_told_and_the_journal_goes_on_when_it_is_n
         (faulty.after if made else faulty.before).append(away(passing=False))
         faulty.loads = [away()]
         with pytest.raises(StoreUnavailable):
-            await scope.journal.mark('waiting')
+            await scope.journal.set_status('waiting')
         await scope.step('b', Work().gives('b'))
         assert scope.journal.info == await faulty.info(RUN)
     noted = [('noted', '')] if made else []
@@ -95,7 +95,7 @@ async def test_what_opening_a_failed_run_writes_is_written_once(faulty: Faulty, 
         (faulty.after if made else faulty.before).append(away(passing=False))
         with pytest.raises(StoreUnavailable):
             await scope.step('a', Work().gives('a'))
-        scope.journal.forget('')
+        scope.journal.reset_scope('')
         assert await scope.step('a', Work().gives('a')) == 'a'
     kinds = [kind for kind, _ in await lines_of(faulty)]
     assert kinds == ['failed', 'ended', 'voided', 'noted', 'done']

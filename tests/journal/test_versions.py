@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from habilis.journal.contract import SCHEMA
-from habilis.journal.copying import export_run, import_run
+from habilis.journal.copies import export_run, import_run
 from habilis.journal.files import FileStore
 from habilis.journal.memory import MemoryStore
 from habilis.journal.sqlite import SqliteStore

@@ -15,8 +15,8 @@ from typing import Any
 
 from habilis.core.errors import LeaseLost
 from habilis.journal.contract import Record, RunInfo, Store
+from habilis.journal.encoding import digest_of
 from habilis.journal.files import FileStore
-from habilis.journal.lines import digest_of
 from habilis.journal.sqlite import SqliteStore
 
 RUN = 'run-1'

@@ -77,6 +77,8 @@ OTHER_MESSAGES: list[tuple[Message, ...]] = [
 ]
 OTHER_OPTIONS = [
     Options(temperature=0.0),
+    Options(fallback_temperature=0.0),
+    Options(fallback_temperature=0.5),
     Options(max_tokens=5),
     Options(stop=('x',)),
     Options(extra={'seed': 1}),
@@ -110,6 +112,16 @@ def test_what_does_not_reach_the_model_makes_no_other_key(tmp_path: Path) -> Non
     patient = CONFIG.with_changes(api_key='another', timeout=5.0, retries=1)
     assert model.key([later]) == model.key(ASK)
     assert CachedModel(counting(), tmp_path, config=patient).key(ASK) == model.key(ASK)
+
+
+def test_a_fallback_temperature_is_part_of_the_key_only_where_it_is_used(tmp_path: Path) -> None:
+    other = Options(fallback_temperature=0.6)
+    unset = CachedModel(counting(), tmp_path, config=CONFIG)
+    assert unset.key(ASK, other) != unset.key(ASK)
+    cold = CachedModel(counting(), tmp_path, config=CONFIG.with_changes(temperature=0.0))
+    assert cold.key(ASK, other) == cold.key(ASK)
+    both = Options(temperature=0.1, fallback_temperature=0.6)
+    assert unset.key(ASK, both) == unset.key(ASK, Options(temperature=0.1))
 
 
 def test_the_order_and_the_kind_of_a_mapping_do_not_matter(tmp_path: Path) -> None:

@@ -75,6 +75,28 @@ async def test_options_of_a_request_win_over_the_settings(server: ProtocolServer
     assert (body['temperature'], body['max_tokens'], body['top_k'], body['min_p']) == (0.0, 7, 9, 0.1)
 
 
+@pytest.mark.parametrize(
+    ('configured_temperature', 'options', 'sent'),
+    [
+        (None, Options(fallback_temperature=0.6), 0.6),
+        (0.0, Options(fallback_temperature=0.6), 0.0),
+        (0.0, Options(temperature=0.9, fallback_temperature=0.6), 0.9),
+        (None, Options(temperature=0.0, fallback_temperature=0.6), 0.0),
+    ],
+)
+async def test_a_fallback_temperature_yields_to_the_settings_and_to_the_request(
+    server: ProtocolServer, configured_temperature: float | None, options: Options, sent: float
+) -> None:
+    await ask(replace(configured(server, 'vllm'), temperature=configured_temperature), options)
+    assert server.last.json['temperature'] == sent
+
+
+async def test_a_fallback_temperature_yields_to_one_among_the_extra_options(server: ProtocolServer) -> None:
+    config = replace(configured(server, 'vllm'), temperature=None, extra={'temperature': 0.2})
+    await ask(config, Options(fallback_temperature=0.6))
+    assert server.last.json['temperature'] == 0.2
+
+
 async def test_what_is_not_set_is_not_sent(server: ProtocolServer) -> None:
     await ask(replace(configured(server, 'ollama'), temperature=None, max_tokens=None))
     assert set(server.last.json) == {'model', 'messages', 'stream'}
@@ -159,6 +181,16 @@ def test_traits_come_from_the_table_and_the_settings_win() -> None:
     )
     config = ModelConfig(model='vllm:x', base_url='http://box:8000', functions=True, context_tokens=999)
     assert EngineModel(config).traits == Traits(functions=True, context_tokens=999, local=False)
+
+
+@pytest.mark.usefixtures('no_keys')
+@pytest.mark.parametrize(
+    'model', ['openai:x', 'anthropic:x', 'ollama:x', 'vllm:x', 'llamacpp:x', 'openai-compatible:x']
+)
+def test_a_served_model_is_small_only_if_configured_so(model: str) -> None:
+    config = ModelConfig(model=model, base_url='http://localhost:8000/v1')
+    assert not EngineModel(config).traits.small
+    assert EngineModel(replace(config, small=True)).traits.small
 
 
 async def test_usage_has_seconds_and_the_price_that_is_known(server: ProtocolServer) -> None:

@@ -14,7 +14,9 @@ from habilis.core.errors import (
     NoModel,
     RateLimited,
 )
-from habilis.models.contract import Delta, Message, Model, Reply
+from habilis.models.config import ModelConfig
+from habilis.models.contract import Delta, Message, Model, Reply, Traits
+from habilis.models.engine import EngineModel
 from habilis.models.fallback import FallbackModel
 from habilis.models.scripted import ScriptedModel
 from tests.models.breaking import BreakingModel, read_into
@@ -142,6 +144,20 @@ def test_it_can_what_each_of_them_can() -> None:
     assert FallbackModel([able, able]).traits.functions
     assert not FallbackModel([able, ScriptedModel([])]).traits.functions
     assert FallbackModel([BreakingModel([], ModelError('x')), able]).traits.scripted
+
+
+def test_it_is_small_only_if_all_its_members_are() -> None:
+    small, large = ScriptedModel([], small=True), ScriptedModel([])
+    assert FallbackModel([small, small]).traits.small
+    assert not FallbackModel([small, large]).traits.small
+    assert not FallbackModel([large, small]).traits.small
+
+
+@pytest.mark.usefixtures('no_keys')
+def test_a_fallback_of_two_frontier_models_has_their_traits() -> None:
+    names = ('anthropic:claude-sonnet-5-5', 'openai:gpt-5.5')
+    model = FallbackModel([EngineModel(ModelConfig(model=name)) for name in names])
+    assert model.traits == Traits(functions=True, context_tokens=200_000, small=False, local=False)
 
 
 def test_it_is_a_model_with_the_name_of_the_first() -> None:

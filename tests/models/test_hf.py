@@ -116,6 +116,13 @@ async def test_it_is_a_model_and_says_what_it_can(model: HuggingFaceModel) -> No
     assert (model.traits.local, model.traits.functions, model.traits.context_tokens) == (True, False, POSITIONS)
 
 
+async def test_it_is_small_only_if_configured_so(plain: Path) -> None:
+    for small in (True, False):
+        model = HuggingFaceModel(config_of(plain, small=small))
+        assert model.traits.small is small
+        await model.close()
+
+
 async def test_temperature_zero_gives_the_same_answer_twice(model: HuggingFaceModel) -> None:
     assert (await model.request(ASK)).text == (await model.request(ASK)).text
 

@@ -187,6 +187,15 @@ class TestRequests:
         assert (traits.functions, traits.context_tokens) == (True, 1234)
         assert (plain.functions, plain.context_tokens) != (True, 1234)
 
+    async def test_small(self, place: Place) -> None:
+        place.project('[models.mine]\nmodel = "openai-compatible:m"\nsmall = true\n')
+        place.environment(HABILIS_MODELS='{"other": {"model": "openai-compatible:m", "small": "true"}}')
+        assert load_model('mine').traits.small
+        assert load_model('other').traits.small
+        assert not load_model('mine', small=False).traits.small
+        assert not load_model().traits.small
+        assert load_model(small=True).traits.small
+
     @pytest.mark.parametrize('variable', ['HABILIS_RESPONSE_CACHE', 'ENABLE_RESPONSE_CACHE'])
     async def test_response_cache(self, place: Place, server: ProtocolServer, variable: str) -> None:
         for _ in range(2):

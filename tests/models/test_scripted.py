@@ -69,6 +69,16 @@ async def test_a_function_of_the_messages_makes_the_replies() -> None:
         await model.request(ASK * 2)
 
 
+async def test_a_function_finds_the_options_of_its_request() -> None:
+    model = ScriptedModel(lambda _: f'{model.requests[-1].options.fallback_temperature}')
+    assert (await model.request(ASK, Options(fallback_temperature=0.6))).text == '0.6'
+
+
+def test_it_is_small_if_told_so() -> None:
+    assert ScriptedModel([], small=True).traits.small
+    assert not ScriptedModel([]).traits.small
+
+
 async def test_the_function_may_be_async() -> None:
     async def script(messages: Sequence[Message]) -> str:
         await asyncio.sleep(0)

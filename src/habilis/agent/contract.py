@@ -1,4 +1,4 @@
-"""What a run of the agent gives back, and the bounds it keeps. Read this first."""
+"""The result of a run, its steps and its limits. Read this first."""
 
 import math
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Any, Generic, Literal
 from typing_extensions import TypeVar
 
 from habilis.models.contract import Message, Reply, Usage
-from habilis.sandbox.contract import Cell
 from habilis.sandbox import ToolCall
+from habilis.sandbox.contract import Cell
 
 T = TypeVar('T', default=Any)
 
@@ -25,26 +25,26 @@ Ended = Literal[
     'max_tool_calls',
     'invalid_output',
 ]
-"""Why a run stopped. All but `answer` can be gone on with: `agent.resume(result.run_id)`; `approval` when a person has
-answered what it waits for."""
+"""Why a run stopped. All but `answer` can be resumed: `agent.resume(result.run_id)`; `approval` once a person has
+answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
-    """Bounds for one run. Passing one ends it by name; None is no bound."""
+    """Limits of one run. Reaching one ends the run by its name; None is no limit."""
 
     steps: int | None = 20
-    """Replies of the model that are acted on."""
+    """Maximum number of model replies that are acted on."""
 
     seconds: float | None = None
     requests: int | None = None
-    """Calls of the model, repairs and summary included."""
+    """Maximum number of model requests, repairs and summary included."""
 
     tokens: int | None = None
-    """Input and output together, as the provider counts them."""
+    """Maximum number of input and output tokens, as the provider counts them."""
 
     cost: float | None = None
-    """US dollars, where prices are known."""
+    """Maximum cost in US dollars, where prices are known."""
 
     tool_calls: int | None = None
 
@@ -60,33 +60,55 @@ class RunLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One turn: what the model said, what was run, what it saw of it."""
+    """One turn of the loop: the reply, the code that was run, and what the model saw of it."""
 
     number: int
     reply: Reply
     code: str | None = None
+    """The code that was run, byte for byte as the model wrote it."""
+
     cell: Cell | None = None
     calls: tuple[ToolCall, ...] = ()
     observation: str | None = None
-    """What goes back to the model; None where the run ended."""
+    """Text sent back to the model; None in the step that ended the run."""
 
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """Something that a person has to decide before a run can go on."""
+    """A decision that a run waits for."""
 
     path: str
-    """Where in the run; to answer this one and not another."""
+    """Path in the journal, to answer this one and not another."""
 
     question: str
     tool: str = ''
 
 
 @dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """Whether independent solutions of the same task gave the same answer. True in a condition only if they did."""
+
+    agreed: bool | None
+    """None if it could not be found out; see `reason`."""
+
+    outputs: tuple[object, ...] = ()
+    """The answers, the first solution's first."""
+
+    reason: str = ''
+    """Why there was no comparison, or why the larger model did not decide."""
+
+    decided_by: str = ''
+    """Name of the model that the task was handed to after a disagreement."""
+
+    def __bool__(self) -> bool:
+        return self.agreed is True
+
+
+@dataclass(frozen=True, kw_only=True)
 class Result(Generic[T]):
-    """How a run ended, and everything about it."""
+    """The outcome of a run."""
 
     output: T
     """The answer. None unless `ended` is `answer`."""
@@ -98,20 +120,23 @@ class Result(Generic[T]):
     usage_by_model: Mapping[str, Usage] = field(default_factory=dict[str, Usage])
     seconds: float = 0.0
     messages: tuple[Message, ...] = ()
-    """The conversation, to go on with: `agent.run('…', history=result.messages)`."""
+    """The conversation, to continue it: `agent.run('…', history=result.messages)`."""
 
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
-    """The variables given to the run, as the code left them."""
+    """The variables passed to the run, with their values at its end."""
 
     summary: str | None = None
     question: str | None = None
-    """What the agent wants to know from its user, where it ended with `question`."""
+    """The question to the user, if the run ended with `question`."""
 
     waiting: tuple[Waiting, ...] = ()
-    """What people have to decide, where it ended with `approval`: `habilis runs approve`, or `agent.answer`."""
+    """Open decisions, if the run ended with `approval`: use `habilis runs approve` or `agent.answer`."""
 
     scripted: bool = False
-    """Its model answered from a script: nothing here was thought by a model."""
+    """Whether the replies came from a script, not from a model."""
+
+    agreement: Agreement | None = None
+    """Comparison with further solutions, for an agent with `agree=2` or more."""
 
     @property
     def cost(self) -> float | None:

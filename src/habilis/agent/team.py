@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from habilis.agent.agent import Agent
-from habilis.agent.arguments import check_task
-from habilis.agent.contract import Ended, Result
 from habilis.agent.context.output import as_text
 from habilis.agent.context.prompt import prompt_file
+from habilis.agent.contract import Ended, Result
+from habilis.agent.options import check_task
 from habilis.models.contract import Usage
 
 T = TypeVar('T')

@@ -1,4 +1,4 @@
-"""The `habilis` command. Only typer is imported here: whoever asks for help should not wait for anything else."""
+"""Entry point of the `habilis` command. Imports only typer, so that `--help` is fast."""
 
 import os
 import sys
@@ -9,36 +9,33 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from habilis.cli.streams import OutputLost, lead_nowhere, prepare_streams
+from habilis.cli.streams import OutputLost, discard_output, prepare_streams
 
 COMMANDS = {
-    'run': ('habilis.cli.task.command', 'Do a task: the model writes Python, the sandbox runs it.'),
-    'runs': (
-        'habilis.cli.runs.command',
-        'The runs that were kept: look at them, go on with them, fork them.',
-    ),
-    'demo': ('habilis.cli.demo.command', 'Three small tasks that show the agent at work, and check themselves.'),
-    'models': ('habilis.cli.models', 'Which model would be used and why; list, install and remove embedded models.'),
-    'doctor': ('habilis.cli.doctor.command', 'Look at what is here and what is missing, and test the sandbox.'),
-    'sandbox': ('habilis.cli.sandbox', 'Run Python that cannot touch this machine: a file, or an interactive prompt.'),
-    'bench': ('habilis.cli.bench.command', 'Measure speed and memory, beside the peers that are installed.'),
+    'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
+    'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
+    'demo': ('habilis.cli.demo.command', 'Run three small tasks and check their results.'),
+    'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
+    'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
+    'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
+    'bench': ('habilis.cli.bench', 'Measure speed and memory, next to installed alternatives.'),
 }
-"""Name of a subcommand, the module that holds its `app`, and its line in the help."""
+"""Name of a subcommand: the module that defines its `app`, and its line in the help."""
 
 EXAMPLES = """\b
 Examples:
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
-  habilis runs list                        what was done, and what can be gone on with
+  habilis runs list                        list recorded runs
   habilis demo                             see the agent at work
-  habilis doctor                           is all in place?
+  habilis doctor                           check the installation
   echo 'print(6 * 7)' | habilis sandbox run -
   habilis sandbox run script.py --seconds 5 --workspace data
-  habilis sandbox repl                     an interactive prompt
-  habilis bench sandbox --quick            the numbers, in a minute
+  habilis sandbox repl                     start an interactive prompt
+  habilis bench sandbox --quick            run the sandbox benchmarks
 
 \b
-Each subcommand explains itself: habilis sandbox run --help
+See 'habilis COMMAND --help' for the options of a command.
 """
 
 
@@ -46,18 +43,18 @@ class LazyGroup(TyperGroup):
     """Imports a subcommand when it is called, not when it is listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the help."""
+        """Names of the subcommands, in help order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The subcommand. For a name that is unknown all are loaded, so that typer can suggest one."""
+        """The subcommand. An unknown name loads all of them, so that typer can suggest one."""
         if cmd_name not in self.commands:
             for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
                 self.commands[name] = get_command(import_module(COMMANDS[name][0]).app)
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list in the help, without loading anything."""
+        """Write the list of subcommands without importing them."""
         with formatter.section('Commands'):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -86,35 +83,35 @@ def habilis(
         bool, typer.Option('--version', help='Show the version and exit.', callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Habilis: an agent that acts by writing Python, and the sandbox that runs it, started in milliseconds."""
+    """An agent that acts by writing Python, and the sandbox that executes it."""
 
 
 def main() -> None:
-    """Run the command. Whatever happens, its user sees a sentence and not a traceback."""
+    """Run the command. Errors are printed as one line, without a traceback."""
     try:
         prepare_streams()
         try:
             app(prog_name='habilis')
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
-        lead_nowhere(sys.stdout)
+    except BrokenPipeError:  # the reader of stdout has closed it
+        discard_output(sys.stdout)
         sys.exit(1)
     except OutputLost as error:
-        lead_nowhere(sys.stdout)
+        discard_output(sys.stdout)
         sys.exit(f'habilis: {error}')
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as error:
         if os.environ.get('HABILIS_TRACEBACK'):
             raise
-        sys.exit(f'habilis: {_explain(error)}')
+        sys.exit(f'habilis: {_describe(error)}')
 
 
-def _explain(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     from habilis.core.errors import HabilisError
 
     if isinstance(error, HabilisError):
         return str(error)
     kind = type(error).__name__
-    return f'unexpected {kind}: {error} (a bug of Habilis; HABILIS_TRACEBACK=1 shows where)'
+    return f'unexpected {kind}: {error} (a bug in Habilis; set HABILIS_TRACEBACK=1 to see the traceback)'

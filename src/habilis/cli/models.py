@@ -1,4 +1,4 @@
-"""`habilis models`: which model would be used and why, and the weights of the embedded ones."""
+"""`habilis models`: show which model is used; list, install and remove embedded models."""
 
 import asyncio
 import sys
@@ -7,46 +7,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from habilis.cli.streams import say
+
 if TYPE_CHECKING:
     from habilis.models.discover import Choice
     from habilis.models.local.catalogue import Entry
 
 EPILOG = """\b
 Examples:
-  habilis models                           which model would be used, and why
-  habilis models list                      what can be installed
-  habilis models install                   the default one
+  habilis models                           show which model is used, and why
+  habilis models list                      list embedded models
+  habilis models install                   install the default model
   habilis models install qwen2.5-coder-0.5b --yes
 
 \b
-Weights are kept in the cache folder (HABILIS_CACHE). An interrupted download goes on where it stopped.
-Exit codes: 0 done, 1 it failed, 2 wrong usage, 130 Ctrl-C.
+Weights are stored in the cache folder (HABILIS_CACHE). An interrupted download is resumed.
+Exit codes: 0 success, 1 error, 2 usage error, 130 Ctrl-C.
 """
 
 app = typer.Typer(
-    help='Which model would be used and why; list, install and remove embedded models.',
+    help='Show which model is used; list, install and remove embedded models.',
     epilog=EPILOG,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
 
-Name = Annotated[str, typer.Argument(metavar='NAME', help='As `habilis models list` shows it.', show_default=False)]
-MaybeName = Annotated[
-    str, typer.Argument(metavar='NAME', help='As `habilis models list` shows it.', show_default='the default model')
+Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the model.', show_default=False)]
+OptionalName = Annotated[
+    str, typer.Argument(metavar='NAME', help='Name of the model.', show_default='the default model')
 ]
 
 
 @app.callback(invoke_without_command=True)
 def models(context: typer.Context) -> None:
-    """Which model would be used and why; list, install and remove embedded models."""
+    """Show which model is used; list, install and remove embedded models."""
     if context.invoked_subcommand is None:
         _show_choices()
 
 
 @app.command('list')
 def list_() -> None:
-    """The models that can be installed."""
+    """List the embedded models."""
     from habilis.models.local import catalogue, store
 
     used = _name_in_use()
@@ -67,37 +69,37 @@ def list_() -> None:
 
 @app.command()
 def install(
-    name: MaybeName = '',
-    yes: Annotated[bool, typer.Option('--yes', '-y', help='Do not ask before a large download.')] = False,
+    name: OptionalName = '',
+    yes: Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')] = False,
 ) -> None:
-    """Download a model, or go on with a download that was interrupted."""
+    """Download a model, or resume an interrupted download."""
     from habilis.models.local import store
     from habilis.models.local.installing import ASKS_FROM
 
     entry = _entry(name)
-    there = store.installed(entry.name)
-    if there is None and entry.bytes > ASKS_FROM and not yes:
-        _ask(entry)
-    typer.echo(there or _download(entry))
+    installed = store.installed(entry.name)
+    if installed is None and entry.bytes > ASKS_FROM and not yes:
+        _confirm_download(entry)
+    typer.echo(installed or _download(entry))
 
 
 @app.command()
 def remove(name: Name) -> None:
-    """Delete the weights of a model, and what is left of an interrupted download."""
+    """Delete the weights of a model, and its partial download."""
     from habilis.models.local import store
     from habilis.models.local.catalogue import in_words
 
     entry = _entry(name)
     freed = store.remove(entry.name)
     if not freed:
-        typer.echo(f'habilis: {entry.name} is not installed', err=True)
+        say(f'{entry.name} is not installed')
         raise typer.Exit(1)
-    typer.echo(f'{entry.name} removed, {in_words(freed)} freed')
+    typer.echo(f'removed {entry.name}, freed {in_words(freed)}')
 
 
 @app.command()
-def path(name: MaybeName = '') -> None:
-    """Print where the weights of an installed model are."""
+def path(name: OptionalName = '') -> None:
+    """Print the path of an installed model."""
     from habilis.models.local import store
 
     typer.echo(store.find(_entry(name).name))
@@ -113,21 +115,20 @@ def _entry(name: str) -> 'Entry':
         raise typer.BadParameter(str(error), param_hint='NAME') from None
 
 
-def _ask(entry: 'Entry') -> None:
-    """Ends the command unless the answer is yes."""
+def _confirm_download(entry: 'Entry') -> None:
+    """Exit unless the user agrees to the download."""
     from habilis.models.local.installing import question
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f'habilis: this would download {entry.size}, and there is no terminal to ask at; --yes agrees to it'
-        typer.echo(msg, err=True)
+        say(f'this downloads {entry.size} and there is no terminal to confirm; use --yes')
         raise typer.Exit(2)
     if not typer.confirm(question(entry), default=True, err=True):
-        typer.echo('Nothing was downloaded.', err=True)
+        typer.echo('Nothing downloaded.', err=True)
         raise typer.Exit(1)
 
 
 def _download(entry: 'Entry') -> Path:
-    """With a bar that moves, where somebody can see it."""
+    """Download a model, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
@@ -152,12 +153,12 @@ def _download(entry: 'Entry') -> Path:
                 )
             )
     except KeyboardInterrupt:
-        typer.echo(f'Interrupted. `habilis models install {entry.name}` goes on where it stopped.', err=True)
+        typer.echo(f'Interrupted. Resume with: habilis models install {entry.name}', err=True)
         raise
 
 
 def _choices() -> 'list[Choice]':
-    from habilis.cli.task.showing import read_settings
+    from habilis.cli.settings import read_settings
     from habilis.models.discover import found
 
     return asyncio.run(found(read_settings()))
@@ -169,7 +170,7 @@ def _name_in_use() -> str | None:
 
 
 def _show_choices() -> None:
-    """What was found, the one that would be used first."""
+    """Print the models found; the one in use comes first."""
     choices = _choices()
     _print_table(
         ('', 'MODEL', 'READY', 'WHY'),
@@ -181,9 +182,9 @@ def _show_choices() -> None:
     first = choices[0]
     typer.echo()
     if first.ready:
-        typer.echo(f'{first.config.model} would be used: {first.reason}.')
+        typer.echo(f'Using {first.config.model}: {first.reason}.')
     else:
-        typer.echo(f'No model is ready: {first.reason}.')
+        typer.echo(f'No model available: {first.reason}.')
 
 
 def _print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:

@@ -1,20 +1,21 @@
-"""Checks of what options are given. A value that is wrong is wrong usage, and said before anything is done."""
+"""Options that several commands share, and validators of option values."""
 
 import os
+from typing import Annotated
 
 import typer
 
 
 def not_empty(value: str | None) -> str | None:
-    """Text: an empty one is most often a variable of the shell that is not set."""
+    """Refuse an empty value, which usually is an unset shell variable."""
     if value is not None and not value.strip():
-        msg = 'it is empty'
+        msg = 'the value is empty'
         raise typer.BadParameter(msg)
     return value
 
 
 def folder(value: str | None) -> str | None:
-    """A folder, or where one can be made."""
+    """Refuse a path that exists and is not a folder."""
     if not_empty(value) is not None and os.path.exists(str(value)) and not os.path.isdir(str(value)):
         msg = f'{value} is a file, not a folder'
         raise typer.BadParameter(msg)
@@ -22,8 +23,22 @@ def folder(value: str | None) -> str | None:
 
 
 def printable(value: str | None) -> str | None:
-    """A name of a run or a session, which is shown on one line and typed again."""
+    """Refuse unprintable characters in a run id or session id."""
     if not_empty(value) is not None and not str(value).isprintable():
-        msg = f'{value!r} has characters in it that cannot be printed'
+        msg = f'{value!r} contains unprintable characters'
         raise typer.BadParameter(msg)
     return value
+
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        '--model',
+        '-m',
+        metavar='MODEL',
+        help='Model as provider:model, or an alias (default: from the settings, else the first model found).',
+        callback=not_empty,
+    ),
+]
+Download = Annotated[bool, typer.Option('--yes', '-y', help='Download the embedded model without asking.')]
+Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Print only the answer.')]

@@ -1,6 +1,6 @@
-"""stdin, stdout and stderr as every command can rely on them: there, able to take any text, and told apart when broken.
+"""Make stdin, stdout and stderr safe to use: open, able to encode any text, with defined behaviour when they break.
 
-What is lost with stdout is the answer, so that ends the command. What is lost with stderr is only the view of it.
+A broken stdout loses the answer, so it ends the command. A broken stderr only loses progress output.
 """
 
 import io
@@ -10,28 +10,33 @@ from typing import Self, TextIO
 
 
 class OutputLost(OSError):
-    """stdout takes nothing more: it is closed, or its disk is full."""
+    """stdout cannot be written: it is closed, or the disk is full."""
+
+
+def say(text: str) -> None:
+    """Print a message of the command to stderr."""
+    print(f'habilis: {text}', file=sys.stderr, flush=True)
 
 
 def prepare_streams() -> None:
-    """Make them so. A descriptor that is closed leads nowhere: the next file that is opened would take its number."""
+    """Replace closed descriptors by the null device, else the next opened file would take their number."""
     closed = [number for number in range(3) if _is_closed(number)]
-    for number in closed:  # the lowest free number is the one that is taken
+    for number in closed:  # open() returns the lowest free descriptor
         os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY)
     if 0 in closed:
-        sys.stdin = open(0, encoding='utf-8', closefd=False)  # noqa: SIM115 - it stays
-    sys.stderr = _View.nowhere(2) if 2 in closed else _View.around(sys.stderr)
-    sys.stdout = _Answer.nowhere(1) if 1 in closed else _Answer.around(sys.stdout)
+        sys.stdin = open(0, encoding='utf-8', closefd=False)  # noqa: SIM115 - stays open until exit
+    sys.stderr = _Stderr.on_null_device(2) if 2 in closed else _Stderr.wrap(sys.stderr)
+    sys.stdout = _Stdout.on_null_device(1) if 1 in closed else _Stdout.wrap(sys.stdout)
     if 1 in closed:
-        msg = 'stdout is closed, so there is nowhere to write to; `> /dev/null` throws away what is written'
+        msg = 'stdout is closed; redirect it to /dev/null to discard the output'
         raise OutputLost(msg)
 
 
-def lead_nowhere(stream: TextIO) -> None:
-    """Throw away what is still buffered, or Python would complain about it when it exits, and what comes after it."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+def discard_output(stream: TextIO) -> None:
+    """Redirect a stream to the null device, so that flushing its buffer at exit does not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
 
 
 def _is_closed(number: int) -> bool:
@@ -43,16 +48,16 @@ def _is_closed(number: int) -> bool:
 
 
 class _Stream(io.TextIOWrapper):
-    """What its encoding has no character for is written as an escape: a model, or a cell, may write anything."""
+    """Writes characters its encoding lacks as escapes: a model or a cell may print anything."""
 
     @classmethod
-    def nowhere(cls, number: int) -> Self:
-        """One for a descriptor that leads nowhere."""
+    def on_null_device(cls, number: int) -> Self:
+        """A stream for a descriptor that was opened on the null device."""
         return cls(open(number, 'wb', closefd=False), encoding='utf-8', errors='backslashreplace')
 
     @classmethod
-    def around(cls, stream: TextIO) -> TextIO:
-        """The same stream, as one of these."""
+    def wrap(cls, stream: TextIO) -> TextIO:
+        """A stream with the buffer and encoding of another one."""
         stream.flush()
         return cls(
             stream.buffer,
@@ -66,30 +71,30 @@ class _Stream(io.TextIOWrapper):
         try:
             return super().write(text)
         except OSError as error:
-            self._broken(error)
+            self._handle_error(error)
             return len(text)
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as error:
-            self._broken(error)
+            self._handle_error(error)
 
-    def _broken(self, error: OSError) -> None:
+    def _handle_error(self, error: OSError) -> None:
         raise NotImplementedError
 
 
-class _View(_Stream):
-    """stderr. Whoever looked on has left (`2>&1 | head`), or their disk is full: the work goes on unseen."""
+class _Stderr(_Stream):
+    """If the reader is gone (`2>&1 | head`) or the disk is full, the command continues without stderr."""
 
-    def _broken(self, error: OSError) -> None:
-        lead_nowhere(self)
+    def _handle_error(self, error: OSError) -> None:
+        discard_output(self)
 
 
-class _Answer(_Stream):
-    """stdout. A reader who left (`| head`) has seen enough; all else has to be told."""
+class _Stdout(_Stream):
+    """A reader that is gone (`| head`) ends the command silently; other errors are reported."""
 
-    def _broken(self, error: OSError) -> None:
+    def _handle_error(self, error: OSError) -> None:
         if isinstance(error, BrokenPipeError):
             raise error
         msg = f'cannot write to stdout: {error.strerror or error}'

@@ -29,8 +29,8 @@ from pydantic_core import ErrorDetails
 
 from habilis.core import sources
 from habilis.core.errors import SettingsError
+from habilis.core.folders import config_folder
 from habilis.core.logs import hide, parse_levels, redact
-from habilis.core.places import config_folder
 from habilis.core.sources import Layer, Placed, Source
 
 SECRET_ENDINGS = ('_KEY', '_TOKEN', '_SECRET', '_PASSWORD', '_ACCESS_KEY_ID', '_BEDROCK')
@@ -105,6 +105,7 @@ class ModelSettings(BaseModel):
     api_key: Key | None = None
     functions: Switch | None = None
     context_tokens: Count | None = None
+    small: Switch | None = None
     retries: Retries | None = None
     extra: Annotated[dict[str, JsonValue], Expects('a table of JSON values')] = Field(default={}, repr=False)
 

@@ -1,4 +1,4 @@
-"""Durable workflows: plain Python whose steps are recorded, so that a run can be killed anywhere and gone on with."""
+"""Durable workflows: plain Python whose steps are recorded, so that a killed run can be resumed."""
 
 from habilis.flows.context import FlowContext, current_flow
 from habilis.flows.contract import (
@@ -15,9 +15,9 @@ from habilis.flows.contract import (
 from habilis.flows.definitions import Flow, Step, flow, step
 from habilis.flows.engine import Engine, LocalEngine, queue_job, run_job
 from habilis.flows.parallel import parallel
-from habilis.flows.people import approval, ask
 from habilis.flows.pool import WorkerPool
-from habilis.flows.running import Run
+from habilis.flows.questions import approval, ask
+from habilis.flows.runs import Run
 from habilis.flows.status import flow_status
 from habilis.flows.targets import load_target
 from habilis.flows.workflow import Workflow

@@ -1,7 +1,7 @@
-"""`Engine`: run, or go on with, a run at least once, somewhere. The journal makes of that: each step once.
+"""`Engine`: executes runs at least once, somewhere; with the journal, each step is executed once.
 
-`queue_job` and `run_job` are all that an engine needs: the first writes the run down so that it survives everything,
-the second does it in any process. `LocalEngine` does so in this one, `WorkerPool` in others of this machine.
+An engine needs only `queue_job`, which records a run durably, and `run_job`, which executes it in any process.
+`LocalEngine` executes runs in this process, `WorkerPool` in other processes of this machine.
 """
 
 import asyncio
@@ -13,57 +13,57 @@ from typing import Any, Protocol, cast
 from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.flows.contract import FlowError, FlowPaused, Job, Outcome
 from habilis.flows.definitions import Flow
-from habilis.flows.ending import end_tasks
-from habilis.flows.running import Check, description, flow_info, opening, result_of, resume
+from habilis.flows.runs import Check, flow_info, new_info, recorded_arguments, result_of, resume
 from habilis.flows.targets import load_target
+from habilis.flows.tasks import cancel_tasks
 from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
-from habilis.journal.copying import new_run_id
-from habilis.journal.refusals import check_name
+from habilis.journal.copies import new_run_id
+from habilis.journal.errors import check_run_name
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
-_LOOK_AGAIN = 0.1
+_POLL_SECONDS = 0.1
 READY = 'ready'
-"""The first line of a worker process: from now on it takes runs."""
+"""The first output line of a worker process that is ready to take runs."""
 
 DEATHS = 3
-"""So many times a run may lose the process that works on it; then it is taken for the cause."""
+"""How many processes may die while they execute a run; then the run is taken for the cause, and fails."""
 
 
 class Engine(Protocol):
-    """Somewhere for runs to run."""
+    """Executes runs."""
 
     async def submit(self, job: Job) -> str:
-        """Have a run done at least once, from now on whatever happens to this process; gives its name."""
+        """Queue a run, durably: it is executed at least once even if this process dies. Returns its id."""
         ...
 
     async def wait(self, run: str) -> Outcome:
-        """How the run ended, or where it waits for a person."""
+        """Wait until the run has ended, or waits for a person."""
         ...
 
     async def close(self) -> None:
-        """Work no more. Runs that are not done can be submitted again."""
+        """Stop executing runs. Runs that are not done can be submitted again."""
         ...
 
 
-# What any engine does -------------------------------------------------------------------------------------------------
+# Parts of every engine ------------------------------------------------------------------------------------------------
 
 
 async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
-    """Write a job down as a run that is `queued`, with what it is given; gives its name.
+    """Record a job as a `queued` run with its arguments; returns the id of the run.
 
-    Without a target, the run that the job names is queued again: to go on with it, or try it again.
+    Without a target, the run that the job names is queued again, to be resumed or retried.
     """
     if not job.target:
         return await _queue_again(store, job.run, job.user or None)
     flow = load_target(job.target, apps=apps)
     bound = flow.inputs.bind_named(job.inputs)
-    first = opening(flow, bound)
+    first = recorded_arguments(flow, bound)
     now = time.time()
-    info = description(flow, bound, run=job.run or new_run_id(), user=job.user, session=job.session)
+    info = new_info(flow, bound, run=job.run or new_run_id(), user=job.user, session=job.session)
     info = replace(info, name=job.target, created=now, updated=now)
-    check_name(info.run)
+    check_run_name(info.run)
     if not await store.create(info):
-        msg = f'there is a run {info.run} already; submit it without a target to go on with it, or choose another name'
+        msg = f'the run {info.run} exists already; submit it without a target to resume it, or choose another id'
         raise RunBusy(msg)
     lease = await store.claim(info.run, owner=leases.new_owner(), seconds=leases.SECONDS)
     record = Record(seq=1, path='', kind='opened', value=first, at=round(now, 6))
@@ -78,7 +78,7 @@ async def _queue_again(store: Store, run: str, user: str | None) -> str:
         return run
     journal = await Journal.open(store, run, user=user)
     try:
-        await journal.mark('queued')
+        await journal.set_status('queued')
     finally:
         await journal.close()
     return run
@@ -87,14 +87,14 @@ async def _queue_again(store: Store, run: str, user: str | None) -> str:
 async def run_job(
     job: Job, store: Store, *, apps: Sequence[str] = (), interrupted: Status = 'stopped', check: Check | None = None
 ) -> Outcome:
-    """Do a job in this process: go on with its run if there is one, begin it if not. The one thing an engine calls.
+    """Execute a job in this process: resume its run if there is one, otherwise start it.
 
     Args:
-        job: of which only `run` is needed if it was queued.
-        store: that all processes of an engine share.
+        job: the job; only its `run` is needed if it was queued.
+        store: the store that all processes of the engine share.
         apps: see `load_target`.
-        interrupted: how the run is left if this is cancelled; `queued` for others to go on with it.
-        check: see `check_deaths`.
+        interrupted: the status of the run if this is cancelled; `queued` lets other processes resume it.
+        check: called after the run was claimed; see `check_deaths`.
     """
     run = job.run
     if job.target and (not run or not await _exists(store, run)):
@@ -122,55 +122,55 @@ async def _exists(store: Store, run: str) -> bool:
 
 
 async def outcome_of(store: Store, run: str, flow: Flow[..., Any]) -> Outcome:
-    """How a run stands that nobody works on."""
+    """The outcome of a run that has ended, or waits for a person."""
     info = await store.info(run)
     value: object = await result_of(flow, store, run) if info.status == 'done' else None
     if info.status not in _ENDED:
-        msg = f'{run} is {info.status}, and has not ended'
+        msg = f'{run} has not ended: its status is {info.status}'
         raise FlowError(msg)
     return Outcome(run=run, status=cast('Any', info.status), value=value, error=info.error)
 
 
 async def wait_in_store(store: Store, run: str, *, apps: Sequence[str] = ()) -> Outcome:
-    """Look until a run has ended, or waits for a person, whoever works on it."""
-    while (info := await store.info(run)).status not in _ENDED:  # noqa: ASYNC110 - other processes set no event here
-        await asyncio.sleep(_LOOK_AGAIN)
+    """Poll the store until a run has ended, or waits for a person."""
+    while (info := await store.info(run)).status not in _ENDED:  # noqa: ASYNC110 - other processes cannot set an event here
+        await asyncio.sleep(_POLL_SECONDS)
     return await outcome_of(store, run, load_target(info.name, apps=apps))
 
 
-# Runs that lost their process -----------------------------------------------------------------------------------------
+# Runs whose process died ----------------------------------------------------------------------------------------------
 
 
-async def is_left(store: Store, info: RunInfo) -> bool:
-    """Whether a run waits for somebody to work on it: queued, or left behind by a process that died."""
+async def is_abandoned(store: Store, info: RunInfo) -> bool:
+    """Whether a run needs a process: it is queued, or the process that executed it has died."""
     if info.kind != 'flow' or info.status not in {'queued', 'running'}:
         return False
     lease = await store.lease(info.run)
     if lease.epoch == 0:
-        return False  # somebody is just making it
+        return False  # it is just being created
     return lease.until <= time.time() or leases.is_dead(lease.owner)
 
 
-class Poisoned(FlowError):
-    """A run has lost the process that worked on it too often."""
+class TooManyDeaths(FlowError):
+    """Too many processes have died while they executed a run."""
 
 
 async def check_deaths(journal: Journal, *, deaths: int = DEATHS) -> None:
-    """For a worker that has claimed a run: note it if its process had died. Raises `Poisoned` if that is too often."""
+    """After a run was claimed: record it if its last process died. Raises `TooManyDeaths` at the limit."""
     status = journal.info.status
     if status not in {'queued', 'running'}:
-        msg = f'{journal.run} is {status}: another worker was faster'
+        msg = f'{journal.run} is {status}: another worker has taken it'
         raise RunBusy(msg)
     if status == 'queued':
         return
-    died = 1 + sum(_is_death(record) for record in _since_ended(journal.loaded))
+    died = 1 + sum(_is_death(record) for record in _since_end(journal.loaded))
     await journal.write('noted', '', value={'taken over': died})
     if died >= deaths:
-        msg = f'{died} processes died while they worked on it; find out why, then resume it'
-        raise Poisoned(msg)
+        msg = f'{died} processes died while they executed this run; find out why, then resume it'
+        raise TooManyDeaths(msg)
 
 
-def _since_ended(records: Sequence[Record]) -> Sequence[Record]:
+def _since_end(records: Sequence[Record]) -> Sequence[Record]:
     last = max((at for at, record in enumerate(records) if record.kind == 'ended'), default=-1)
     return records[last + 1 :]
 
@@ -179,11 +179,11 @@ def _is_death(record: Record) -> bool:
     return record.kind == 'noted' and isinstance(record.value, dict) and 'taken over' in record.value
 
 
-# In this process ------------------------------------------------------------------------------------------------------
+# LocalEngine ----------------------------------------------------------------------------------------------------------
 
 
 class LocalEngine:
-    """Runs as tasks of this event loop."""
+    """An `Engine` that executes runs as tasks of this event loop."""
 
     def __init__(self, store: Store, *, apps: Sequence[str] = ()) -> None:
         self._store = store
@@ -205,5 +205,5 @@ class LocalEngine:
         return await asyncio.shield(self._tasks[run])
 
     async def close(self) -> None:
-        """See `Engine`. Runs that are not done are left `queued`."""
-        await end_tasks([task for task in self._tasks.values() if not task.done()])
+        """See `Engine`. Runs that are not done stay `queued`."""
+        await cancel_tasks([task for task in self._tasks.values() if not task.done()])

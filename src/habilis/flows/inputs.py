@@ -1,4 +1,4 @@
-"""What goes into a flow or step: bound to its parameters, checked against its hints, written down and read back."""
+"""Arguments of a flow or step: bind them to its parameters, validate them against its hints, encode and decode them."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -8,16 +8,16 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable, RunChanged, ToolArgumentsError, ToolDefinitionError
 from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
 from habilis.journal.values import Codec, fingerprint
-from habilis.tools.parameters import Parameters, read_signature
 from habilis.sandbox.previews import shorten
+from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.validation import TypeValidator
 
 _EMPTY = inspect.Parameter.empty
-_TITLE = 200
+_MAX_TITLE = 200
 
 
 class Inputs:
-    """The parameters of one function, and its result."""
+    """The parameters and the result of one function."""
 
     def __init__(self, name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> None:
         try:
@@ -27,25 +27,25 @@ class Inputs:
             raise FlowDefinitionError(msg) from error
         self.name = name
         self.signature = signature
-        """With hints that are types, also where they were written as text."""
+        """The signature, with hints that were written as text resolved to types."""
 
-        self._parameters = Parameters(name, _checkable(signature))
+        self._parameters = Parameters(name, _validatable(signature))
         self._codecs = {
-            parameter.name: Codec[object](_saved_as(parameter), what=f'{parameter.name!r}')
+            parameter.name: Codec[object](_encoded_type(parameter), what=f'{parameter.name!r}')
             for parameter in signature.parameters.values()
         }
         result = signature.return_annotation
-        self.result = Codec[Any](None if result is _EMPTY else result, what=f'what {name} returned')
+        self.result = Codec[Any](None if result is _EMPTY else result, what=f'the result of {name}')
 
     def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
-        """The arguments as the hints want them. Raises `FlowArgumentsError`."""
+        """Bind and validate arguments. Raises `FlowArgumentsError`."""
         try:
             return self._parameters.validate(args, kwargs)
         except ToolArgumentsError as error:
             raise FlowArgumentsError(str(error)) from None
 
     def bind_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that all come by name."""
+        """Bind and validate arguments given by name. Raises `FlowArgumentsError`."""
         try:
             return self._parameters.validate_named(arguments)
         except ToolArgumentsError as error:
@@ -56,51 +56,51 @@ class Inputs:
         return fingerprint(self._parameters.complete(bound))
 
     def title(self, bound: inspect.BoundArguments) -> str:
-        """The arguments in a line, for people."""
+        """The arguments in one line, for lists of runs."""
         text = ', '.join(f'{name}={shorten(value, 80)}' for name, value in bound.arguments.items())
-        return text if len(text) <= _TITLE else f'{text[: _TITLE - 1]}…'
+        return text if len(text) <= _MAX_TITLE else f'{text[: _MAX_TITLE - 1]}…'
 
     def write(self, bound: inspect.BoundArguments) -> dict[str, Json]:
-        """The arguments with their defaults as data: a default that is changed later does not change this run."""
+        """The arguments as data, with their defaults, so that changing a default later does not change this run."""
         written: dict[str, Json] = {}
         for name, value in self._parameters.complete(bound).items():
             try:
                 written[name] = self._codecs[name].write(value)
             except NotDurable as error:
                 if name not in bound.arguments:
-                    continue  # a default that cannot be saved is had from the code again
-                msg = f'{self.name} was not called, because its run could not be resumed: {error}'
+                    continue  # a default that cannot be encoded is taken from the code again
+                msg = f'{self.name} was not called, because its arguments cannot be recorded: {error}'
                 raise FlowArgumentsError(msg) from None
         return written
 
     def read(self, written: Mapping[str, Json]) -> inspect.BoundArguments:
-        """The arguments again. Raises `RunChanged` if they no longer fit."""
+        """The arguments from their data. Raises `RunChanged` if they no longer match the parameters."""
         try:
             values: dict[str, object] = {}
             for name, value in written.items():
                 if name not in self._codecs:
-                    msg = f'{name}: there is no such parameter any more'
+                    msg = f'{name}: no such parameter'
                     raise FlowArgumentsError(msg)
                 values[name] = self._codecs[name].read(value)
             return self.bind_named(values)
         except (FlowArgumentsError, NotDurable) as error:
             msg = (
-                f'what this run was given no longer fits {self.name}: {error}\nGo back to the parameters that it had, '
+                f'the recorded arguments no longer match {self.name}: {error}\nRestore its former parameters, '
                 'or start a new run'
             )
             raise RunChanged(msg) from None
 
 
-def _checkable(signature: inspect.Signature) -> inspect.Signature:
-    """Without the hints that pydantic cannot check: a client, an agent. They are taken as they come."""
+def _validatable(signature: inspect.Signature) -> inspect.Signature:
+    """The signature without hints that pydantic cannot validate: a client, an agent. Such arguments are not checked."""
     parameters = [
-        parameter if _can_check(parameter.annotation) else parameter.replace(annotation=Any)
+        parameter if _can_validate(parameter.annotation) else parameter.replace(annotation=Any)
         for parameter in signature.parameters.values()
     ]
     return signature.replace(parameters=parameters)
 
 
-def _can_check(hint: object) -> bool:
+def _can_validate(hint: object) -> bool:
     if hint is _EMPTY:
         return True
     try:
@@ -110,7 +110,7 @@ def _can_check(hint: object) -> bool:
     return True
 
 
-def _saved_as(parameter: inspect.Parameter) -> object:
+def _encoded_type(parameter: inspect.Parameter) -> object:
     hint = parameter.annotation
     if hint is _EMPTY:
         return None

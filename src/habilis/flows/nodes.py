@@ -1,162 +1,208 @@
-"""The shapes that a `Workflow` is made of: what each does with the outputs so far, and gives."""
+"""The nodes of a `Workflow`: each runs one or more steps on the outputs so far, and adds its own output."""
 
+import inspect
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, Union, cast
 
 from habilis.flows.contract import FlowError
+from habilis.flows.definitions import Flow, Step
 from habilis.flows.parallel import parallel
-from habilis.flows.pieces import Choose, Piece, chosen
+
+Outputs = Mapping[str, object]
+"""Outputs of earlier steps by name; `input` is the input of the workflow."""
+
+Select = Callable[[Outputs], object]
+INPUT = 'input'
 
 
 class Node(Protocol):
-    """One part of a workflow, after those before it."""
+    """One element of a workflow."""
 
     @property
     def name(self) -> str:
-        """Of what it gives."""
+        """The name of its output."""
         ...
 
     @property
     def result(self) -> Any:
-        """The type of what it gives."""
+        """The type of its output."""
         ...
 
     async def run(self, outputs: dict[str, object]) -> object:
-        """Do it; what it gives is among the outputs afterwards, and returned."""
+        """Run it; its output is returned, and added to the outputs."""
         ...
+
+
+def select(source: str | Select, outputs: Outputs) -> object:
+    """The output of this name, or the result of a function of the outputs."""
+    return outputs[source] if isinstance(source, str) else source(outputs)
 
 
 @dataclass(frozen=True, kw_only=True)
-class One:
-    """A step."""
+class WorkflowStep:
+    """A step, a flow or a nested workflow, with the outputs that it takes as arguments."""
 
-    piece: Piece
+    name: str
+    recorded: Step[..., Any] | Flow[..., Any]
+    nodes: tuple[Node, ...] = ()
+    """The nodes of a nested workflow."""
+
+    source: str | Select = INPUT
+    """The input of a nested workflow."""
+
+    parameters: tuple[inspect.Parameter, ...] = ()
+
+    async def run(self, outputs: Outputs) -> Any:
+        """Call it with the outputs that its parameters name."""
+        if self.nodes:
+            return await self.recorded(select(self.source, outputs))
+        return await self.recorded(**self._arguments(self.parameters, outputs))
+
+    async def run_item(self, item: object, outputs: Outputs) -> Any:
+        """Call it with this item as the first argument."""
+        return await self.recorded(item, **self._arguments(self.parameters[1:], outputs))
+
+    def _arguments(self, parameters: tuple[inspect.Parameter, ...], outputs: Outputs) -> dict[str, object]:
+        return {parameter.name: outputs[parameter.name] for parameter in parameters if parameter.name in outputs}
+
+    @property
+    def result(self) -> Any:
+        """The type of its result."""
+        hint = self.recorded.inputs.signature.return_annotation
+        return Any if hint is inspect.Signature.empty else hint
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepNode:
+    """One step."""
+
+    step: WorkflowStep
 
     @property
     def name(self) -> str:
         """See `Node`."""
-        return self.piece.name
+        return self.step.name
 
     @property
     def result(self) -> Any:
         """See `Node`."""
-        return self.piece.result
+        return self.step.result
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
-        outputs[self.name] = value = await self.piece.take(outputs)
+        outputs[self.name] = value = await self.step.run(outputs)
         return value
 
 
 @dataclass(frozen=True, kw_only=True)
-class Side:
-    """Several steps side by side; all of them see the same outputs."""
+class ParallelNode:
+    """Several steps at the same time, all with the same outputs."""
 
-    pieces: tuple[Piece, ...]
+    steps: tuple[WorkflowStep, ...]
 
     @property
     def name(self) -> str:
         """See `Node`."""
-        return ' '.join(piece.name for piece in self.pieces)
+        return ' '.join(step.name for step in self.steps)
 
     @property
     def result(self) -> Any:
         """See `Node`."""
-        return dict[str, _either([piece.result for piece in self.pieces])]  # pyright: ignore[reportInvalidTypeForm]
+        return dict[str, _union([step.result for step in self.steps])]  # pyright: ignore[reportInvalidTypeForm]
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
         seen = types.MappingProxyType(dict(outputs))
 
-        async def take(piece: Piece) -> object:
-            return await piece.take(seen)
+        async def run(step: WorkflowStep) -> object:
+            return await step.run(seen)
 
-        values = await parallel(take, self.pieces)
-        given = {piece.name: value for piece, value in zip(self.pieces, values, strict=True)}
-        outputs.update(given)
-        return given
+        values = await parallel(run, self.steps)
+        results = {step.name: value for step, value in zip(self.steps, values, strict=True)}
+        outputs.update(results)
+        return results
 
 
 @dataclass(frozen=True, kw_only=True)
-class Each:
-    """A step for each of some items."""
+class EachNode:
+    """A step for each item of a list."""
 
-    piece: Piece
+    step: WorkflowStep
     name: str
-    over: str | Choose
+    over: str | Select
     limit: int | None
 
     @property
     def result(self) -> Any:
         """See `Node`."""
-        return list[self.piece.result]
+        return list[self.step.result]
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
-        items = chosen(self.over, outputs)
+        items = select(self.over, outputs)
         if not isinstance(items, Iterable) or isinstance(items, (str, bytes)):
-            msg = f'{self.name} goes over {type(items).__name__}, which is no list of items'
+            msg = f'{self.name} needs a list of items, not {type(items).__name__}'
             raise FlowError(msg)
 
-        async def take(item: object) -> object:
-            return await self.piece.take_item(item, outputs)
+        async def run(item: object) -> object:
+            return await self.step.run_item(item, outputs)
 
-        outputs[self.name] = values = await parallel(take, cast('Iterable[object]', items), limit=self.limit)
+        outputs[self.name] = values = await parallel(run, cast('Iterable[object]', items), limit=self.limit)
         return values
 
 
 @dataclass(frozen=True, kw_only=True)
-class Loop:
-    """A step again and again. Its newest output is there under its own name, all of them under that of the loop."""
+class LoopNode:
+    """A step that repeats. Its latest output has the name of the step, the list of all has the name of the loop."""
 
-    piece: Piece
+    step: WorkflowStep
     name: str
-    condition: Choose
+    condition: Select
     limit: int
 
     @property
     def result(self) -> Any:
         """See `Node`."""
-        return list[self.piece.result]
+        return list[self.step.result]
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
         rounds: list[object] = []
         while self.condition(outputs):
             if len(rounds) >= self.limit:
-                msg = f'{self.name} would go on after {self.limit} rounds; raise its limit, or mend its condition'
+                msg = f'{self.name} reached its limit of {self.limit} rounds: raise the limit, or fix its condition'
                 raise FlowError(msg)
-            rounds.append(await self.piece.take(outputs))
-            outputs[self.piece.name] = rounds[-1]
-        outputs.setdefault(self.piece.name, None)
+            rounds.append(await self.step.run(outputs))
+            outputs[self.step.name] = rounds[-1]
+        outputs.setdefault(self.step.name, None)
         outputs[self.name] = rounds
         return rounds
 
 
 @dataclass(frozen=True, kw_only=True)
-class When:
+class WhenNode:
     """One of two steps, or none."""
 
-    condition: Choose
+    condition: Select
     name: str
-    then: Piece
-    otherwise: Piece | None
+    then: WorkflowStep
+    otherwise: WorkflowStep | None
 
     @property
     def result(self) -> Any:
         """See `Node`."""
-        return _either([self.then.result, self.otherwise.result if self.otherwise else None])
+        return _union([self.then.result, self.otherwise.result if self.otherwise else None])
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
-        piece = self.then if self.condition(outputs) else self.otherwise
-        outputs[self.name] = value = None if piece is None else await piece.take(outputs)
+        step = self.then if self.condition(outputs) else self.otherwise
+        outputs[self.name] = value = None if step is None else await step.run(outputs)
         return value
 
 
-def _either(hints: list[Any]) -> Any:
+def _union(hints: list[Any]) -> Any:
     try:
         return Any if Any in hints else Union[tuple(hints)]  # noqa: UP007
     except TypeError:  # a hint that is not a type, such as text that could not be resolved

@@ -1,4 +1,4 @@
-"""`parallel`: the same for many items, so many at a time."""
+"""`parallel`: call a step or function for many items at the same time."""
 
 import asyncio
 import inspect
@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Generic, TypeVar, cast, overload
 
 from habilis.flows.contract import FlowError
-from habilis.flows.ending import end_tasks, settle
-from habilis.journal import Paused, Scope, fingerprint, scope_here
-from habilis.journal.failures import failed_paths, marked
+from habilis.flows.tasks import cancel_tasks, stop_tasks
+from habilis.journal import Paused, Scope, fingerprint, recording_scope
+from habilis.journal.failures import add_path, failed_paths
 
-_LOOK_AGAIN = 0.05
+_POLL_SECONDS = 0.05
 
 T = TypeVar('T')
 R = TypeVar('R')
@@ -27,29 +27,29 @@ async def parallel(
 ) -> list[R]:
     """Call a step, a flow or any function with each item; the results are in the order of the items.
 
-    When one fails, no more are begun, steps under way end, and the failure is raised. When one waits for a person, no
-    more steps are begun; what others have to ask is asked too.
+    When one fails, no more are started, running steps finish, and the error is raised. When one waits for a person, no
+    more steps are started, but the others may still ask their questions.
 
     Args:
         function: called with one item.
-        items: all of them are known before the first call.
-        limit: how many at a time; None for all at once.
+        items: the items; an iterator is read to its end before the first call.
+        limit: maximum number of items at a time; None for all at once.
     """
     if limit is not None and not (isinstance(cast('object', limit), int) and limit > 0):
         msg = f'limit={limit!r}: give a whole number, 1 or more, or None'
         raise FlowError(msg)
-    given = list(items)
-    scope = scope_here()
+    all_items = list(items)
+    scope = recording_scope()
     if scope is None:
-        return await _Branches(function, given, None).run(limit)
+        return await _Branches(function, all_items, None).run(limit)
     name = str(getattr(function, '__name__', type(function).__name__))
-    key = fingerprint(name, len(given))
-    async with scope.group('parallel', key=key, opening={'step': name, 'items': len(given)}) as group:
-        return await _Branches(function, given, group).run(limit)
+    key = fingerprint(name, len(all_items))
+    async with scope.group('parallel', key=key, opening={'step': name, 'items': len(all_items)}) as group:
+        return await _Branches(function, all_items, group).run(limit)
 
 
 class _Branches(Generic[T, R]):
-    """The items that are being worked on."""
+    """The branches of one call of `parallel`."""
 
     def __init__(self, function: Callable[[T], Awaitable[R] | R], items: list[T], scope: Scope | None) -> None:
         self._function = function
@@ -66,31 +66,31 @@ class _Branches(Generic[T, R]):
         try:
             await self._until_ended(tasks)
             if self._errors and self._scope is not None:
-                await settle(self._scope)
+                await stop_tasks(self._scope)
         finally:
-            await end_tasks([task for task in tasks if not task.done()])
+            await cancel_tasks([task for task in tasks if not task.done()])
         for task in tasks:
             if not task.cancelled() and not isinstance(task.exception(), (Exception, Paused, type(None))):
-                task.result()  # what is no failure of a step, such as a wish to end the program
+                task.result()  # not a failure of a step: KeyboardInterrupt, SystemExit
         if self._errors:
-            raise self._first()
+            raise self._first_error()
         return [self._results[index] for index in range(self._count)]
 
     async def _until_ended(self, tasks: 'list[asyncio.Task[None]]') -> None:
-        """Until all have ended or one has failed; if one waits for a person, until the others get no further."""
+        """Wait until all have ended or one has failed; if one waits for a person, until the others cannot continue."""
         left, seen = set(tasks), 0
         while left:
-            timeout = _LOOK_AGAIN if self._errors else None
+            timeout = _POLL_SECONDS if self._errors else None
             ended, left = await asyncio.wait(left, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if any(task.cancelled() or task.exception() is not None for task in ended):
                 return
-            if self._errors and not ended and not self._works and len(self._errors) == seen:
+            if self._errors and not ended and not self._has_running_steps and len(self._errors) == seen:
                 return
             seen = len(self._errors)
 
     @property
-    def _works(self) -> bool:
-        return self._scope is not None and self._scope.journal.works_in(self._scope.path)
+    def _has_running_steps(self) -> bool:
+        return self._scope is not None and self._scope.journal.has_running_steps(self._scope.path)
 
     async def _work(self) -> None:
         for index, item in self._left:
@@ -103,7 +103,7 @@ class _Branches(Generic[T, R]):
                 raise
             except Paused as pause:
                 self._errors.append(pause)
-                if self._scope is not None:  # no new steps; but whoever only has to ask may do so now
+                if self._scope is not None:  # no new steps, but questions may still be asked
                     self._scope.journal.halt(self._scope.path)
 
     async def _one(self, index: int, item: T) -> R:
@@ -112,19 +112,19 @@ class _Branches(Generic[T, R]):
         branch = self._scope.branch(index + 1)
         with branch.entered():
             value = await self._call(item)
-            await branch.left()
+            await branch.finish()
         return value
 
     async def _call(self, item: T) -> R:
         value = self._function(item)
         return await cast('Awaitable[R]', value) if inspect.isawaitable(value) else cast('R', value)
 
-    def _first(self) -> Exception | Paused:
-        """The first failure, which knows of the others; what waits for a person comes after failures."""
+    def _first_error(self) -> Exception | Paused:
+        """The first failure, with the paths of the others added; a pause only if there is no failure."""
         failures = [error for error in self._errors if isinstance(error, Exception)]
         if not failures:
             return self._errors[0]
         for other in failures[1:]:
             for path in failed_paths(other):
-                marked(failures[0], path)
+                add_path(failures[0], path)
         return failures[0]

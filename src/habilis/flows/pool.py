@@ -1,4 +1,4 @@
-"""`WorkerPool`: worker processes of this machine that share a store. One that dies is replaced."""
+"""`WorkerPool`: worker processes of this machine that share a store. A worker that dies is replaced."""
 
 import asyncio
 import contextlib
@@ -10,16 +10,16 @@ from types import TracebackType
 from typing import Self
 
 from habilis.flows.contract import FlowError, Job, Outcome
-from habilis.flows.ending import end_tasks
 from habilis.flows.engine import DEATHS, READY, queue_job, wait_in_store
-from habilis.flows.stores import Opened, opened_store
+from habilis.flows.stores import StoreHandle, store_handle
+from habilis.flows.tasks import cancel_tasks
 
 logger = logging.getLogger('habilis.flows')
-_PATIENCE = 60.0
-"""Seconds for a worker to be ready."""
+_START_SECONDS = 60.0
+"""Timeout for a worker to become ready."""
 
-_GRACE = 10.0
-"""Seconds for a worker to put down what it works on."""
+_STOP_SECONDS = 10.0
+"""Timeout for a worker to stop its runs; then it is killed."""
 
 
 class WorkerPool:
@@ -35,46 +35,46 @@ class WorkerPool:
         pause: float = 0.2,
         deaths: int = DEATHS,
     ) -> None:
-        """Nothing is started yet.
+        """Make a pool; `start` starts its processes.
 
         Args:
-            store: the address of a store that other processes can open too.
+            store: the URL of a store that other processes can open too.
             apps: modules with flows, which the workers import.
-            workers: how many processes.
-            limit: how many runs each of them works on at a time.
-            pause: seconds between two looks into the store.
-            deaths: so many processes a run may lose; then it has failed.
+            workers: number of processes.
+            limit: maximum number of runs at a time for each worker.
+            pause: seconds between two polls of the store.
+            deaths: how many processes may die while they execute a run; then the run fails.
         """
         if workers < 1:
             msg = f'workers={workers!r}: give 1 or more'
             raise FlowError(msg)
         if store in {'off', 'memory:'}:
-            msg = f'{store!r} is known to one process only: give the workers a store that they can share'
+            msg = f'{store!r} exists in one process only: give a store that several processes can share'
             raise FlowError(msg)
-        self._address = store
+        self._url = store
         self._apps = tuple(apps)
         self._workers = workers
         self._options = ['--limit', str(limit), '--pause', str(pause), '--deaths', str(deaths)]
-        self._opened: Opened | None = None
-        self._keepers: list[asyncio.Task[None]] = []
+        self._handle: StoreHandle | None = None
+        self._monitors: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._closing = False
 
     @property
     def pids(self) -> list[int]:
-        """The numbers of the worker processes that live."""
+        """The process ids of the live workers."""
         return [process.pid for process in self._processes.values() if process.returncode is None]
 
     async def start(self) -> None:
-        """Start the workers. Raises `FlowError` with what they say if they cannot work."""
-        self._opened = await opened_store(self._address)
+        """Start the workers. Raises `FlowError` if they cannot start."""
+        self._handle = await store_handle(self._url)
         try:
             first = [await self._spawn() for _ in range(self._workers)]
-            await asyncio.gather(*(self._ready(process) for process in first))
+            await asyncio.gather(*(self._wait_until_ready(process) for process in first))
         except BaseException:
             await self.close()
             raise
-        self._keepers = [asyncio.create_task(self._keep(process)) for process in first]
+        self._monitors = [asyncio.create_task(self._monitor(process)) for process in first]
 
     async def submit(self, job: Job) -> str:
         """See `Engine`."""
@@ -85,13 +85,13 @@ class WorkerPool:
         return await wait_in_store(self._store.store, run, apps=self._apps)
 
     async def close(self) -> None:
-        """See `Engine`. Runs under way are left `queued`."""
+        """See `Engine`. Running runs go back to `queued`."""
         self._closing = True
-        await end_tasks([keeper for keeper in self._keepers if not keeper.done()])
+        await cancel_tasks([monitor for monitor in self._monitors if not monitor.done()])
         await asyncio.gather(*(self._stop(process) for process in list(self._processes.values())))
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        if self._handle is not None:
+            await self._handle.close()
+            self._handle = None
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -105,55 +105,55 @@ class WorkerPool:
     # Processes --------------------------------------------------------------------------------------------------------
 
     @property
-    def _store(self) -> Opened:
-        if self._opened is None:
-            msg = 'the pool is not open: use it as `async with WorkerPool(…) as pool`'
+    def _store(self) -> StoreHandle:
+        if self._handle is None:
+            msg = 'the pool is not started: use `async with WorkerPool(…) as pool`'
             raise FlowError(msg)
-        return self._opened
+        return self._handle
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         named = [part for app in self._apps for part in ('--app', app)]
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, '-m', 'habilis.flows.worker', *named, *self._options),
-            stdin=asyncio.subprocess.PIPE,  # it ends with this process, and the worker after it
+            stdin=asyncio.subprocess.PIPE,  # closes with this process, and then the worker stops
             stdout=asyncio.subprocess.PIPE,
             env={
                 **os.environ,
                 'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-                # Not as an argument, which everybody on the machine can see: it may have a password.
-                'HABILIS_JOURNAL': self._address,
+                # Not as an argument, which all users of the machine can see: it may contain a password.
+                'HABILIS_JOURNAL': self._url,
             },
         )
         self._processes[process.pid] = process
         return process
 
-    async def _ready(self, process: asyncio.subprocess.Process) -> None:
+    async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         try:
-            line = await asyncio.wait_for(process.stdout.readline(), _PATIENCE)
+            line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
         except TimeoutError:
             line = b''
         if line.decode(errors='replace').strip() != READY:
-            msg = f'a worker cannot work (exit code {process.returncode}): it says why in its error output'
+            msg = f'a worker did not start (exit code {process.returncode}): see its error output'
             raise FlowError(msg)
 
-    async def _keep(self, process: asyncio.subprocess.Process) -> None:
-        """Replace a worker that has died, for as long as the pool is open."""
-        pause = 0.1
+    async def _monitor(self, process: asyncio.subprocess.Process) -> None:
+        """Replace a worker that has died, until the pool is closed."""
+        delay = 0.1
         while True:
             code = await process.wait()
             self._processes.pop(process.pid, None)
             if self._closing:
                 return
-            logger.warning('worker %d has ended (exit code %s); another one takes its place', process.pid, code)
-            await asyncio.sleep(pause)
+            logger.warning('worker %d has died (exit code %s); starting another one', process.pid, code)
+            await asyncio.sleep(delay)
             process = await self._spawn()
             try:
-                await self._ready(process)
-                pause = 0.1
+                await self._wait_until_ready(process)
+                delay = 0.1
             except FlowError as error:
                 logger.warning('%s', error)
-                pause = min(pause * 2, 10.0)
+                delay = min(delay * 2, 10.0)
 
     async def _stop(self, process: asyncio.subprocess.Process) -> None:
         self._processes.pop(process.pid, None)
@@ -162,7 +162,7 @@ class WorkerPool:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), _GRACE)
+            await asyncio.wait_for(process.wait(), _STOP_SECONDS)
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -1,23 +1,23 @@
-"""How far a run has come, step by step, from its records alone."""
+"""The status of a run, step by step, from its records alone."""
 
 from collections.abc import Sequence
 from typing import cast
 
 from habilis.core.codec import Json
 from habilis.flows.contract import State, StepStatus
-from habilis.flows.running import flow_info
+from habilis.flows.runs import flow_info
 from habilis.journal import Record, RunInfo, Store
-from habilis.journal.access import value_of
 from habilis.journal.index import Entry, Index, name_of
+from habilis.journal.lookup import value_of
 
 
 async def flow_status(store: Store, run: str, *, user: str | None = None) -> list[StepStatus]:
-    """The steps of a run that have begun, in that order; those inside others after them. Raises `RunNotFound`."""
+    """The steps of a run in the order in which they started. Raises `RunNotFound`."""
     info = await flow_info(store, run, user)
     records = await store.load(run)
     index = Index(records)
     entries = sorted(
-        ((path, entry) for path, entry in index.inside('') if '/' in path), key=lambda item: _first(item[1])
+        ((path, entry) for path, entry in index.inside('') if '/' in path), key=lambda item: _first_seq(item[1])
     )
     breaks = [record.seq for record in records if not record.path and record.kind != 'opened']
     return [
@@ -32,35 +32,35 @@ async def flow_status(store: Store, run: str, *, user: str | None = None) -> lis
     ]
 
 
-def _known(entry: Entry) -> list[Record]:
+def _records(entry: Entry) -> list[Record]:
     return [record for record in (entry.opened, entry.started, entry.asked, entry.end) if record is not None]
 
 
-def _first(entry: Entry) -> int:
-    return min((record.seq for record in _known(entry)), default=0)
+def _first_seq(entry: Entry) -> int:
+    return min((record.seq for record in _records(entry)), default=0)
 
 
 def _state(path: str, entry: Entry, index: Index, info: RunInfo) -> State:
     if entry.end is not None:
         return 'failed' if entry.end.kind == 'failed' else 'done'
-    if _waits(entry) or any(_waits(inner) for _, inner in index.inside(path)):
+    if _is_waiting(entry) or any(_is_waiting(inner) for _, inner in index.inside(path)):
         return 'waiting'
     if entry.answered is not None and entry.started is None:
         return 'done'
     return 'running' if info.status == 'running' else 'not run'
 
 
-def _waits(entry: Entry) -> bool:
+def _is_waiting(entry: Entry) -> bool:
     asked, answered = entry.asked, entry.answered
     return asked is not None and entry.end is None and (answered is None or answered.seq < asked.seq)
 
 
 def _seconds(entry: Entry, breaks: Sequence[int]) -> float | None:
-    """Unknown if the run was stopped and gone on with in between."""
-    begun = entry.started or entry.opened
-    if begun is None or entry.end is None or any(begun.seq < seq < entry.end.seq for seq in breaks):
+    """The duration of a step; None if the run was stopped and resumed in between."""
+    start = entry.started or entry.opened
+    if start is None or entry.end is None or any(start.seq < seq < entry.end.seq for seq in breaks):
         return None
-    return max(0.0, entry.end.at - begun.at)
+    return max(0.0, entry.end.at - start.at)
 
 
 async def _error(store: Store, run: str, end: Record | None) -> str:

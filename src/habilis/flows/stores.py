@@ -1,4 +1,4 @@
-"""The store of a run: one that was given, one by its address, or the default."""
+"""The store of a run: a given one, one by its URL, or the default of the settings."""
 
 from dataclasses import dataclass
 
@@ -6,23 +6,23 @@ from habilis.journal import Store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A store, and whether it was opened for this run alone."""
+class StoreHandle:
+    """A store, and whether closing the handle closes it."""
 
     store: Store
     owned: bool
 
     async def close(self) -> None:
-        """Free what was opened."""
+        """Close the store if it was opened for this handle."""
         if self.owned:
             await self.store.close()
 
 
-async def opened_store(journal: Store | str | None) -> Opened:
-    """The store itself, or what is at this address; None for what the settings say."""
+async def store_handle(journal: Store | str | None) -> StoreHandle:
+    """A handle of the given store, or of the store at this URL; None for the one in the settings."""
     if journal is not None and not isinstance(journal, str):
-        return Opened(store=journal, owned=False)
+        return StoreHandle(store=journal, owned=False)
     from habilis.core.settings import load_settings
-    from habilis.journal.opening import open_store
+    from habilis.journal.stores import open_store
 
-    return Opened(store=open_store(load_settings().journal if journal is None else journal), owned=True)
+    return StoreHandle(store=open_store(load_settings().journal if journal is None else journal), owned=True)

@@ -1,4 +1,4 @@
-"""Flows by name: `module:name`, so that another process can find them."""
+"""Targets: flows by `module:name`, so that any process can import them."""
 
 import importlib
 import sys
@@ -15,22 +15,22 @@ MAIN = '__main__'
 
 
 class TargetNotFound(FlowError):
-    """There is no flow of that name that this process could import."""
+    """This process cannot import a flow of that name."""
 
 
 def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
     """The flow at `module:name`. Raises `TargetNotFound`.
 
     Args:
-        target: as in `RunInfo.name`.
-        apps: modules to look into for a flow of a script that was `__main__` where its run began.
+        target: `module:name`, as in `RunInfo.name`.
+        apps: modules to search instead of `__main__`, for flows of a script.
     """
     module, _, name = target.partition(':')
     if not module or not name:
-        msg = f'{target!r} is no flow: name it as `module:name`'
+        msg = f'{target!r} is not a valid target: write it as `module:name`'
         raise TargetNotFound(msg)
     for place in apps if module == MAIN and apps else [module]:
-        found = _find(_imported(place, target), name)
+        found = _find(_import(place, target), name)
         if found is not None:
             return found
     msg = f'{module} has no flow named {name}: define it with @flow at the top of the module'
@@ -38,7 +38,7 @@ def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
 
 
 def agent_flow(agent: Agent[Any]) -> Flow[..., Any]:
-    """A flow that gives an agent a task, so that an engine can run it. Its output is the answer."""
+    """A flow that runs an agent on a task, so that an engine can execute it. It returns the answer."""
 
     async def work(task: str, variables: dict[str, Any] | None = None) -> Any:
         result = await agent.run(task, variables=variables)
@@ -52,14 +52,14 @@ def agent_flow(agent: Agent[Any]) -> Flow[..., Any]:
     return Flow(work, name=f'{agent.name} task')
 
 
-def _imported(module: str, target: str) -> ModuleType:
+def _import(module: str, target: str) -> ModuleType:
     known = sys.modules.get(module)
     if known is not None:
         return known
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        msg = f'the flow {target} cannot be had: {error}; the module must be importable here'
+        msg = f'cannot import the flow {target}: {error}; make its module importable here'
         raise TargetNotFound(msg) from error
 
 
@@ -73,7 +73,7 @@ def _find(module: ModuleType, name: str) -> Flow[..., Any] | None:
         return cast('Flow[..., Any]', found)
     if isinstance(found, Agent):
         return agent_flow(cast('Agent[Any]', found))
-    for other in vars(module).values():  # a workflow, or a flow, whose variable has another name
+    for other in vars(module).values():  # its variable may have another name than the flow
         if isinstance(other, Workflow) and other.name == name:
             return other.flow
         if isinstance(other, Flow) and cast('Flow[..., Any]', other).function.__qualname__ == name:

@@ -1,4 +1,4 @@
-"""`Workflow`: a flow made of parts, for those who want to see the graph. It runs as any other flow."""
+"""`Workflow`: a flow built step by step, so that its graph is known. It runs like any other flow."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -6,32 +6,43 @@ from typing import Any, Self
 
 from habilis.flows.contract import FlowDefinitionError, StepStatus
 from habilis.flows.definitions import Flow
-from habilis.flows.nodes import Each, Loop, Node, One, Side, When
-from habilis.flows.pieces import INPUT, Choose, Known, make_piece
+from habilis.flows.mermaid import draw, not_started
+from habilis.flows.nodes import (
+    INPUT,
+    EachNode,
+    LoopNode,
+    Node,
+    ParallelNode,
+    Select,
+    StepNode,
+    WhenNode,
+    WorkflowStep,
+)
 from habilis.flows.status import flow_status
+from habilis.flows.wiring import OutputNames, nested_step, workflow_step
 from habilis.journal import Store
 
 
 class Workflow:
-    """A flow that is built part by part.
+    """A flow that is built step by step.
 
-    Its steps are functions whose parameters name what they want: outputs of parts before them, or `input`. A parameter
-    with a default may name what is not there. The last part gives the result.
+    Its steps are functions whose parameters name outputs of earlier steps, or `input`. A parameter with a default may
+    name an output that does not exist. The output of the last step is the result.
     """
 
     def __init__(self, name: str, *, input_type: Any = None, timeout: float | None = None) -> None:
-        """Nothing runs yet.
+        """Make an empty workflow.
 
         Args:
-            name: of the flow.
-            input_type: what the workflow is given; None: anything, or nothing.
-            timeout: seconds for the whole.
+            name: the name of the flow.
+            input_type: the type of its input; None: anything, or nothing.
+            timeout: seconds for the whole workflow.
         """
         self.name = name
         self._input_type = input_type
         self._timeout = timeout
         self._nodes: list[Node] = []
-        self._known = Known()
+        self._outputs = OutputNames()
         self._flow: Flow[..., Any] | None = None
         self._module = str(sys._getframe(1).f_globals.get('__name__', '__main__'))  # pyright: ignore[reportPrivateUsage]
 
@@ -40,132 +51,132 @@ class Workflow:
 
     @property
     def nodes(self) -> Sequence[Node]:
-        """The parts, in order."""
+        """The nodes, in order."""
         return tuple(self._nodes)
 
-    # Parts ------------------------------------------------------------------------------------------------------------
+    # Steps ------------------------------------------------------------------------------------------------------------
 
     def step(
         self,
         part: 'Callable[..., Any] | Workflow',
         *,
         name: str | None = None,
-        input: str | Choose = INPUT,
+        input: str | Select = INPUT,
         retries: int | None = None,
         retry_delay: float | None = None,
         timeout: float | None = None,
         idempotent: bool | None = None,
     ) -> Self:
-        """One more step.
+        """Add a step.
 
         Args:
             part: a function, a step, a flow or another workflow.
-            name: of what it gives, instead of its own.
-            input: for a workflow: the name of the output that it is given, or a function of the outputs.
-            retries: as those after it: see `habilis.flows.step`.
+            name: the name of its output; by default the name of the part.
+            input: for a workflow: the name of the output that is its input, or a function of the outputs.
+            retries: this and the following options: see `habilis.flows.step`.
         """
         options = {'retries': retries, 'retry_delay': retry_delay, 'timeout': timeout, 'idempotent': idempotent}
-        piece = make_piece(part, name=name, source=input, **options)
-        self._known.check(piece)
-        return self._add(One(piece=piece), piece.name)
+        step = _workflow_step(part, name=name, source=input, **options)
+        self._outputs.check(step)
+        return self._add(StepNode(step=step), step.name)
 
     def parallel(self, *parts: 'Callable[..., Any] | Workflow') -> Self:
-        """Several steps side by side. They do not see each other's outputs; those after them see all."""
+        """Add steps that run at the same time. They do not see each other's outputs; later steps see all of them."""
         if len(parts) < 2:
             msg = 'parallel: give two steps or more'
             raise FlowDefinitionError(msg)
-        pieces = tuple(make_piece(part) for part in parts)
-        for piece in pieces:
-            self._known.check(piece)
-        return self._add(Side(pieces=pieces), *(piece.name for piece in pieces))
+        steps = tuple(_workflow_step(part) for part in parts)
+        for step in steps:
+            self._outputs.check(step)
+        return self._add(ParallelNode(steps=steps), *(step.name for step in steps))
 
     def each(
         self,
         part: 'Callable[..., Any] | Workflow',
         *,
-        over: str | Choose,
+        over: str | Select,
         limit: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """A step for each item; the results are a list, in the order of the items.
+        """Add a step that runs for each item; its output is a list, in the order of the items.
 
         Args:
             part: its first parameter is the item; the others name outputs.
-            over: the name of an output that is a list, or a function of the outputs that gives one.
-            limit: how many at a time; 1 for one after the other, None for all at once.
-            name: of the list.
+            over: the name of an output that is a list, or a function of the outputs that returns one.
+            limit: maximum number of items at a time; 1 for one after the other, None for all at once.
+            name: the name of the list.
         """
         if limit is not None and limit < 1:
             msg = f'limit={limit!r}: give 1 or more, or None'
             raise FlowDefinitionError(msg)
-        piece = make_piece(part)
-        self._known.check_source(over, f'{piece.name} goes over')
-        self._known.check(piece, item=True)
-        return self._add(Each(piece=piece, name=name or piece.name, over=over, limit=limit), name or piece.name)
+        step = _workflow_step(part)
+        self._outputs.check_source(over, f'{step.name} iterates over')
+        self._outputs.check(step, item=True)
+        return self._add(EachNode(step=step, name=name or step.name, over=over, limit=limit), name or step.name)
 
     def loop(
         self,
         *,
-        while_: Choose,
+        while_: Select,
         body: 'Callable[..., Any] | Workflow',
         limit: int = 100,
         name: str | None = None,
-        input: str | Choose = INPUT,
+        input: str | Select = INPUT,
     ) -> Self:
-        """A step again and again, as long as a condition holds.
+        """Add a step that repeats while a condition holds.
 
         Args:
-            while_: takes the outputs; called before each round.
-            body: the step; its newest output is there under its own name, from the second round on for itself too.
-            limit: so many rounds, then the flow fails.
-            name: of the list of all its outputs; without one, `<body>_rounds`.
+            while_: the condition, a function of the outputs; called before each round.
+            body: the step. Its latest output has its own name; the step itself can use it from the second round on.
+            limit: maximum number of rounds; then the flow fails.
+            name: the name of the list of all its outputs (default: `<body>_rounds`).
             input: see `step`.
         """
         if limit < 1:
             msg = f'limit={limit!r}: give 1 or more'
             raise FlowDefinitionError(msg)
-        piece = make_piece(body, source=input)
-        rounds = name or f'{piece.name}_rounds'
-        self._known.check(piece, own=piece.name)
-        return self._add(Loop(piece=piece, name=rounds, condition=while_, limit=limit), piece.name, rounds)
+        step = _workflow_step(body, source=input)
+        rounds = name or f'{step.name}_rounds'
+        self._outputs.check(step, own=step.name)
+        return self._add(LoopNode(step=step, name=rounds, condition=while_, limit=limit), step.name, rounds)
 
     def when(
         self,
-        condition: Choose,
+        condition: Select,
         then: 'Callable[..., Any] | Workflow',
         otherwise: 'Callable[..., Any] | Workflow | None' = None,
         *,
         name: str | None = None,
     ) -> Self:
-        """One of two steps; what it gives has one name, that of `then` if no other is given, and may be None.
+        """Add one of two steps, chosen by a condition. Without `otherwise`, the output may be None.
 
         Args:
-            condition: takes the outputs.
-            then: the step if it holds.
-            otherwise: the step if not; None for none.
-            name: of what comes of it.
+            condition: a function of the outputs.
+            then: the step if the condition holds.
+            otherwise: the step if it does not; None for none.
+            name: the name of the output (default: the name of `then`).
         """
-        first, second = make_piece(then), None if otherwise is None else make_piece(otherwise)
-        for piece in (first, second):
-            if piece is not None:
-                self._known.check(piece)
-        node = When(condition=condition, name=name or first.name, then=first, otherwise=second)
+        first, second = _workflow_step(then), None if otherwise is None else _workflow_step(otherwise)
+        for step in (first, second):
+            if step is not None:
+                self._outputs.check(step)
+        node = WhenNode(condition=condition, name=name or first.name, then=first, otherwise=second)
         return self._add(node, node.name)
 
     def _add(self, node: Node, *names: str) -> Self:
-        known = Known(names=list(self._known.names))
+        outputs = OutputNames(names=list(self._outputs.names))
         for name in names:
-            known.add(name)
-        self._known = known
+            outputs.add(name)
+        self._outputs = outputs
         self._nodes.append(node)
         self._flow = None
         return self
 
-    # The whole --------------------------------------------------------------------------------------------------------
+    # Use as a flow ----------------------------------------------------------------------------------------------------
 
     @property
     def flow(self) -> Flow[..., Any]:
-        """The workflow as a flow: to be called, started, resumed, or given to an agent as a tool."""
+        """The workflow as a flow: call, start or resume it, or give it to an agent as a tool."""
         if not self._nodes:
             msg = f'{self.name} has no steps yet'
             raise FlowDefinitionError(msg)
@@ -184,21 +195,25 @@ class Workflow:
         run.__name__ = run.__qualname__ = self.name
         run.__module__ = self._module
         run.__doc__ = f'{self.name}: {", then ".join(node.name for node in nodes)}.'
-        wanted = Any if self._input_type is None else self._input_type
-        run.__annotations__ = {INPUT: wanted, 'return': nodes[-1].result}
+        input_type = Any if self._input_type is None else self._input_type
+        run.__annotations__ = {INPUT: input_type, 'return': nodes[-1].result}
         if self._input_type is None:
             run.__defaults__ = (None,)
         return Flow[..., Any](run, name=self.name, timeout=self._timeout)
 
     async def status(self, store: Store, run: str, *, user: str | None = None) -> list[StepStatus]:
-        """The steps of a run: those that have begun, and those that were not reached as `not run`."""
-        from habilis.flows.drawing import planned
-
-        found = await flow_status(store, run, user=user)
-        return [*found, *planned(self, found)]
+        """The steps of a run: those that have started, then those that have not, as `not run`."""
+        started = await flow_status(store, run, user=user)
+        return [*started, *not_started(self.name, self._nodes, started)]
 
     def mermaid(self, status: Sequence[StepStatus] | None = None) -> str:
         """The workflow as a Mermaid flowchart; with a status, each step has the colour of its state."""
-        from habilis.flows.drawing import draw
+        return draw(self._nodes, status)
 
-        return draw(self, status)
+
+def _workflow_step(
+    part: Callable[..., Any] | Workflow, *, name: str | None = None, source: str | Select = INPUT, **options: Any
+) -> WorkflowStep:
+    if isinstance(part, Workflow):
+        return nested_step(part.flow, tuple(part.nodes), name=name, source=source, **options)
+    return workflow_step(part, name=name, **options)

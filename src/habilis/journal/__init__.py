@@ -1,9 +1,9 @@
-"""The append-only record of a run: what was asked, done and answered, so that nothing has to be done twice."""
+"""The append-only record of a run, from which a resumed run replays what was already done."""
 
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 from habilis.journal.journal import Journal, OnChange
 from habilis.journal.memory import MemoryStore
-from habilis.journal.scope import Paused, Scope, current_scope, scope_here
+from habilis.journal.scope import Paused, Scope, current_scope, recording_scope
 from habilis.journal.values import Codec, fingerprint
 
 __all__ = [
@@ -20,5 +20,5 @@ __all__ = [
     'Store',
     'current_scope',
     'fingerprint',
-    'scope_here',
+    'recording_scope',
 ]

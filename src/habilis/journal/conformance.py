@@ -1,10 +1,10 @@
-"""What every store must do, as tests. Subclass in your own test suite, say how to connect, run pytest:
+"""Conformance tests for stores. Subclass in your own test suite, implement `connect`, and run pytest:
 
     class TestMine(StoreConformance):
         async def connect(self, place: Path) -> Store:
             return MyStore(place / 'journal')
 
-It needs `pytest-asyncio`. A store is right when it passes.
+It needs `pytest-asyncio`. A store conforms if all tests pass.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, RunNotFound
 from habilis.journal.conformance_values import Connect, ValuesConformance, record, records
 from habilis.journal.contract import Lease, Record, RunInfo, Store
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 
 
 class StoreConformance(ValuesConformance):
-    """How a store behaves."""
+    """Tests of the behaviour of a store."""
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class StoreConformance(ValuesConformance):
         first = await self.begin(store)
         second = await (await again()).claim('run-1', owner='you', seconds=60, over=first.epoch)
         assert (second.epoch, second.owner) == (first.epoch + 1, 'you')
-        with pytest.raises(RunBusy):  # the second who saw it dead comes too late
+        with pytest.raises(RunBusy):  # the second claim over the same epoch is too late
             await store.claim('run-1', owner='she', seconds=60, over=first.epoch)
 
     async def test_a_released_run_may_be_claimed_at_once(self, store: Store) -> None:
@@ -169,7 +169,7 @@ class StoreConformance(ValuesConformance):
         assert (released.epoch, released.until) == (first.epoch, 0)
         second = await store.claim('run-1', owner='you', seconds=60)
         assert second.epoch == first.epoch + 1
-        await store.release('run-1', epoch=first.epoch)  # no longer the newest
+        await store.release('run-1', epoch=first.epoch)  # no longer the latest
         assert await store.lease('run-1') == second
 
     async def test_who_released_a_run_and_claims_it_again_gets_a_new_epoch(self, store: Store) -> None:
@@ -188,7 +188,7 @@ class StoreConformance(ValuesConformance):
             await store.append('run-1', records(1, first=2), epoch=first.epoch)
 
     async def test_an_owner_who_comes_late_keeps_the_epoch_if_nobody_came(self, store: Store) -> None:
-        """A laptop that slept, or a clock that was set, must not make a writer shut itself out."""
+        """After a laptop has slept, or a clock was changed, a writer must be able to continue."""
         await store.create(RunInfo(run='run-1'))
         first = await store.claim('run-1', owner='me', seconds=0.02)
         await asyncio.sleep(0.1)
@@ -281,7 +281,7 @@ class StoreConformance(ValuesConformance):
         await store.append('run-1', records(1, first=4), epoch=lease.epoch)
 
     async def refused(self, store: Store, wrong: Sequence[Record], *, epoch: int) -> None:
-        """The append raises `LeaseLost`, and nothing of it was done."""
+        """The append raises `LeaseLost`, and changes nothing."""
         before = await store.info('run-1'), await store.load('run-1'), await store.lease('run-1')
         data = b'never written'
         info = replace(before[0], title='never written', user='eve')

@@ -1,6 +1,6 @@
-"""The part of the conformance suite that is about what a store holds: blobs, strange text, strange names.
+"""Conformance tests for the data of a store: blobs, unusual text, unusual names. And the fixtures of all tests.
 
-And how its tests get a store. See `habilis.journal.conformance`.
+See `habilis.journal.conformance`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +14,7 @@ import pytest_asyncio
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, JournalError, RunNotFound
 from habilis.journal.contract import Lease, Record, RunInfo, Store
-from habilis.journal.lines import digest_of
+from habilis.journal.encoding import digest_of
 
 STRANGE = (
     "'; DROP TABLE runs; --",
@@ -48,41 +48,41 @@ Connect = Callable[[], Awaitable[Store]]
 
 
 def record(seq: int, value: Json = None, **fields: Any) -> Record:
-    """A small record."""
+    """A record."""
     return replace(Record(seq=seq, path=f'step#{seq}', kind='done', value=value, at=1000.0 + seq), **fields)
 
 
 def records(count: int, *, first: int = 1) -> list[Record]:
-    """Some records in a row."""
+    """Consecutive records."""
     return [record(seq, {'n': seq}) for seq in range(first, first + count)]
 
 
 def names_in(folder: Path) -> list[str]:
-    """What lies in a folder."""
+    """The names of the files in a folder."""
     return [found.name for found in folder.iterdir()]
 
 
 class ValuesConformance:
-    """What a store holds."""
+    """Tests of the data of a store."""
 
     pytestmark: ClassVar[Any] = pytest.mark.asyncio
 
     durable: ClassVar[bool] = True
-    """Whether what was written survives that every connection is closed."""
+    """Whether data survives when all connections are closed."""
 
     async def connect(self, place: Path) -> Store:
-        """A store whose data belongs to `place`: a folder that is new and empty in each test.
+        """A store whose data belongs to `place`, a folder that is new and empty in each test.
 
-        Called again with the same place, it gives another connection to the same data.
+        Called again with the same place, it returns another connection to the same data.
         """
         raise NotImplementedError
 
     async def clean(self, place: Path) -> None:
-        """Called after each test; for data that does not lie in the folder."""
+        """Called after each test, to delete data outside of the folder."""
 
     @pytest_asyncio.fixture
     async def again(self, tmp_path: Path) -> AsyncIterator[Connect]:
-        """Gives one more connection to the data of this test."""
+        """Opens another connection to the data of the test."""
         made: list[Store] = []
 
         async def connect() -> Store:
@@ -101,7 +101,7 @@ class ValuesConformance:
         return await again()
 
     async def begin(self, store: Store, run: str = 'run-1', **fields: Any) -> Lease:
-        """Have a run, and be its writer."""
+        """Create a run and claim it."""
         assert await store.create(RunInfo(run=run, **fields))
         return await store.claim(run, owner='me', seconds=60)
 
@@ -218,7 +218,7 @@ class ValuesConformance:
         await store.close()
 
     async def test_what_was_written_is_there_when_the_store_is_opened_again(self, again: Connect) -> None:
-        if not self.durable:  # there is nothing to ask
+        if not self.durable:  # nothing to test
             return
         store = await again()
         lease = await self.begin(store, user='ada')

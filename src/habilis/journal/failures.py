@@ -1,11 +1,125 @@
-"""Which steps an error went through."""
+"""Failures of steps: exceptions as data and back, and the paths of the steps that an exception passed through."""
 
+import builtins
 import contextlib
+import sys
+from collections.abc import Sequence
 from typing import cast
 
+from habilis.core import codec
+from habilis.core.codec import Json, NotPlain
 
-def marked(error: Exception, path: str) -> Exception:
-    """The error, with the paths of the steps that it went through."""
+_MAX_DEPTH = 8
+
+
+class StepFailed(Exception):
+    """An error of a step whose class is not loaded in this process. The message names the class."""
+
+
+def encode_error(error: BaseException, *, depth: int = 0) -> Json:
+    """An exception as data."""
+    written: dict[str, Json] = {
+        'module': type(error).__module__,
+        'type': type(error).__qualname__,
+        'text': message_of(error),
+        'args': _plain(_args_of(error)),
+    }
+    fields = {name: value for name, value in vars(error).items() if name != 'habilis_paths' and _is_plain(value)}
+    if fields:
+        written['fields'] = codec.pack(fields)
+    if isinstance(error, BaseExceptionGroup) and depth < _MAX_DEPTH:
+        group = cast('BaseExceptionGroup[BaseException]', error)
+        written['inner'] = [encode_error(each, depth=depth + 1) for each in group.exceptions]
+    return written
+
+
+def _args_of(error: BaseException) -> list[object]:
+    """The arguments to construct it with."""
+    if isinstance(error, BaseExceptionGroup):
+        return [cast('BaseExceptionGroup[BaseException]', error).message]
+    if isinstance(error, OSError) and error.errno is not None:
+        files = [error.filename, None, error.filename2] if error.filename is not None else []
+        return [error.errno, error.strerror, *files]
+    return list(error.args)
+
+
+def _plain(values: list[object]) -> Json:
+    return codec.pack(values) if _is_plain(values) else None
+
+
+def _is_plain(value: object) -> bool:
+    try:
+        codec.pack(value)
+    except NotPlain:
+        return False
+    return True
+
+
+def decode_error(written: Json) -> Exception:
+    """The exception from its data, of the same class if that is loaded here, so that `except` clauses match again.
+
+    Nothing is imported, and only constructors of built-in exceptions run: the content of a store must not be able to
+    execute code in this process.
+    """
+    fields = written if isinstance(written, dict) else {}
+    name, text = str(fields.get('type', 'an error')), str(fields.get('text', ''))
+    error = None
+    try:
+        kind = _loaded(str(fields.get('module')), name)
+        if kind is not None:
+            error = _construct(kind, _arguments(fields, text))
+            attributes = codec.unpack(fields.get('fields'))
+            if error is not None and isinstance(attributes, dict):
+                vars(error).update(cast('dict[str, object]', attributes))
+    except (TypeError, ValueError, RecursionError):  # not the output of `encode_error`
+        error = None
+    return StepFailed(f'{name}: {text}') if error is None else error
+
+
+def _loaded(module: str, name: str) -> type[Exception] | None:
+    """A class of a loaded module. Read from `vars`, because `getattr` on a module may import more."""
+    found: object = sys.modules.get(module)
+    for part in name.split('.'):
+        found = vars(found).get(part) if found is not None and hasattr(found, '__dict__') else None
+    return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _arguments(fields: dict[str, Json], text: str) -> list[object]:
+    args, inner = fields.get('args'), fields.get('inner')
+    given: object = [text] if args is None else codec.unpack(args)
+    if not isinstance(given, list):
+        raise TypeError(given)
+    arguments = cast('list[object]', given)
+    return [*arguments, [decode_error(each) for each in inner]] if isinstance(inner, list) else arguments
+
+
+def _construct(kind: type[Exception], args: Sequence[object]) -> Exception | None:
+    """An instance of the class, constructed by its nearest built-in base class."""
+    for base in cast('tuple[type[Exception], ...]', kind.__mro__):
+        if vars(builtins).get(base.__name__) is not base or base is object:
+            continue
+        try:
+            error = base.__new__(kind, *args)
+            base.__init__(error, *args)
+        except TypeError:  # wrong arguments, or an incompatible memory layout
+            continue
+        return error
+    return None
+
+
+def message_of(error: BaseException) -> str:
+    """Its message; empty if its `__str__` raises."""
+    try:
+        return str(error)
+    except Exception:
+        return ''
+
+
+# Paths ----------------------------------------------------------------------------------------------------------------
+
+
+def add_path(error: Exception, path: str) -> Exception:
+    """Add a path to the steps that an error passed through; returns the error."""
     paths = cast('tuple[str, ...]', getattr(error, 'habilis_paths', ()))
     with contextlib.suppress(AttributeError, TypeError):
         error.habilis_paths = (*paths, path)  # pyright: ignore[reportAttributeAccessIssue]
@@ -13,7 +127,7 @@ def marked(error: Exception, path: str) -> Exception:
 
 
 def failed_paths(error: BaseException) -> list[str]:
-    """The steps that an error went through, the innermost first; also those of the errors that it came of."""
+    """The steps that an error passed through, innermost first, including those of its causes."""
     return list(dict.fromkeys(_paths_of(error, set())))
 
 
@@ -29,7 +143,7 @@ def _paths_of(error: BaseException, seen: set[int]) -> list[str]:
     if error.__cause__ is not None:
         inner += _paths_of(error.__cause__, seen)
     if error.__context__ is not None:
-        # A step that fails while another failure is handled did not come of that; code around both did.
-        around = f'{own[0]}/' if own else ''
-        inner += [path for path in _paths_of(error.__context__, seen) if path.startswith(around)]
+        # A step that fails while another failure is handled was not caused by it, unless that one is inside the step.
+        prefix = f'{own[0]}/' if own else ''
+        inner += [path for path in _paths_of(error.__context__, seen) if path.startswith(prefix)]
     return [*inner, *own]

@@ -1,4 +1,4 @@
-"""Runs in plain files, a folder for each: for those who want to read them with other tools. See `run_folder`."""
+"""`FileStore`: runs in plain files that other tools can read, one folder per run. See `run_folder`."""
 
 import asyncio
 import contextlib
@@ -16,44 +16,44 @@ from typing import TypeVar
 
 from habilis.core.errors import CorruptRecord, RunNotFound, StoreUnavailable
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
-from habilis.journal.leases import granted
-from habilis.journal.lines import checked_blob, leave_out, newest_first, to_line
-from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
+from habilis.journal.encoding import check_blob, encode_record, log_skipped, select_runs
+from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.leases import next_lease
 from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
 
-PATIENCE = 10.0
-"""Seconds that an operation waits for other processes which work on the same run."""
+LOCK_SECONDS = 10.0
+"""How long an operation waits for a lock that another process holds."""
 
-_HIDDEN = '.'  # begins the names of folders that are being made or removed; no run's folder has such a name
-_LEFT = re.compile(r'[.](new|old)-[0-9a-f]{16}')
-_REMEMBERED = 1000
-_FORSAKEN = 3600.0
+_HIDDEN = '.'  # prefix of folders that are being created or removed; no run folder starts with it
+_LEFTOVER = re.compile(r'[.](new|old)-[0-9a-f]{16}')
+_MAX_EXTENTS = 1000
+_ABANDONED_SECONDS = 3600.0
 
 T = TypeVar('T')
 
 
 class FileStore:
-    """A `Store` in a folder. Safe to use from many event loops, threads and processes of one machine."""
+    """A `Store` in a folder, for many event loops, threads and processes of one machine."""
 
     def __init__(self, folder: str | os.PathLike[str], *, durability: Durability = 'normal') -> None:
-        """Where the folder is, or will be. `durability` is explained at `Durability`."""
+        """The folder is created on first use. For `durability` see `Durability`."""
         self.folder = Path(os.path.abspath(folder))
         self._full = durability == 'full'
         self._extents: dict[str, Extent] = {}
         if not find_spec('fcntl'):
-            msg = 'a FileStore needs the file locks of Linux or macOS; use a SqliteStore here'
+            msg = 'FileStore needs file locks, which this platform does not have; use SqliteStore'
             raise StoreUnavailable(msg)
 
     def __repr__(self) -> str:
         return f'FileStore({str(self.folder)!r})'
 
-    # Getting at a run -------------------------------------------------------------------------------------------------
+    # Locking ----------------------------------------------------------------------------------------------------------
 
     async def _in(self, run: str, work: Callable[[RunFolder], T]) -> T:
         return await self._at(RunFolder(self.folder / safe_name(run), run, full=self._full), work)
 
     async def _at(self, folder: RunFolder, work: Callable[[RunFolder], T]) -> T:
-        """Do something short with the folder of a run while nobody else does."""
+        """Do short work with the folder of a run, while holding its lock."""
         pause, deadline = 0.0005, 0.0
         while True:
             try:
@@ -61,57 +61,57 @@ class FileStore:
             except BlockingIOError:
                 pass
             except OSError as error:
-                raise self._explained(error) from error
-            deadline = deadline or time.monotonic() + PATIENCE
+                raise self._unavailable(error) from error
+            deadline = deadline or time.monotonic() + LOCK_SECONDS
             if time.monotonic() > deadline:
-                why = f'another process has been working on {folder.run} for {PATIENCE:.0f} seconds'
-                raise unavailable(str(self.folder), why, passing=True)
+                why = f'another process has locked {folder.run} for {LOCK_SECONDS:.0f} seconds'
+                raise store_unavailable(str(self.folder), why, passing=True)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.02)
 
     def _try(self, folder: RunFolder, work: Callable[[RunFolder], T]) -> T:
-        """Raises `BlockingIOError` if somebody else is there."""
+        """Do the work with the lock. Raises `BlockingIOError` if another process holds it."""
         path = f'{folder.path}/{LOCK}'
         try:
             lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, NotADirectoryError):
             if self.folder.exists() and not self.folder.is_dir():
                 raise
-            raise no_run(folder.run) from None
+            raise run_not_found(folder.run) from None
         try:
             _lock(lock)
             try:
-                if not _is_at(lock, path):  # the run was removed while we waited
-                    raise no_run(folder.run)
-                folder.finish()
+                if not _is_at(lock, path):  # the run was deleted meanwhile
+                    raise run_not_found(folder.run)
+                folder.recover()
                 return work(folder)
             finally:
-                _unlock(lock)  # said aloud: a child that was forked meanwhile has the file open, too
+                _unlock(lock)  # explicitly, because a forked child may have the file open too
         finally:
             os.close(lock)
 
-    def _explained(self, error: OSError) -> StoreUnavailable:
+    def _unavailable(self, error: OSError) -> StoreUnavailable:
         why = {
-            errno.ENOSPC: 'the disk is full; make room',
-            errno.EDQUOT: 'the disk is full for you; make room',
-            errno.EROFS: 'it may not be written',
-            errno.EACCES: 'it may not be read or written',
-            errno.EPERM: 'it may not be read or written',
-            errno.ENOTDIR: 'it is, or is below, a file; name a folder',
-            errno.EEXIST: 'it is a file; name a folder',
+            errno.ENOSPC: 'the disk is full; free some space',
+            errno.EDQUOT: 'your disk quota is exceeded; free some space',
+            errno.EROFS: 'it is read-only',
+            errno.EACCES: 'permission denied',
+            errno.EPERM: 'permission denied',
+            errno.ENOTDIR: 'a part of the path is a file; give a folder',
+            errno.EEXIST: 'it is a file; give a folder',
         }.get(error.errno or 0, error.strerror or error)
-        return unavailable(str(self.folder), why)
+        return store_unavailable(str(self.folder), why)
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
     async def create(self, info: RunInfo) -> bool:
         """See `Store`."""
         if not info.run:
-            raise no_name()
+            raise unnamed_run()
         try:
             return self._create(info)
         except OSError as error:
-            raise self._explained(error) from error
+            raise self._unavailable(error) from error
 
     def _create(self, info: RunInfo) -> bool:
         final = self.folder / safe_name(info.run)
@@ -121,7 +121,7 @@ class FileStore:
         new = RunFolder(self.folder / f'{_HIDDEN}new-{secrets.token_hex(8)}', info.run, full=self._full)
         try:
             new.make(info)
-            os.rename(new.path, final)  # works for one: a folder that is not empty is not replaced
+            os.rename(new.path, final)  # atomic: it does not replace a folder that is not empty
         except OSError as error:
             shutil.rmtree(new.path, ignore_errors=True)
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST} and final.is_dir():
@@ -143,11 +143,11 @@ class FileStore:
         for name in self._names():
             try:
                 infos.append(await self._at(RunFolder(self.folder / name, name, full=self._full), RunFolder.info))
-            except RunNotFound:  # removed in the meantime, or no run at all
+            except RunNotFound:  # deleted meanwhile, or not a run
                 continue
             except CorruptRecord as error:
-                leave_out(name, error)
-        return newest_first(infos, user=user, session=session, status=status)
+                log_skipped(name, error)
+        return select_runs(infos, user=user, session=session, status=status)
 
     def _names(self) -> list[str]:
         try:
@@ -155,7 +155,7 @@ class FileStore:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise self._explained(error) from error
+            raise self._unavailable(error) from error
 
     async def delete(self, run: str) -> None:
         """See `Store`."""
@@ -164,11 +164,11 @@ class FileStore:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove what was deleted, also by those who died over it; and what others died over making, hours ago."""
+        """Remove folders of deleted runs, and old ones of runs whose creation was interrupted."""
         for path in self.folder.iterdir():
-            kind = _LEFT.fullmatch(path.name)  # strictly: what else lies here is not ours
+            kind = _LEFTOVER.fullmatch(path.name)  # strict: other files here are not ours
             with contextlib.suppress(OSError):
-                if kind and (kind[1] == 'old' or path.stat().st_mtime < time.time() - _FORSAKEN):
+                if kind and (kind[1] == 'old' or path.stat().st_mtime < time.time() - _ABANDONED_SECONDS):
                     shutil.rmtree(path, ignore_errors=True)
 
     # Leases -----------------------------------------------------------------------------------------------------------
@@ -179,9 +179,9 @@ class FileStore:
         def work(folder: RunFolder) -> Lease:
             held, claimed = folder.lease()
             now = time.time()
-            lease = granted(held, now=now, claimed=claimed, owner=owner, seconds=seconds, over=over)
+            lease = next_lease(held, now=now, claimed=claimed, owner=owner, seconds=seconds, over=over)
             if lease is None:
-                raise busy(run, held.owner)
+                raise run_busy(run, held.owner)
             if lease.epoch != held.epoch:
                 folder.sweep()
             folder.set_lease(lease, now)
@@ -217,15 +217,15 @@ class FileStore:
         """See `Store`."""
         first = records[0].seq if records else 1
         in_order = all(record.seq == seq for seq, record in enumerate(records, first))
-        lines = [to_line(record).encode('ascii') for record in records]
+        lines = [encode_record(record).encode('ascii') for record in records]
 
         def work(folder: RunFolder) -> Extent:
             if folder.lease()[0].epoch != epoch or not in_order:
-                raise lost(run)
+                raise lease_lost(run)
             return folder.append(first, lines, info=info, blobs=blobs or {}, known=self._extents.get(run))
 
         extent = await self._in(run, work)
-        if len(self._extents) >= _REMEMBERED:
+        if len(self._extents) >= _MAX_EXTENTS:
             self._extents.clear()
         self._extents[run] = extent
 
@@ -235,10 +235,10 @@ class FileStore:
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
-        return checked_blob(await self._in(run, lambda folder: folder.blob(digest)), digest, run=run)
+        return check_blob(await self._in(run, lambda folder: folder.blob(digest)), digest, run=run)
 
     async def close(self) -> None:
-        """See `Store`. No file stays open between two calls."""
+        """See `Store`. Does nothing: no file stays open between calls."""
 
 
 def _lock(file: int) -> None:

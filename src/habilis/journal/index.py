@@ -1,4 +1,4 @@
-"""The records of a run by their paths: what is known of each step, and which recorded steps were not asked for yet."""
+"""`Index`: the records of a run by path, and which recorded steps were not replayed yet."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
@@ -8,26 +8,26 @@ from typing import cast
 from habilis.journal.contract import Record
 
 BRANCH = '~'
-"""Begins the name of a parallel branch."""
+"""The prefix of the name of a parallel branch."""
 
 
 @dataclass(slots=True)
 class Entry:
-    """What the records say of one path."""
+    """The records of one path that count."""
 
     end: Record | None = None
-    """`done` or `failed`."""
+    """The `done` or `failed` record."""
 
     opened: Record | None = None
     started: Record | None = None
     asked: Record | None = None
     answered: Record | None = None
     retried: bool = False
-    """It has failed before, and is to be tried again."""
+    """It has failed before, and is retried."""
 
     @property
     def key(self) -> str | None:
-        """The digest of what went in; None if no record says."""
+        """The digest of its input; None if there is no record of it."""
         for record in (self.end, self.started, self.opened, self.asked):
             if record is not None:
                 return record.key
@@ -35,7 +35,7 @@ class Entry:
 
     @property
     def first(self) -> int | None:
-        """The number of the first record that counts."""
+        """The number of its first record."""
         records = (self.opened, self.started, self.asked, self.answered, self.end)
         return min((record.seq for record in records if record is not None), default=None)
 
@@ -51,68 +51,68 @@ _FIELDS = {
 
 
 @dataclass(slots=True)
-class _Left:
-    """What was recorded directly in a scope and not asked for yet, in the order of the first records."""
+class _Unreplayed:
+    """Recorded paths directly in a scope that were not replayed yet, in the order of their first records."""
 
     steps: dict[str, None] = field(default_factory=dict[str, None])
     calls: dict[str, None] = field(default_factory=dict[str, None])
     branches: dict[str, None] = field(default_factory=dict[str, None])
 
-    def like(self, name: str) -> dict[str, None]:
-        """Those of the same sort as this name: branches and calls come in any order, steps follow one another."""
+    def group_of(self, name: str) -> dict[str, None]:
+        """The group that this name belongs to: steps have a fixed order; branches and calls come in any order."""
         if name.startswith(BRANCH):
             return self.branches
         return self.calls if '(' in name else self.steps
 
 
 def parent_of(path: str) -> str:
-    """The scope that a path is in; empty for the run itself."""
+    """The scope of a path; empty for the run itself."""
     return path.rpartition('/')[0]
 
 
 def name_of(path: str) -> str:
-    """The last part of a path without its number."""
+    """The last name of a path, without its number."""
     return path.rpartition('/')[2].rpartition('#')[0]
 
 
 def is_in_order(path: str) -> bool:
-    """Whether it follows the one before it: neither a branch nor a call, which come in any order."""
+    """Whether a path has a fixed place in the order of its scope: branches and calls do not."""
     name = path.rpartition('/')[2]
     return not name.startswith(BRANCH) and '(' not in name
 
 
 class Index:
-    """All that was recorded, and what of it is left to be asked for."""
+    """The entries of a run by path, and what of it was not replayed yet."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
         self._entries: dict[str, Entry] = {}
-        self._left: dict[str, _Left] = {}
+        self._unreplayed: dict[str, _Unreplayed] = {}
         self._highest: dict[str, int] = {}
-        """By scope: the highest number of a branch. Numbers are not used again, also after their branch was dropped."""
+        """The highest branch number by scope. Numbers are never reused, even after a branch was dropped."""
 
-        self._beginnings: dict[str, dict[tuple[str, str | None], deque[str]]] = {}
-        """By scope, made when first asked for: its branches by the name and the key of their first step."""
+        self._first_steps: dict[str, dict[tuple[str, str | None], deque[str]]] = {}
+        """A cache by scope: its branches by the name and the key of their first step."""
 
-        self._excused: set[str] = set()
+        self._optional: set[str] = set()
         for record in records:
             self.add(record)
             if record.kind in _FIELDS:
                 self._register(record.path)
 
     def find(self, path: str) -> Entry | None:
-        """What is known of a path."""
+        """The entry of a path."""
         return self._entries.get(path)
 
-    def ended(self, path: str, key: str) -> Entry | None:
-        """A step that has ended and was given the same. It was asked for with this."""
+    def replay_ended(self, path: str, key: str) -> Entry | None:
+        """The entry of a step that has ended with the same key; it counts as replayed from now on."""
         entry = self._entries.get(path)
         if entry is None or entry.end is None or entry.end.key != key:
             return None
-        self.take(path)
+        self.mark_replayed(path)
         return entry
 
     def add(self, record: Record) -> None:
-        """Take one more record into account."""
+        """Add a record."""
         kind = _FIELDS.get(record.kind)
         if kind is not None:
             entry = self._entries.get(record.path)
@@ -123,13 +123,13 @@ class Index:
             self._void(cast('list[str]', record.value))
 
     def _register(self, path: str, *, within: str = '') -> None:
-        """A step and the scopes around it are to be asked for."""
+        """Add a path and the scopes around it to those that were not replayed yet."""
         while path != within:
             scope, _, name = path.rpartition('/')
-            left = self._left.get(scope)
+            left = self._unreplayed.get(scope)
             if left is None:
-                left = self._left[scope] = _Left()
-            same = left.like(name)
+                left = self._unreplayed[scope] = _Unreplayed()
+            same = left.group_of(name)
             if path in same:
                 return
             same[path] = None
@@ -137,10 +137,10 @@ class Index:
                 self.count_branch(scope, int(name[1:]))
             path = scope
 
-    # What no longer counts --------------------------------------------------------------------------------------------
+    # Voided paths -----------------------------------------------------------------------------------------------------
 
     def _void(self, paths: Iterable[str]) -> None:
-        """A path that ends with `/` is dropped with all inside. Of another only that it failed no longer counts."""
+        """Drop paths that end with `/` with everything inside. For other paths, only their failure no longer counts."""
         dropped = {path[:-1] for path in paths if path.endswith('/')}
         failures: dict[str, int] = {}
         for path in paths:
@@ -152,14 +152,14 @@ class Index:
         for path in self._after(failures) if failures else ():
             if is_in_order(path):
                 dropped.add(path)
-            else:  # perhaps it came of the failure, perhaps it ran beside it
-                self._excused.add(path)
+            else:  # it may have been caused by the failure, or have run at the same time
+                self._optional.add(path)
         if dropped:
             self._drop(dropped)
-        self._beginnings.clear()
+        self._first_steps.clear()
 
     def _after(self, failures: dict[str, int]) -> Iterator[str]:
-        """What came in the same scope after a failure that no longer counts: the code that handled it."""
+        """Paths in the same scope after a failure that no longer counts: the code that handled it."""
         firsts: dict[str, int] = {}
         for known, entry in self._entries.items():
             path, first = known, entry.first
@@ -173,49 +173,49 @@ class Index:
     def _drop(self, dropped: Set[str]) -> None:
         for known in [known for known in self._entries if _is_within(known, dropped)]:
             del self._entries[known]
-        for scope in [scope for scope in self._left if _is_within(scope, dropped)]:
-            del self._left[scope]
+        for scope in [scope for scope in self._unreplayed if _is_within(scope, dropped)]:
+            del self._unreplayed[scope]
         for path in dropped:
-            self.take(path)
+            self.mark_replayed(path)
 
     def rewind(self, scope: str) -> None:
-        """All that is recorded below a scope is to be asked for again."""
+        """Everything recorded below a scope is to be replayed again."""
         for path, entry in list(self.inside(scope)):
             if entry.first is not None:
                 self._register(path, within=scope)
-        self._beginnings.clear()
+        self._first_steps.clear()
 
-    # What is left -----------------------------------------------------------------------------------------------------
+    # Unreplayed paths -------------------------------------------------------------------------------------------------
 
-    def take(self, path: str) -> None:
-        """This one was asked for."""
+    def mark_replayed(self, path: str) -> None:
+        """The path was replayed."""
         scope, _, name = path.rpartition('/')
-        left = self._left.get(scope)
+        left = self._unreplayed.get(scope)
         if left is not None:
-            left.like(name).pop(path, None)
+            left.group_of(name).pop(path, None)
 
-    def left_in(self, scope: str) -> list[str]:
-        """The recorded steps of this scope that follow one another, and were not asked for."""
-        left = self._left.get(scope)
+    def unreplayed_steps(self, scope: str) -> list[str]:
+        """The recorded steps of this scope, in their order, that were not replayed yet."""
+        left = self._unreplayed.get(scope)
         return list(left.steps) if left is not None else []
 
-    def calls_left_in(self, scope: str, name: str) -> list[str]:
-        """The recorded calls of this name, found by what they were given, that were not asked for."""
-        left = self._left.get(scope)
+    def unreplayed_calls(self, scope: str, name: str) -> list[str]:
+        """The recorded calls of this name that were not replayed yet."""
+        left = self._unreplayed.get(scope)
         return [path for path in left.calls if name_of(path).startswith(f'{name}(')] if left is not None else []
 
-    def branches_in(self, scope: str) -> list[str]:
-        """The recorded parallel branches of this scope that no task has taken, and that should be."""
-        left = self._left.get(scope)
-        return [path for path in left.branches if path not in self._excused] if left is not None else []
+    def unreplayed_branches(self, scope: str) -> list[str]:
+        """The recorded branches of this scope that must be replayed, and were not yet."""
+        left = self._unreplayed.get(scope)
+        return [path for path in left.branches if path not in self._optional] if left is not None else []
 
-    def first_in(self, scope: str) -> str | None:
-        """The first step of a scope that was not asked for."""
-        left = self._left.get(scope)
+    def first_unreplayed(self, scope: str) -> str | None:
+        """The first step of a scope that was not replayed yet."""
+        left = self._unreplayed.get(scope)
         return next(iter(left.steps), None) if left is not None else None
 
     def inside(self, scope: str) -> Iterator[tuple[str, Entry]]:
-        """Everything known of the paths below a scope."""
+        """The paths below a scope, with their entries."""
         prefix = f'{scope}/' if scope else ''
         for path, entry in self._entries.items():
             if path.startswith(prefix):
@@ -223,44 +223,44 @@ class Index:
 
     # Branches ---------------------------------------------------------------------------------------------------------
 
-    def branch_from(self, scope: str, name: str, key: str) -> str | None:
-        """A branch that no task has taken, and that began with this step; one that is known to, if there is one."""
-        left = self._left.get(scope)
+    def find_branch(self, scope: str, name: str, key: str) -> str | None:
+        """A branch that was not replayed yet and starts with this step, preferably with the same key."""
+        left = self._unreplayed.get(scope)
         if left is None or not left.branches:
             return None
-        beginnings = self._beginnings.get(scope)
-        if beginnings is None:
-            beginnings = self._beginnings[scope] = self._find_beginnings(left.branches)
+        first_steps = self._first_steps.get(scope)
+        if first_steps is None:
+            first_steps = self._first_steps[scope] = self._find_first_steps(left.branches)
         for known in (key, None):
-            branches = beginnings.get((name, known))
+            branches = first_steps.get((name, known))
             while branches:
                 branch = branches.popleft()
                 if branch in left.branches:
                     return branch
         return None
 
-    def _find_beginnings(self, branches: Iterable[str]) -> dict[tuple[str, str | None], deque[str]]:
-        beginnings: dict[tuple[str, str | None], deque[str]] = {}
+    def _find_first_steps(self, branches: Iterable[str]) -> dict[tuple[str, str | None], deque[str]]:
+        first_steps: dict[tuple[str, str | None], deque[str]] = {}
         for branch in branches:
-            first = self.first_in(branch)
+            first = self.first_unreplayed(branch)
             if first is not None:
                 entry = self._entries.get(first)
                 key = None if entry is None else entry.key
-                beginnings.setdefault((name_of(first), key), deque()).append(branch)
-        return beginnings
+                first_steps.setdefault((name_of(first), key), deque()).append(branch)
+        return first_steps
 
     def new_branch(self, scope: str) -> str:
-        """The path of a branch that there has never been."""
+        """The path of a new branch."""
         number = self._highest[scope] = self._highest.get(scope, 0) + 1
         return f'{scope}/{BRANCH}{number}' if scope else f'{BRANCH}{number}'
 
     def count_branch(self, scope: str, number: int) -> None:
-        """There is a branch of this number."""
+        """Take note of a branch number, so that it is not reused."""
         self._highest[scope] = max(self._highest.get(scope, 0), number)
 
 
 def _is_within(path: str, scopes: Set[str]) -> bool:
-    """Whether a path is one of these, or below one."""
+    """Whether a path is one of these scopes, or below one."""
     while path not in scopes:
         if not path:
             return False

@@ -1,6 +1,6 @@
-"""Runs in PostgreSQL, for many machines: `postgresql://user@host/database`. Needs `habilis[postgres]`.
+"""`PostgresStore`: runs in PostgreSQL, for many machines: `postgresql://user@host/database`. Needs `habilis[postgres]`.
 
-An append is one round trip. Leases use the clock of the server. A connection pooler has to be in session mode.
+An append is one round trip. Leases use the clock of the server. A connection pooler must be in session mode.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
 from habilis.journal import postgres_sql as sql
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
-from habilis.journal.lines import (
-    checked_blob,
-    from_lines,
-    info_from_text,
-    info_to_text,
-    infos_from,
-    newest_first,
-    to_line,
+from habilis.journal.encoding import (
+    check_blob,
+    decode_info,
+    decode_infos,
+    decode_records,
+    encode_info,
+    encode_record,
+    select_runs,
 )
-from habilis.journal.refusals import busy, lost, no_name, no_run, unavailable
-from habilis.journal.servers import PackageMissing, durability_of, read_address
+from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.server_address import PackageMissing, parse_address, parse_durability
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
@@ -39,35 +39,35 @@ _DEFAULTS = {
     'keepalives_count': '3',
     'tcp_user_timeout': '30000',
 }
-"""Options of the connection that the URL may set otherwise. A server that went away without a word is noticed."""
+"""Default options of the connection; the URL may override them. Keepalives detect a server that has disappeared."""
 
-_LONGEST_KEY = 500  # an index takes about 2,700 bytes
+_MAX_KEY_LENGTH = 500  # an index entry can have about 2,700 bytes
 _PASSING = frozenset({'08', '40', '57'})
-"""Classes of errors that come and go: the connection, a conflict, an operator who stops the server."""
+"""Classes of transient errors: connection, conflict, operator intervention."""
 _ALSO_PASSING = frozenset({'53300', '55P03', '25006'})
-"""Too many connections, a lock not had in time, a server that became a replica: another one may be the first now."""
+"""More transient errors: too many connections, lock timeout, and a server that became a replica after a failover."""
 _REFUSED = re.compile(
     r'authentication|password|no pg_hba|role "[^"]*" (does|is) not|database "[^"]*" does not', re.IGNORECASE
 )
 
 
 class PostgresStore:
-    """A `Store` in a schema of a database, which is made on first use.
+    """A `Store` in a schema of a database. The schema is created on first use.
 
     Args:
-        url: `postgresql://…`, with everything that libpq takes. The options below may be part of its query.
-        schema: letters, digits and `_`; what belongs to other programs is left alone.
-        durability: an appended record is safe from the death of our process in any case. `full`: also from a crash of
-            the database server, which writes to its disk before it answers. `normal`: such a crash may take the
-            records of the last second, never one without those after it.
+        url: `postgresql://…`, with all options of libpq. The options below may be part of its query.
+        schema: the name of the schema: letters, digits and `_`.
+        durability: `full`: records survive a crash of the database server, which writes to its disk before it replies.
+            `normal`: such a crash may lose the last records, about one second of them. In both cases records survive a
+            crash of the client.
     """
 
     def __init__(self, url: str, *, schema: str = 'habilis', durability: Durability = 'full') -> None:
-        self._address = read_address(url, schemes=SCHEMES, options=('schema', 'durability'))
+        self._address = parse_address(url, schemes=SCHEMES, options=('schema', 'durability'))
         self._schema = self._address.options.get('schema', schema)
-        self._durability = durability_of(self._address.options.get('durability', durability))
+        self._durability = parse_durability(self._address.options.get('durability', durability))
         if not re.fullmatch('[A-Za-z_][A-Za-z0-9_]{0,62}', self._schema):
-            msg = f'a schema of PostgreSQL has a name of letters, digits and _, not {self._schema!r}'
+            msg = f'{self._schema!r} is not a valid schema name: use letters, digits and _'
             raise SettingsError(msg)
         self._conninfo = _conninfo(self._address.url)
         self._connection: AsyncConnection | None = None
@@ -82,11 +82,11 @@ class PostgresStore:
 
     @asynccontextmanager
     async def _connected(self) -> 'AsyncGenerator[AsyncConnection]':
-        """The connection, for one task at a time. What goes wrong with it becomes `StoreUnavailable`."""
+        """The connection, for one task at a time. Its errors become `StoreUnavailable`."""
         from psycopg import Error
 
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # the lock of another loop could not be waited for
+        if loop is not self._loop:  # a lock belongs to one event loop
             self._loop, self._lock = loop, asyncio.Lock()
         async with self._lock:
             try:
@@ -102,41 +102,41 @@ class PostgresStore:
         connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
         try:
             await connection.execute(sql.SESSION[self._durability].encode())
-            await self._have_tables(connection)
+            await self._ensure_tables(connection)
         except BaseException:
             await connection.close()
             raise
         return connection
 
     async def _failed(self, error: 'Error | OSError') -> StoreUnavailable:
-        """What to say; the next call connects anew if this connection may be of no use any more."""
+        """The error to raise. Drops the connection if it may be broken, so that the next call connects again."""
         state = getattr(error, 'sqlstate', None)
-        why = self._address.tell(error)
+        why = self._address.describe_error(error)
         passing = isinstance(error, OSError) or state in _ALSO_PASSING or (state or '')[:2] in _PASSING
         if self._connection is None or self._connection.closed or state == '25006':
             passing = passing or (state is None and not _REFUSED.search(why))
             await self._drop()
-        return unavailable(self._address.shown, why, passing=passing)
+        return store_unavailable(self._address.shown, why, passing=passing)
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
 
-    async def _have_tables(self, connection: 'AsyncConnection') -> None:
+    async def _ensure_tables(self, connection: 'AsyncConnection') -> None:
         if await self._first(connection, sql.HAS_TABLES, [self._schema]) is None:
             async with connection.transaction():
                 await self._first(connection, sql.LOCK, [self._schema])
-                await self._make_tables(connection)
+                await self._create_tables(connection)
         (version,) = await self._first(connection, sql.READ_VERSION, []) or (None,)
         if not isinstance(version, int) or version > sql.VERSION:
             msg = (
-                f'the journal at {self._address.shown} (schema {self._schema}) was made by a newer Habilis: its tables '
-                f'are of version {version}, this one knows {sql.VERSION}. Install a newer Habilis'
+                f'the journal at {self._address.shown} (schema {self._schema}) was written by a newer Habilis: its '
+                f'tables have version {version}, this one reads {sql.VERSION}. Update Habilis'
             )
             raise JournalError(msg)
 
-    async def _make_tables(self, connection: 'AsyncConnection') -> None:
+    async def _create_tables(self, connection: 'AsyncConnection') -> None:
         if await self._first(connection, sql.HAS_TABLES, [self._schema]) is not None:
             return
         if await self._first(connection, sql.HAS_SCHEMA, [self._schema]) is None:
@@ -163,32 +163,32 @@ class PostgresStore:
     async def create(self, info: RunInfo) -> bool:
         """See `Store`."""
         if not info.run:
-            raise no_name()
-        values = [_key(info.run), info_to_text(info), _key(info.user), _key(info.session), info.status]
+            raise unnamed_run()
+        values = [_key(info.run), encode_info(info), _key(info.user), _key(info.session), info.status]
         return await self._row(sql.CREATE, values) is not None
 
     async def info(self, run: str) -> RunInfo:
         """See `Store`."""
         row = await self._row(sql.INFO, [_key(run)])
         if row is None:
-            raise no_run(run)
-        return info_from_text(row[0])
+            raise run_not_found(run)
+        return decode_info(row[0])
 
     async def runs(
         self, *, user: str | None = None, session: str | None = None, status: Status | None = None
     ) -> list[RunInfo]:
         """See `Store`."""
-        wanted = {
+        filters = {
             'of_user': None if user is None else _key(user),
             'of_session': None if session is None else _key(session),
             'status': status,
         }
-        asked = {column: value for column, value in wanted.items() if value is not None}
-        statement = sql.RUNS + ' WHERE ' * bool(asked) + ' AND '.join(f'{column} = %({column})s' for column in asked)
+        given = {column: value for column, value in filters.items() if value is not None}
+        statement = sql.RUNS + ' WHERE ' * bool(given) + ' AND '.join(f'{column} = %({column})s' for column in given)
         async with self._connected() as connection:
-            cursor = await connection.execute(self._text(statement), asked)
+            cursor = await connection.execute(self._text(statement), given)
             rows = await cursor.fetchall()
-        return newest_first(infos_from((row[0], row[1]) for row in rows), user=user, session=session, status=status)
+        return select_runs(decode_infos((row[0], row[1]) for row in rows), user=user, session=session, status=status)
 
     async def delete(self, run: str) -> None:
         """See `Store`."""
@@ -199,7 +199,7 @@ class PostgresStore:
                 await connection.execute(self._text(sql.DELETE_LINES), key)
                 await connection.execute(self._text(sql.DELETE_BLOBS), key)
         if found is None:
-            raise no_run(run)
+            raise run_not_found(run)
 
     # Leases -----------------------------------------------------------------------------------------------------------
 
@@ -208,19 +208,19 @@ class PostgresStore:
         values = {'run': _key(run), 'owner': _escaped(owner), 'seconds': seconds, 'over': over}
         row = await self._row(sql.CLAIM, values)
         if row is None:
-            raise busy(run, (await self.lease(run)).owner)
+            raise run_busy(run, (await self.lease(run)).owner)
         return Lease(epoch=row[0], owner=owner, until=row[1])
 
     async def release(self, run: str, *, epoch: int) -> None:
         """See `Store`."""
         if await self._row(sql.RELEASE, {'run': _key(run), 'epoch': epoch}) is None:
-            raise no_run(run)
+            raise run_not_found(run)
 
     async def lease(self, run: str) -> Lease:
         """See `Store`."""
         row = await self._row(sql.LEASE, [_key(run)])
         if row is None:
-            raise no_run(run)
+            raise run_not_found(run)
         return Lease(epoch=row[0], owner=cast('str', parse(f'"{row[1]}"')), until=row[2])
 
     # Records ----------------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ class PostgresStore:
         blobs: Mapping[str, bytes] | None = None,
     ) -> None:
         """See `Store`."""
-        lines = [(record.seq, to_line(record)) for record in records]
+        lines = [(record.seq, encode_record(record)) for record in records]
         if len(lines) == 1 and info is None and not blobs:
             ((seq, line),) = lines
             values = {'run': _key(run), 'epoch': epoch, 'seq': seq, 'line': line}
@@ -244,10 +244,10 @@ class PostgresStore:
             values = {'run': _key(run), 'epoch': epoch, **_all_values(info, blobs), **_new(lines)}
             done = await self._row(sql.APPEND, values) if _follow(lines) else None
         if done is None:
-            await self._append_again(run, lines, {'epoch': epoch, **_all_values(info, blobs)})
+            await self._append_missing(run, lines, {'epoch': epoch, **_all_values(info, blobs)})
 
-    async def _append_again(self, run: str, lines: Sequence[tuple[int, str]], values: dict[str, object]) -> None:
-        """Of records that may be there already: what is missing."""
+    async def _append_missing(self, run: str, lines: Sequence[tuple[int, str]], values: dict[str, object]) -> None:
+        """Append those records that do not exist yet."""
         async with self._connected() as connection, connection.transaction():
             row = await self._first(connection, sql.LOCK_RUN, [_key(run)])
             if row is not None and row[0] == values['epoch']:
@@ -255,12 +255,12 @@ class PostgresStore:
                 if missing is not None:
                     await self._first(connection, sql.APPEND, {**values, 'run': _key(run), **_new(missing)})
                     return
-        raise no_run(run) if row is None else lost(run)
+        raise run_not_found(run) if row is None else lease_lost(run)
 
     async def _missing(
         self, connection: 'AsyncConnection', run: str, lines: Sequence[tuple[int, str]], *, last: int
     ) -> list[tuple[int, str]] | None:
-        """The lines that come after `last`; None if they do not follow, or differ from those that are there."""
+        """The lines after number `last`; None if there is a gap, or different lines exist."""
         known: dict[int, str] = {}
         if lines and 0 < lines[0][0] <= last:
             after = lines[0][0] - 1
@@ -283,7 +283,7 @@ class PostgresStore:
             lines = [cast('str', row[0]) for row in await cursor.fetchall()]
         if not lines:
             await self.info(run)
-        return from_lines(lines, run=run, after=after)
+        return decode_records(lines, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
@@ -292,10 +292,10 @@ class PostgresStore:
             row = await cursor.fetchone()
         if row is None:
             await self.info(run)
-        return checked_blob(None if row is None else cast('bytes', row[0]), digest, run=run)
+        return check_blob(None if row is None else cast('bytes', row[0]), digest, run=run)
 
     async def close(self) -> None:
-        """See `Store`. A call after this one connects again."""
+        """See `Store`. The next call connects again."""
         await self._drop()
 
 
@@ -311,7 +311,7 @@ def _new(lines: Sequence[tuple[int, str]]) -> dict[str, object]:
 def _all_values(info: RunInfo | None, blobs: Mapping[str, bytes] | None) -> dict[str, object]:
     blobs = blobs or {}
     return {
-        'info': None if info is None else info_to_text(info),
+        'info': None if info is None else encode_info(info),
         'user': None if info is None else _key(info.user),
         'session': None if info is None else _key(info.session),
         'status': None if info is None else info.status,
@@ -321,11 +321,11 @@ def _all_values(info: RunInfo | None, blobs: Mapping[str, bytes] | None) -> dict
 
 
 def _key(name: str) -> str:
-    """A name for an index: itself if it is plain and short; else in ASCII, and its end as a digest."""
+    """A name as an index key: unchanged if it is short and printable ASCII, otherwise escaped and perhaps hashed."""
     text = name if name.isascii() and name.isprintable() and '"' not in name and '\\' not in name else _escaped(name)
-    if len(text) <= _LONGEST_KEY:
+    if len(text) <= _MAX_KEY_LENGTH:
         return text
-    return f'{text[:100]}"{hashlib.sha256(text.encode()).hexdigest()}'  # no other key has a bare quote
+    return f'{text[:100]}"{hashlib.sha256(text.encode()).hexdigest()}'  # unique: no other key has an unescaped quote
 
 
 def _escaped(text: str) -> str:
@@ -333,7 +333,7 @@ def _escaped(text: str) -> str:
 
 
 def _conninfo(url: str) -> str:
-    """With our options where the URL has none. Raises `PackageMissing` and `SettingsError`."""
+    """The connection string, with default options. Raises `PackageMissing` and `SettingsError`."""
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -341,10 +341,10 @@ def _conninfo(url: str) -> str:
         raise PackageMissing.of('PostgresStore', extra='postgres', error=error) from error
     try:
         given = conninfo_to_dict(url)
-    except ProgrammingError:  # its text may quote a part of the password
+    except ProgrammingError:  # its message may contain a part of the password
         msg = (
-            'the postgresql:// address of the journal cannot be read; it is like '
-            'postgresql://user:password@host:5432/database, and its query may have options of libpq, schema, durability'
+            'the postgresql:// URL of the journal is not valid; write postgresql://user:password@host:5432/database, '
+            'with options of libpq, schema and durability in its query'
         )
         raise SettingsError(msg) from None
     return make_conninfo('', **{**_DEFAULTS, **given})

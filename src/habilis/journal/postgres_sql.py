@@ -1,12 +1,12 @@
-"""What `PostgresStore` says to the server. `{s}` is the schema.
+"""The SQL of `PostgresStore`. `{s}` is the schema.
 
-A run is one row. Its `last` is the number of its newest record: an append moves it on, in the same statement that
-writes the records, and only where epoch and number are as expected. So the row is the lock, and one statement is
-enough. All text is ASCII: what is not is escaped as in JSON, for a database of any encoding, and for NUL.
+A run is one row. Its `last` is the number of its latest record: an append increases it in the same statement that
+inserts the records, and only if epoch and number are as expected. So the row is the lock, and one statement suffices.
+All text is ASCII: other characters are escaped as in JSON, for databases of any encoding, and for NUL.
 """
 
 VERSION = 1
-"""Of the tables. Every version that was ever released must load for ever; see `tests/journal/versions`."""
+"""The version of the tables. Every released version must stay readable; see `tests/journal/versions`."""
 
 TABLES = """
 CREATE TABLE {s}.about (version bigint NOT NULL);
@@ -29,7 +29,7 @@ CREATE TABLE {s}.lines (run text, seq bigint, line text NOT NULL, PRIMARY KEY (r
 CREATE TABLE {s}.blobs (run text, digest text, data bytea NOT NULL, PRIMARY KEY (run, digest));
 """
 
-# A server that is set to wait for its replicas goes on doing so.
+# A server that is configured to wait for its replicas keeps doing so.
 SESSION = {
     'full': """
         SELECT set_config('default_transaction_isolation', 'read committed', false), set_config('synchronous_commit',
@@ -40,9 +40,9 @@ SESSION = {
             set_config('synchronous_commit', 'off', false)""",
 }
 
-# One transaction makes the tables; the others wait for it, and find them.
+# One transaction creates the tables; the others wait for it.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('habilis journal ' || %s, 0))"
-# (They read the catalogue itself: `to_regclass` may answer from a cache that does not know of it yet.)
+# (They read the catalogue itself, because `to_regclass` may use an outdated cache.)
 HAS_SCHEMA = 'SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = %s'
 HAS_TABLES = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'about'"
 MAKE_SCHEMA = 'CREATE SCHEMA {s}'
@@ -52,7 +52,7 @@ CREATE = """
 INSERT INTO {s}.runs (run, info, of_user, of_session, status) VALUES (%s, %s, %s, %s, %s)
 ON CONFLICT DO NOTHING RETURNING 1"""
 
-# The clock is read anew where the statement had to wait for the row: `now()` would be older than what it then finds.
+# Not `now()`: it would be outdated if the statement had to wait for the row.
 _NOW = 'extract(epoch FROM clock_timestamp())::float8'
 _MINE = '(owner = %(owner)s AND until <> 0)'
 CLAIM = f"""
@@ -100,7 +100,7 @@ INFO = 'SELECT info FROM {s}.runs WHERE run = %s'
 LEASE = 'SELECT epoch, owner, until FROM {s}.runs WHERE run = %s'
 RUNS = 'SELECT run, info FROM {s}.runs'
 
-# Each in a statement of its own, after the row is gone: it sees what an append has written meanwhile.
+# Separate statements after the row is deleted, so that they see what a concurrent append has written.
 DELETE = 'DELETE FROM {s}.runs WHERE run = %s RETURNING 1'
 DELETE_LINES = 'DELETE FROM {s}.lines WHERE run = %s'
 DELETE_BLOBS = 'DELETE FROM {s}.blobs WHERE run = %s'

@@ -1,13 +1,13 @@
-"""What `RedisStore` has the server do in one go. Redis runs a script as a whole, and nothing else meanwhile.
+"""The Lua scripts of `RedisStore`. Redis runs a script atomically.
 
 Keys: the hash of the run, the list of its lines, the hash of its blobs, the sorted set of all runs.
-The sorted sets of users are named by an argument. Numbers are kept as text: what was written is what is read.
+The sorted sets of users are named by an argument. Numbers are stored as text, so that they are read exactly as written.
 """
 
 VERSION = 1
-"""Of the layout. Every version that was ever released must load for ever; see `tests/journal/versions`."""
+"""The version of the layout. Every released version must stay readable; see `tests/journal/versions`."""
 
-# Arguments: the prefix, the layout's version, name, info, user, created.
+# Arguments: prefix, version of the layout, run id, info, user, created.
 CREATE = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SETNX', ARGV[1] .. 'version', ARGV[2])
@@ -17,8 +17,8 @@ redis.call('ZADD', ARGV[1] .. 'user:' .. ARGV[5], ARGV[6], ARGV[3])
 return 1
 """
 
-# Arguments: owner, seconds, over (or nothing). The reply: whether there is such a run, the epoch, the owner, until.
-# An owner keeps the epoch as long as nobody else came. A lease from the future is taken as ended: see `leases.granted`.
+# Arguments: owner, seconds, over (or empty). Reply: whether the run exists, epoch, owner, until.
+# The same rules as in `leases.next_lease`.
 CLAIM = """
 local held = redis.call('HMGET', KEYS[1], 'epoch', 'owner', 'claimed', 'until')
 if not held[1] then return {0} end
@@ -43,8 +43,8 @@ if epoch == ARGV[1] then redis.call('HSET', KEYS[1], 'until', '0') end
 return 1
 """
 
-# Arguments: epoch, how many records, how many blobs; then number and line of each record, digest and data of each
-# blob; then, if the info changes: the prefix, name, info, user, created. The reply: 0 done, 1 no run, 2 refused.
+# Arguments: epoch, number of records, number of blobs; then number and line of each record, digest and data of each
+# blob; then, if the info changes: prefix, run id, info, user, created. Reply: 0 done, 1 no such run, 2 refused.
 APPEND = """
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 if not epoch then return 1 end
@@ -76,15 +76,15 @@ end
 return 0
 """
 
-# Arguments: how many records to leave out, how many to give. The reply: whether there is such a run, how many there
-# are, and all of them as one text, which the client reads at once.
+# Arguments: number of records to skip, maximum number to return. Reply: whether the run exists, number of records,
+# and all of them as one text, which the client reads fast.
 LOAD = """
 if redis.call('EXISTS', KEYS[1]) == 0 then return {0, 0, ''} end
 local lines = redis.call('LRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2] - 1)
 return {1, #lines, table.concat(lines, '\\n')}
 """
 
-# Arguments: the prefix, name.
+# Arguments: prefix, run id.
 DELETE = """
 local user = redis.call('HGET', KEYS[1], 'user')
 if not user then return 0 end
@@ -94,7 +94,7 @@ redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 return 1
 """
 
-# Keys: the hashes of some runs.
+# Keys: the hashes of runs.
 INFOS = """
 local infos = {}
 for at, key in ipairs(KEYS) do infos[at] = redis.call('HGET', key, 'info') end

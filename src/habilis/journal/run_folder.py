@@ -1,14 +1,14 @@
-"""The folder of one run of a `FileStore`. All of it is for one who holds the lock of the run.
+"""`RunFolder`: the files of one run of a `FileStore`. Callers must hold the lock of the run.
 
-    info.json      what the run is; replaced as a whole
-    records.jsonl  a line for each record; only ever grows
+    info.json      the info of the run; replaced atomically
+    records.jsonl  one line per record; append-only
     blobs/DIGEST   values that are too long for a line
-    lease.json     who may write; replaced as a whole
-    pending.json   there while an append of more than one line, or of a new info, is under way
-    lock           locked by whoever looks or writes
+    lease.json     the lease; replaced atomically
+    pending.json   exists during an append of several lines or of a new info
+    lock           the file to lock for reading and writing
 
-A process that dies leaves at most a last line without its end, which counts as not written, and a `pending.json`,
-which counts as written: whoever comes next finishes the work.
+A process that dies leaves at most an incomplete last line, which counts as not written, and a `pending.json`, which
+counts as written: the next process completes that append.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from typing import cast
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.journal.contract import Lease, Record, RunInfo
-from habilis.journal.lines import digest_of, from_lines, info_from_text, info_to_text
-from habilis.journal.refusals import lost
+from habilis.journal.encoding import decode_info, decode_records, digest_of, encode_info
+from habilis.journal.errors import lease_lost
 
 INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
     'info.json',
@@ -34,28 +34,28 @@ INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
     'lock',
 )
 _SAFE = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
-_LONGEST = 150
+_MAX_NAME_LENGTH = 150
 
 
 def safe_name(name: str) -> str:
-    """A name for a file: no two names share one, on any disk, also where upper and lower case are the same."""
+    """A unique file name for any text, also on file systems that ignore case."""
     data = name.encode('utf-8', 'surrogatepass')
     quoted = ''.join(chr(byte) if byte in _SAFE else f'%{byte:02x}' for byte in data)
-    if len(quoted) > _LONGEST:
+    if len(quoted) > _MAX_NAME_LENGTH:
         return f'%-{digest_of(data)}'
     return quoted or '%'
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extent:
-    """How far the records of a run reach."""
+    """The number and size of the records of a run."""
 
     count: int
     size: int
-    """Bytes, up to the end of the last whole line."""
+    """Bytes up to the end of the last complete line."""
 
     mark: tuple[int, int, int]
-    """Of the file when this was so."""
+    """Inode, size and modification time of the file, to detect changes."""
 
 
 class RunFolder:
@@ -67,17 +67,17 @@ class RunFolder:
         self._full = full
         self._text = f'{path}/'
 
-    # Making -----------------------------------------------------------------------------------------------------------
+    # Files ------------------------------------------------------------------------------------------------------------
 
     def make(self, info: RunInfo) -> None:
-        """A run without records, in a folder that nobody else knows of yet."""
+        """Create the files of a run without records."""
         self.path.mkdir(mode=0o700)
-        self.write(INFO, info_to_text(info).encode())
+        self.write(INFO, encode_info(info).encode())
         self.write(RECORDS, b'')
         self.write(LOCK, b'')
 
     def write(self, name: str, data: bytes) -> None:
-        """A file as a whole: whoever reads it sees all of it, or what was there before."""
+        """Replace a file atomically."""
         path = self._text + name
         new = f'{path}.new'
         file = os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o600)
@@ -97,7 +97,7 @@ class RunFolder:
             sync_folder(os.path.dirname(path))
 
     def read(self, name: str) -> bytes | None:
-        """A file, or None if there is none."""
+        """The content of a file, or None if it does not exist."""
         try:
             file = os.open(self._text + name, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -110,16 +110,16 @@ class RunFolder:
     # Info, lease and blobs --------------------------------------------------------------------------------------------
 
     def info(self) -> RunInfo:
-        """What the run is."""
+        """The info of the run."""
         data = self.read(INFO)
         try:
-            return info_from_text((data or b'').decode('utf-8', 'replace'))
+            return decode_info((data or b'').decode('utf-8', 'replace'))
         except CorruptRecord:
-            msg = f'{self._text}{INFO} is {"missing" if data is None else "damaged"}; bring it back, or delete the run'
+            msg = f'{self._text}{INFO} is {"missing" if data is None else "damaged"}; restore it, or delete the run'
             raise CorruptRecord(msg) from None
 
     def lease(self) -> tuple[Lease, float]:
-        """Who may write, and since when."""
+        """The lease, and when it was claimed."""
         data = self.read(LEASE)
         if data is None:
             return Lease(epoch=0), 0.0
@@ -129,31 +129,31 @@ class RunFolder:
             lease = Lease(epoch=int(cast('int', epoch)), owner=str(owner), until=float(cast('float', until)))
             return lease, float(cast('float', claimed))
         except (CodecError, KeyError, TypeError, ValueError):
-            msg = f'{self._text}{LEASE} is damaged; remove it if no process works on {self.run}'
+            msg = f'{self._text}{LEASE} is damaged; remove it if no process is executing {self.run}'
             raise CorruptRecord(msg) from None
 
     def set_lease(self, lease: Lease, claimed: float) -> None:
-        """Have another owner, or the same for longer."""
+        """Write the lease."""
         fields: Json = {'epoch': lease.epoch, 'owner': lease.owner, 'until': lease.until, 'claimed': claimed}
         self.write(LEASE, dump(fields).encode())
 
     def sweep(self) -> None:
-        """Remove the halves of files that one who died was writing."""
+        """Remove incomplete files of a process that died."""
         for folder in (self._text, f'{self._text}{BLOBS}/'):
             with contextlib.suppress(FileNotFoundError):  # no blobs
                 self._remove_in(folder)
 
     def _remove_in(self, folder: str) -> None:
         for name in os.listdir(folder):
-            if name.endswith('.new'):  # as `write` calls them; a digest has no dot
+            if name.endswith('.new'):  # the suffix that `write` uses; a digest has no dot
                 os.unlink(folder + name)
 
     def blob(self, digest: str) -> bytes | None:
-        """What is there under this name."""
+        """The content of a blob, or None."""
         return self.read(f'{BLOBS}/{safe_name(digest)}')
 
     def _add_blobs(self, blobs: Mapping[str, bytes]) -> list[str]:
-        """The names of those that were not there before."""
+        """Write blobs; returns the names of the new ones."""
         added: list[str] = []
         os.makedirs(self._text + BLOBS, mode=0o700, exist_ok=True)
         try:
@@ -181,9 +181,9 @@ class RunFolder:
     # Records ----------------------------------------------------------------------------------------------------------
 
     def load(self, after: int) -> list[Record]:
-        """The records with a higher number. A last line without its end was never written."""
+        """The records with a number above `after`. An incomplete last line counts as not written."""
         lines = (line.decode('utf-8', 'replace') for line in self._lines()[after:])
-        return from_lines(lines, run=self.run, after=after)
+        return decode_records(lines, run=self.run, after=after)
 
     def _lines(self) -> list[bytes]:
         data = self.read(RECORDS)
@@ -192,7 +192,7 @@ class RunFolder:
         return data.split(b'\n')[:-1]
 
     def _missing(self) -> CorruptRecord:
-        return CorruptRecord(f'{self._text}{RECORDS} is missing; bring it back, or delete the run')
+        return CorruptRecord(f'{self._text}{RECORDS} is missing; restore it, or delete the run')
 
     def append(
         self,
@@ -203,9 +203,9 @@ class RunFolder:
         blobs: Mapping[str, bytes],
         known: Extent | None,
     ) -> Extent:
-        """Add lines, the first of which is of record number `first`, unless they are there already.
+        """Append the lines of records from number `first` on, unless they exist; with info and blobs, all or none.
 
-        All or none, together with the rest. `known` is what the last append has given, to save counting.
+        `known` is the extent that the last append has returned, to avoid reading the file.
         """
         try:
             file = os.open(self._text + RECORDS, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -217,7 +217,7 @@ class RunFolder:
             added = self._add_blobs(blobs) if blobs else []
             try:
                 if len(new) > 1 or info is not None:
-                    return self._commit(file, extent, new, None if info is None else info_to_text(info))
+                    return self._commit(file, extent, new, None if info is None else encode_info(info))
                 return self._extend(file, extent, new)
             except BaseException:
                 self._remove(added)
@@ -226,21 +226,21 @@ class RunFolder:
             os.close(file)
 
     def _new(self, first: int, lines: Sequence[bytes], extent: Extent) -> Sequence[bytes]:
-        """The lines that are not there yet. Raises `LeaseLost` if they do not follow, or others are there."""
+        """The lines that do not exist yet. Raises `LeaseLost` if there is a gap, or different lines exist."""
         if first == extent.count + 1 or not lines:
             return lines
         if not 1 <= first <= extent.count:
-            raise lost(self.run)
-        there = self._lines()[first - 1 : first - 1 + len(lines)]
-        if list(lines[: len(there)]) != there:
-            raise lost(self.run)
-        return lines[len(there) :]
+            raise lease_lost(self.run)
+        existing = self._lines()[first - 1 : first - 1 + len(lines)]
+        if list(lines[: len(existing)]) != existing:
+            raise lease_lost(self.run)
+        return lines[len(existing) :]
 
     def _extend(self, file: int, extent: Extent, lines: Sequence[bytes]) -> Extent:
         data = b''.join([line + b'\n' for line in lines])
         if not data:
             return extent
-        if extent.mark[1] != extent.size:  # somebody died in the middle of a line
+        if extent.mark[1] != extent.size:  # a process died in the middle of a line
             os.ftruncate(file, extent.size)
         try:
             _write_all(file, data)
@@ -251,10 +251,10 @@ class RunFolder:
             raise
         return Extent(count=extent.count + len(lines), size=extent.size + len(data), mark=_mark(file))
 
-    # Appends of several parts -----------------------------------------------------------------------------------------
+    # Atomic appends ---------------------------------------------------------------------------------------------------
 
     def _commit(self, file: int, extent: Extent, lines: Sequence[bytes], info: str | None) -> Extent:
-        """First say what is to be done, then do it: from the first moment on, it will be."""
+        """Write a plan to `pending.json` and execute it. Once the plan is written, the append will be completed."""
         plan: dict[str, Json] = {'base': extent.size, 'lines': [line.decode('ascii') for line in lines], 'info': info}
         text = dump(plan)
         self.write(PENDING, f'{_checksum(text)} {text}'.encode('ascii'))
@@ -269,8 +269,8 @@ class RunFolder:
         os.unlink(self._text + PENDING)
         return done
 
-    def finish(self) -> None:
-        """Do what one who died had begun to do."""
+    def recover(self) -> None:
+        """Complete the append of a process that died."""
         data = self.read(PENDING)
         if data is None:
             return
@@ -279,14 +279,14 @@ class RunFolder:
             plan = cast('dict[str, Json]', parse(text))
             lines = [line.encode() for line in cast('list[str]', plan['lines'])]
             self._redo(cast('int', plan['base']), lines, cast('str | None', plan['info']))
-        os.unlink(self._text + PENDING)  # one that is not whole was lost with the machine, and with what followed it
+        os.unlink(self._text + PENDING)  # an incomplete plan was never executed
 
     def _redo(self, base: int, lines: Sequence[bytes], info: str | None) -> None:
         file = os.open(self._text + RECORDS, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             extent = _extent(file, None)
             if extent.size > base + sum(len(line) + 1 for line in lines):
-                return  # the machine died, and the plan came back from the dead: more was written since
+                return  # a machine crash has restored an old plan: more was written since
             os.ftruncate(file, base)
             if lines:
                 self._extend(file, Extent(count=0, size=base, mark=_mark(file)), lines)
@@ -320,12 +320,12 @@ def _read_all(file: int) -> bytes:
 
 def _write_all(file: int, data: bytes) -> None:
     written = os.write(file, data)
-    while written < len(data):  # a disk that is nearly full takes a part, and says why at the next attempt
+    while written < len(data):  # a nearly full disk accepts a part; the next write raises
         written += os.write(file, data[written:])
 
 
 def sync_folder(path: str) -> None:
-    """What was renamed in this folder survives the machine."""
+    """Flush a folder, so that renames in it survive a crash of the machine."""
     folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

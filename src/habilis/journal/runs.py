@@ -1,6 +1,6 @@
-"""Runs for those who look at them: listed, read as far as they are whole, forked, scored, deleted and pruned.
+"""Inspection of runs: list, read, fork, score, import, delete, prune and compare them.
 
-Nothing here replays a run or needs the code that made it, so it works on runs that are damaged or under way too.
+Nothing here replays a run or needs its code, so it also works on runs that are damaged or being executed.
 """
 
 import time
@@ -10,39 +10,40 @@ from typing import Literal, cast
 
 from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
-from habilis.journal.access import held, info_of, is_worked_on, value_of
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
-from habilis.journal.copying import copy_run, import_run
+from habilis.journal.copies import copy_run, import_run
 from habilis.journal.index import Entry, Index
+from habilis.journal.leases import has_live_owner, hold_run
+from habilis.journal.lookup import info_of, value_of
 
 State = Literal['queued', 'running', 'interrupted', 'waiting', 'stopped', 'failed', 'done']
-"""As a `Status`, and `interrupted`: it says that it is running, and nobody is there who would."""
+"""A `Status`, or `interrupted`: the status is `running`, but there is no live owner."""
 
 FINISHED: frozenset[State] = frozenset({'stopped', 'failed', 'done'})
-"""What `prunable` takes unless it is told otherwise: nobody works on these, and nobody is asked anything."""
+"""The default states of `prunable`: these runs are neither being executed nor waiting for a person."""
 
 SCORE = 'score'
-"""The field of a note that says how good a run was."""
+"""The field of a note with the score of a run."""
 
 IMPORTED = 'imported'
-"""The field of a note that says that a run was made elsewhere, by whomever."""
+"""The field of a note that marks a run as imported from another journal."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed:
-    """A run in a list, with the state that people see."""
+class ListedRun:
+    """A run in a list, with its state."""
 
     info: RunInfo
     state: State
 
 
-class Undamaged:
-    """A store that gives the records before the first damaged one, where others give none. Everything else as ever."""
+class TolerantStore:
+    """A store whose `load` returns the records before the first damaged one. Delegates everything else."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self.damage: dict[str, CorruptRecord] = {}
-        """What was found, by run."""
+        """The damage that was found, by run."""
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
@@ -103,43 +104,45 @@ class Undamaged:
         await self._store.close()
 
 
-# Reading --------------------------------------------------------------------------------------------------------------
+# RunView --------------------------------------------------------------------------------------------------------------
 
 
-class Reading:
-    """One run as it is now: what its records say, up to the first that is damaged."""
+class RunView:
+    """One run at the time of reading: its records up to the first damaged one."""
 
-    def __init__(self, store: Store, listed: Listed, records: Sequence[Record], damage: CorruptRecord | None) -> None:
+    def __init__(
+        self, store: Store, listed: ListedRun, records: Sequence[Record], damage: CorruptRecord | None
+    ) -> None:
         self.store = store
         self.info = listed.info
         self.state = listed.state
         self.records = records
         self.damage: list[CorruptRecord] = [] if damage is None else [damage]
-        """Records and blobs that are not what was written."""
+        """Damaged records and blobs."""
 
         self.index = Index(records)
-        """What still counts of it."""
+        """The records that count, by path."""
 
     @property
     def run(self) -> str:
-        """Its name."""
+        """The id of the run."""
         return self.info.run
 
     def steps(self) -> list[tuple[str, Entry]]:
-        """The paths that something is known of, in the order in which they began."""
+        """The paths with records, in the order in which they started."""
         known = [(path, entry) for path, entry in self.index.inside('') if entry.first is not None]
         return sorted(known, key=lambda item: item[1].first or 0)
 
     async def value(self, record: Record) -> Json:
-        """What a record holds. Raises `CorruptRecord`."""
+        """The value of a record. Raises `CorruptRecord`."""
         try:
             return await value_of(self.store, self.run, record)
         except (CodecError, ValueError) as error:
-            msg = f'{self.run}: the blob of record {record.seq} is no JSON: {error}'
+            msg = f'{self.run}: the blob of record {record.seq} is not valid JSON: {error}'
             raise CorruptRecord(msg) from None
 
-    async def known_value(self, record: Record) -> Json:
-        """The same, or None if it is damaged, which is noted."""
+    async def value_or_none(self, record: Record) -> Json:
+        """The value of a record; None if it is damaged, which is added to `damage`."""
         try:
             return await self.value(record)
         except CorruptRecord as error:
@@ -149,8 +152,8 @@ class Reading:
 
     @property
     def ended(self) -> Mapping[str, Json]:
-        """How it stopped the last time, as whoever ran it has put it; empty while it goes on."""
-        later = (record for record in reversed(self.records) if not _is_beside(record))
+        """How the run ended, as recorded by the agent or flow; empty if it has not ended."""
+        later = (record for record in reversed(self.records) if not _is_external(record))
         last = next(later, None)
         value = last.value if last is not None and last.kind == 'ended' else None
         inner = value.get('value') if isinstance(value, dict) else None
@@ -158,49 +161,49 @@ class Reading:
 
     @property
     def score(self) -> float | None:
-        """What somebody has said it is worth, the last time."""
+        """The latest score of the run."""
         value = self._noted(SCORE)
         return float(value) if isinstance(value, (int, float)) else None
 
     @property
     def imported(self) -> bool:
-        """Whether it came from another journal, so that nothing it wants of this machine was said by its user."""
+        """Whether the run was imported from another journal, so that its recorded settings must not be trusted."""
         return self._noted(IMPORTED) is not None
 
     def _noted(self, name: str) -> Json:
-        """The last note of that name about the run as a whole."""
+        """The latest note of this name about the whole run."""
         notes = (record.value for record in reversed(self.records) if record.kind == 'noted' and not record.path)
         return next((value[name] for value in notes if isinstance(value, dict) and name in value), None)
 
 
-def _is_beside(record: Record) -> bool:
-    """Whether it may be written while nobody works on the run: an answer, or what somebody notes."""
+def _is_external(record: Record) -> bool:
+    """Whether a record may have been written while the run was not being executed: an answer or a note."""
     return record.kind == 'answered' or (record.kind == 'noted' and record.value != 'running')
 
 
-async def read_run(store: Store, run: str, *, user: str | None = None) -> Reading:
-    """A run as it is now. Raises `RunNotFound`, also for another user's."""
-    listed = Listed(info=await info_of(store, run, user), state='done')
-    whole = Undamaged(store)
-    records = await whole.load(run)
+async def read_run(store: Store, run: str, *, user: str | None = None) -> RunView:
+    """Read a run. Raises `RunNotFound`, also if the run belongs to another user."""
+    listed = ListedRun(info=await info_of(store, run, user), state='done')
+    tolerant = TolerantStore(store)
+    records = await tolerant.load(run)
     listed = replace(listed, state=await state_of(store, listed.info))
-    return Reading(store, listed, records, whole.damage.get(run))
+    return RunView(store, listed, records, tolerant.damage.get(run))
 
 
 async def state_of(store: Store, info: RunInfo) -> State:
-    """Whether a run that says it is running is."""
-    if info.status != 'running' or await is_worked_on(store, info.run):
+    """The state of a run: `interrupted` if its status is `running` without a live owner."""
+    if info.status != 'running' or await has_live_owner(store, info.run):
         return info.status
     return 'interrupted'
 
 
 async def list_runs(
     store: Store, *, user: str | None = None, session: str | None = None, state: State | None = None
-) -> list[Listed]:
-    """Runs, the newest first."""
+) -> list[ListedRun]:
+    """Runs with their states, newest first."""
     status = 'running' if state == 'interrupted' else state
     infos = await store.runs(user=user, session=session, status=status)
-    listed = [Listed(info=info, state=await state_of(store, info)) for info in infos]
+    listed = [ListedRun(info=info, state=await state_of(store, info)) for info in infos]
     return [each for each in listed if state in {None, each.state}]
 
 
@@ -208,107 +211,107 @@ async def list_runs(
 
 
 async def fork(store: Store, run: str, before: str | int, *, user: str | None = None) -> RunInfo:
-    """A new run with all that was recorded before a step, to be resumed from there.
+    """Copy what was recorded before a step to a new run, which can be resumed from there.
 
     Args:
-        store: which has the run.
-        run: its name.
-        before: the path of the step, or the number of a record. Records after a damaged one cannot be had.
-        user: whose run it must be.
+        store: the store of the run.
+        run: the id of the run.
+        before: the path of a step, or the number of a record. Records after a damaged one are not available.
+        user: the user that the run must belong to; None for any.
     """
     reading = await read_run(store, run, user=user)
-    cut = before if isinstance(before, int) else _first_of(reading, before)
+    first = before if isinstance(before, int) else _first_record(reading, before)
     last = len(reading.records) + 1
-    if not 1 <= cut <= last:
-        msg = f'{run} has {last - 1} records that can be read; fork it before one from 1 to {last}'
+    if not 1 <= first <= last:
+        msg = f'{run} has {last - 1} readable records; fork it before a number from 1 to {last}'
         raise JournalError(msg)
 
     def kept(record: Record) -> bool:
-        around = isinstance(before, str) and before.startswith(f'{record.path}/')
-        over = record.kind == 'ended' or (around and record.kind in {'done', 'failed'})
-        return (record.seq < cut and not over) or _says_imported(record)
+        is_around = isinstance(before, str) and before.startswith(f'{record.path}/')
+        is_end = record.kind == 'ended' or (is_around and record.kind in {'done', 'failed'})
+        return (record.seq < first and not is_end) or _is_import_note(record)
 
-    copy = await copy_run(Undamaged(store), reading.info, keep=kept)
+    copy = await copy_run(TolerantStore(store), reading.info, keep=kept)
     await _note(store, copy, {'status': 'stopped', 'value': {'ended': 'forked'}}, kind='ended')
     return copy
 
 
-def _says_imported(record: Record) -> bool:
+def _is_import_note(record: Record) -> bool:
     return record.kind == 'noted' and isinstance(record.value, dict) and IMPORTED in record.value
 
 
-def _first_of(reading: Reading, path: str) -> int:
+def _first_record(reading: RunView, path: str) -> int:
     found = [entry.first or 0 for known, entry in reading.steps() if known == path or known.startswith(f'{path}/')]
     if not found:
         known = ', '.join([path for path, _ in reading.steps()][-5:]) or 'none'
-        msg = f'{reading.run} has no step {path!r}; its last ones: {known}'
+        msg = f'{reading.run} has no step {path!r}; its last steps: {known}'
         raise JournalError(msg)
     return min(found)
 
 
 async def score_run(store: Store, run: str, score: float, *, user: str | None = None) -> None:
-    """Write down how good a run was. Raises `RunBusy` while somebody works on it."""
+    """Record the score of a run. Raises `RunBusy` while it is being executed."""
     info = await info_of(store, run, user)
     await _note(store, info, {SCORE: score})
 
 
-async def take_in(store: Store, text: str, *, run: str | None = None, user: str | None = None) -> RunInfo:
-    """Have the run of an exported text here (`import_run`), with a note that it came from elsewhere."""
+async def import_foreign_run(store: Store, text: str, *, run: str | None = None, user: str | None = None) -> RunInfo:
+    """Import an exported run (`import_run`), and mark it as imported."""
     info = await import_run(store, text, run=run, user=user)
     await _note(store, info, {IMPORTED: True})
     return info
 
 
 async def _note(store: Store, info: RunInfo, value: Json, kind: Kind = 'noted') -> None:
-    async with held(store, info.run) as lease:
+    async with hold_run(store, info.run) as lease:
         records = await store.load(info.run)
         record = Record(seq=len(records) + 1, path='', kind=kind, value=value, at=round(time.time(), 6))
         await store.append(info.run, [record], epoch=lease.epoch)
 
 
 async def delete_run(store: Store, run: str, *, user: str | None = None) -> None:
-    """Forget a run. Raises `RunBusy` while somebody works on it."""
+    """Delete a run. Raises `RunBusy` while it is being executed."""
     await info_of(store, run, user)
-    if await is_worked_on(store, run):
-        msg = f'{run} is being worked on; stop it first'
+    if await has_live_owner(store, run):
+        msg = f'{run} is being executed; stop it first'
         raise RunBusy(msg)
     await store.delete(run)
 
 
 async def prunable(
     store: Store, *, seconds: float, user: str | None = None, states: Sequence[State] = (), keep: int = 0
-) -> list[Listed]:
-    """The runs that nothing has happened to for so long, the newest first.
+) -> list[ListedRun]:
+    """The runs that have not changed for some time, newest first.
 
     Args:
-        store: which has them.
-        seconds: how long.
-        user: whose.
-        states: only these; by default those that are `FINISHED`. One that is worked on is never among them.
-        keep: so many of the newest runs stay, however old they are.
+        store: the store.
+        seconds: minimum age of the last change.
+        user: only runs of this user; None for all.
+        states: only runs in these states (default: `FINISHED`). Runs that are being executed are never included.
+        keep: number of newest runs to keep, whatever their age.
     """
     wanted = frozenset(states) or FINISHED
     limit = time.time() - seconds
     listed = (await list_runs(store, user=user))[keep:]
     old = [each for each in listed if each.state in wanted and each.info.updated <= limit]
-    return [each for each in old if not await is_worked_on(store, each.info.run)]
+    return [each for each in old if not await has_live_owner(store, each.info.run)]
 
 
-# Side by side ---------------------------------------------------------------------------------------------------------
+# Comparison -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
-    """What two runs know of one path."""
+class StepPair:
+    """The entries of one path in two runs."""
 
     path: str
     left: Entry | None
     right: Entry | None
 
 
-def aligned(left: Reading, right: Reading) -> list[Pair]:
-    """The steps of two runs by their paths, as they ended: in the order of the left one, others where they came."""
-    ours, theirs = _as_ended(left), _as_ended(right)
+def align_runs(left: RunView, right: RunView) -> list[StepPair]:
+    """Pair the steps of two runs by path, in the order in which they ended in the left run."""
+    ours, theirs = _by_end(left), _by_end(right)
     more: dict[str, list[str]] = {}
     after = ''
     for path in theirs:
@@ -317,10 +320,10 @@ def aligned(left: Reading, right: Reading) -> list[Pair]:
         else:
             more.setdefault(after, []).append(path)
     paths = [*more.get('', ()), *(each for path in ours for each in (path, *more.get(path, ())))]
-    return [Pair(path=path, left=ours.get(path), right=theirs.get(path)) for path in paths]
+    return [StepPair(path=path, left=ours.get(path), right=theirs.get(path)) for path in paths]
 
 
-def _as_ended(reading: Reading) -> dict[str, Entry]:
-    """What is inside a step comes before it: its end follows from theirs."""
+def _by_end(reading: RunView) -> dict[str, Entry]:
+    """The entries of a run in the order in which they ended; unfinished ones last."""
     last = len(reading.records) + 1
     return dict(sorted(reading.steps(), key=lambda item: item[1].end.seq if item[1].end is not None else last))

@@ -1,4 +1,4 @@
-"""`Scope`: a place in the journal of a run. Steps that are taken there are answered from the record, or recorded."""
+"""`Scope`: a path in the journal of a run. Its steps are replayed from the record, or run and recorded."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,18 @@ from weakref import WeakKeyDictionary
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, NotDurable
 from habilis.journal.contract import Record
-from habilis.journal.failures import marked
+from habilis.journal.failures import add_path, decode_error, encode_error
 from habilis.journal.index import BRANCH, Entry, is_in_order, name_of, parent_of
 from habilis.journal.journal import Journal
-from habilis.journal.raised import read_error, write_error
 from habilis.journal.values import PLAIN, Codec, fingerprint
 
 T = TypeVar('T')
 Attach = Callable[[], Awaitable[Mapping[str, bytes]]]
-"""Gives what is kept with a record: blobs by name."""
+"""Returns blobs by name, to attach to a record."""
 
 
 class Paused(BaseException):
-    """The run waits for a person. Not an `Exception`, so that no `except` of a flow takes it for a failure."""
+    """The run waits for a person. Not an `Exception`, so that `except Exception` in a flow does not catch it."""
 
     def __init__(self, path: str, question: str) -> None:
         super().__init__(question)
@@ -36,18 +35,18 @@ _current: ContextVar['Scope | None'] = ContextVar('habilis_scope', default=None)
 
 
 def current_scope() -> 'Scope | None':
-    """Where the running code is in the journal; None outside any journal."""
+    """The scope of the running code; None outside of a journal."""
     return _current.get()
 
 
-def scope_here() -> 'Scope | None':
-    """Where a step that is taken now is recorded. None outside of a journal, and on another event loop than its own."""
+def recording_scope() -> 'Scope | None':
+    """The scope in which a step of the running code is recorded. None outside of a journal or of its event loop."""
     scope = _current.get()
     return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
 
 
 class Scope:
-    """A place in the journal of a run: steps that are taken here get paths below it."""
+    """A path in the journal of a run; its steps have paths below it."""
 
     def __init__(self, journal: Journal, path: str) -> None:
         self.journal = journal
@@ -58,7 +57,7 @@ class Scope:
 
     @contextlib.contextmanager
     def entered(self) -> Generator['Scope']:
-        """What runs inside is here. The steps of this task follow one another; other tasks get branches."""
+        """Make this the current scope. Steps of this task are numbered in order; other tasks get branches."""
         token = self._enter()
         try:
             yield self
@@ -66,12 +65,12 @@ class Scope:
             _current.reset(token)
 
     def _enter(self) -> 'Token[Scope | None]':
-        self.journal.place(self.path).owner = asyncio.current_task()
+        self.journal.scope_state(self.path).owner = asyncio.current_task()
         return _current.set(self)
 
     @contextlib.contextmanager
     def outside(self) -> Generator[None]:
-        """What runs inside is in no journal."""
+        """Run the block outside of the journal."""
         token = _current.set(None)
         try:
             yield
@@ -81,44 +80,44 @@ class Scope:
     # Paths ------------------------------------------------------------------------------------------------------------
 
     def below(self, name: str, *, key: str = '') -> 'Scope':
-        """The next scope of that name: only what happens inside is recorded, and with it the key, to find it by."""
+        """The next scope of this name. It is recorded, with its key, only when something inside is recorded."""
         path = self._next(_safe(name), key)
         journal = self.journal
-        journal.index.take(path)
-        journal.keyed(path, key)
-        journal.place(path).owner = asyncio.current_task()
+        journal.index.mark_replayed(path)
+        journal.set_scope_key(path, key)
+        journal.scope_state(path).owner = asyncio.current_task()
         return Scope(journal, path)
 
     def branch(self, number: int) -> 'Scope':
-        """A parallel branch of this scope. Use either these, or leave it to the tasks; not both in one scope."""
+        """A numbered branch of this scope. Do not mix these with the automatic branches of tasks in one scope."""
         path = _join(self.path, f'{BRANCH}{number}')
-        self.journal.index.take(path)
+        self.journal.index.mark_replayed(path)
         self.journal.index.count_branch(self.path, number)
         return Scope(self.journal, path)
 
     def _next(self, name: str, key: str) -> str:
-        scope = self._of_task(name, key)
-        return _join(scope, f'{name}#{self.journal.place(scope).count(name)}')
+        scope = self._task_scope(name, key)
+        return _join(scope, f'{name}#{self.journal.scope_state(scope).next_number(name)}')
 
-    def _of_task(self, name: str, key: str) -> str:
-        """This scope, or the branch of it that belongs to the running task."""
-        place, task = self.journal.place(self.path), asyncio.current_task()
-        if place.owner is None:
-            place.owner = task
-        if task is None or task is place.owner:
+    def _task_scope(self, name: str, key: str) -> str:
+        """This scope, or the branch of the running task."""
+        state, task = self.journal.scope_state(self.path), asyncio.current_task()
+        if state.owner is None:
+            state.owner = task
+        if task is None or task is state.owner:
             return self.path
-        if place.branches is None:
-            place.branches = WeakKeyDictionary()
-        known = place.branches.get(task)
+        if state.branches is None:
+            state.branches = WeakKeyDictionary()
+        known = state.branches.get(task)
         if known is None:
-            known = place.branches[task] = self._branch_from(name, key)
+            known = state.branches[task] = self._find_branch(name, key)
         return known
 
-    def _branch_from(self, name: str, key: str) -> str:
-        """The recorded branch that began with this step, or a new one. Tasks may begin in another order than before."""
+    def _find_branch(self, name: str, key: str) -> str:
+        """The recorded branch that starts with this step, or a new one. Tasks may start in another order on replay."""
         index = self.journal.index
-        branch = index.branch_from(self.path, name, key) or index.new_branch(self.path)
-        index.take(branch)
+        branch = index.find_branch(self.path, name, key) or index.new_branch(self.path)
+        index.mark_replayed(branch)
         return branch
 
     # Steps ------------------------------------------------------------------------------------------------------------
@@ -135,17 +134,17 @@ class Scope:
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
     ) -> T:
-        """What the record says came of this step; if there is none yet, do the work and record it.
+        """The recorded result of a step; without a record, run the work and record its result.
 
         Args:
-            name: of the step; its number in this scope is added.
-            work: what to do. Steps inside it are recorded below this one, and need not be done again either.
-            key: a digest of what goes in (`fingerprint`).
-            codec: how the value is written down.
-            opening: what goes in, for readers of the record.
-            once: never begin it a second time: if it was under way when the process died, a person is asked.
-            attach: called after the work: blobs to keep with its record.
-            replayed: called instead of the work, with the record.
+            name: the name of the step; its number in this scope is added.
+            work: the function to run. Steps inside it are recorded below this one.
+            key: a digest of the input (`fingerprint`).
+            codec: encodes the result.
+            opening: the input, for readers of the record.
+            once: never start it twice: if it was running when the process died, a person is asked.
+            attach: called after the work; returns blobs to attach to the record.
+            replayed: called with the record if the step is replayed.
         """
         path = self._next(_safe(name), key)
         return await self._step(path, work, key, codec, opening, once, attach, replayed)
@@ -153,13 +152,13 @@ class Scope:
     async def call(
         self, name: str, work: Callable[[], Awaitable[T]], *, key: str, codec: Codec[T] = PLAIN, once: bool = False
     ) -> T:
-        """The same for steps that come in any order, from any task: they are found by what they were given."""
-        return await self._step(self._called(name, key), work, key, codec, None, once)
+        """Like `step`, for calls in any order and from any task: they are identified by their key."""
+        return await self._step(self._call_path(name, key), work, key, codec, None, once)
 
-    def _called(self, name: str, key: str) -> str:
-        """The path of a call: the next one with these arguments."""
+    def _call_path(self, name: str, key: str) -> str:
+        """The path of the next call with this name and key."""
         label = f'{_safe(name)}({key if key.isalnum() else fingerprint(key)})'
-        return _join(self.path, f'{label}#{self.journal.place(self.path).count(label)}')
+        return _join(self.path, f'{label}#{self.journal.scope_state(self.path).next_number(label)}')
 
     async def _step(
         self,
@@ -173,37 +172,37 @@ class Scope:
         replayed: Callable[[Record], None] | None = None,
     ) -> T:
         journal = self.journal
-        entry = journal.index.ended(path, key) or await self._fitting(path, key)
+        entry = journal.index.replay_ended(path, key) or await self._matching(path, key)
         if entry is not None and entry.end is not None:
             end = entry.end
             written = await journal.value_of(end) if end.blob else end.value
             if end.kind == 'failed':
-                raise marked(read_error(written), path)
+                raise add_path(decode_error(written), path)
             if replayed is not None:
                 replayed(end)
             return codec.read(written)
         if journal.is_halted(path):
-            raise Paused(path, 'the work around it has stopped')
-        await journal.begin()
+            raise Paused(path, 'the flow around it has stopped')
+        await journal.start_writing()
         if once:
-            outcome = await self._begin_once(path, key, entry, codec, opening)
-            if outcome is not None:
-                return outcome[0]
+            answered = await self._start_once(path, key, entry, codec, opening)
+            if answered is not None:
+                return answered[0]
         elif opening is not None and (entry is None or entry.opened is None):
             await journal.write('opened', path, key=key, value=opening)
-        journal.begun(path, once=once, key='' if once else key)
+        journal.start_step(path, once=once, key='' if once else key)
         try:
-            value, blobs = await self._do(path, work, key, attach)
+            value, blobs = await self._run(path, work, key, attach)
             written = codec.write(value)
             await journal.write('done', path, key=key, value=written, attached=blobs)
         finally:
-            journal.over(path)
-        return codec.kept(value, written)
+            journal.finish_step(path)
+        return codec.as_replayed(value, written)
 
-    async def _do(
+    async def _run(
         self, path: str, work: Callable[[], Awaitable[T]], key: str, attach: Attach | None
     ) -> tuple[T, Mapping[str, bytes] | None]:
-        """The work of a step, in the scope of that step. What it raises is recorded."""
+        """Run the work of a step in its own scope, and record its error."""
         journal = self.journal
         try:
             token = Scope(journal, path)._enter()
@@ -211,107 +210,107 @@ class Scope:
                 value = await work()
             finally:
                 _current.reset(token)
-            await self._all_asked_for(path)
+            await self._check_replayed(path)
             return value, None if attach is None else await attach()
         except JournalError:
             raise
         except asyncio.CancelledError:
-            journal.cut_off(parent_of(path), path, key)
+            journal.step_cancelled(parent_of(path), path, key)
             raise
         except Exception as error:
-            await journal.write('failed', path, key=key, value=write_error(error))
-            raise marked(error, path)  # noqa: B904
+            await journal.write('failed', path, key=key, value=encode_error(error))
+            raise add_path(error, path)  # noqa: B904
 
     @contextlib.asynccontextmanager
     async def group(self, name: str, *, key: str = '', opening: Json = True) -> AsyncGenerator['Scope']:
-        """A scope that is recorded like a step, but without a value: on replay its steps are asked for again."""
+        """A scope that is recorded like a step, but without a value: on replay, its steps are replayed one by one."""
         journal, path = self.journal, self._next(_safe(name), key)
-        entry = await self._fitting(path, key)
+        entry = await self._matching(path, key)
         end = None if entry is None else entry.end
         if end is not None and end.kind == 'failed':
-            raise marked(read_error(await journal.value_of(end)), path)
+            raise add_path(decode_error(await journal.value_of(end)), path)
         if end is None and journal.is_halted(path):
-            raise Paused(path, 'the work around it has stopped')
+            raise Paused(path, 'the flow around it has stopped')
         if entry is None or entry.opened is None:
             await journal.write('opened', path, key=key, value=opening)
         inside = Scope(journal, path)
         try:
             with inside.entered():
                 yield inside
-            await inside.left()
+            await inside.finish()
         except JournalError:
             raise
         except asyncio.CancelledError:
-            journal.cut_off(parent_of(path), path, key)
+            journal.step_cancelled(parent_of(path), path, key)
             raise
         except Exception as error:
-            await journal.write('failed', path, key=key, value=write_error(error))
-            raise marked(error, path)  # noqa: B904
+            await journal.write('failed', path, key=key, value=encode_error(error))
+            raise add_path(error, path)  # noqa: B904
         if end is None:
             await journal.write('done', path, key=key)
 
-    async def left(self) -> None:
-        """This scope ends. Raises `RunChanged` if something was recorded here that the code has not asked for."""
-        await self._all_asked_for(self.path)
+    async def finish(self) -> None:
+        """End this scope. Raises `RunChanged` if the code has not replayed everything that was recorded in it."""
+        await self._check_replayed(self.path)
 
-    async def _fitting(self, path: str, key: str) -> Entry | None:
-        """What is recorded of this step, if the record fits the code."""
+    async def _matching(self, path: str, key: str) -> Entry | None:
+        """The entry of this step, if the record matches the code."""
         journal = self.journal
         index = journal.index
-        index.take(path)
+        index.mark_replayed(path)
         entry = index.find(path)
         if entry is not None and entry.key not in {None, key}:
-            left = [path, *(index.left_in(parent_of(path)) if is_in_order(path) else [])]
-            await journal.diverge(parent_of(path), left, f'{path} was recorded with other arguments')
+            left = [path, *(index.unreplayed_steps(parent_of(path)) if is_in_order(path) else [])]
+            await journal.diverge(parent_of(path), left, f'{path} was recorded with different arguments')
             return None
         if entry is None or (entry.end is None and entry.answered is None):
-            left = self._in_the_way(path) if is_in_order(path) else []
+            left = self._skipped(path) if is_in_order(path) else []
             if left:
-                await journal.diverge(parent_of(left[0]), left, f'{path} begins, where {left[0]} was recorded')
-            if journal.place(parent_of(path)).cut:
-                await self._go_on_after(parent_of(path))
+                await journal.diverge(parent_of(left[0]), left, f'{path} starts where {left[0]} was recorded')
+            if journal.scope_state(parent_of(path)).cancelled:
+                await self._continue_after_cancel(parent_of(path))
         return entry
 
-    async def _go_on_after(self, scope: str) -> None:
-        """Code that goes on after a step was cancelled (a time limit around it) has to do so on replay too."""
+    async def _continue_after_cancel(self, scope: str) -> None:
+        """Record cancelled steps as failed if the code continues after them, so that it does so on replay too."""
         journal, task = self.journal, asyncio.current_task()
-        place = journal.place(scope)
-        if not place.cut or task is None or task is not place.owner:
+        state = journal.scope_state(scope)
+        if not state.cancelled or task is None or task is not state.owner:
             return
-        if task.cancelling():  # it does not go on, it puts things in order; it will come here again when it is resumed
+        if task.cancelling():  # it is only cleaning up; the step runs again when the run is resumed
             raise asyncio.CancelledError
-        cut, place.cut = place.cut, None
-        for path, key in cut.items():
-            error = TimeoutError(f'{path} was cancelled, and the code went on')
-            await journal.write('failed', path, key=key, value=write_error(error))
+        cancelled, state.cancelled = state.cancelled, None
+        for path, key in cancelled.items():
+            error = TimeoutError(f'{path} was cancelled, and the code continued')
+            await journal.write('failed', path, key=key, value=encode_error(error))
 
-    def _in_the_way(self, path: str) -> list[str]:
-        """What was recorded, and this task should have asked for before it begins something new."""
+    def _skipped(self, path: str) -> list[str]:
+        """Recorded steps that this task should have replayed before it starts a new one."""
         journal, task = self.journal, asyncio.current_task()
         path = parent_of(path)
-        left = journal.index.left_in(path)
-        while path and not left and is_in_order(path) and journal.place(parent_of(path)).owner is task:
+        left = journal.index.unreplayed_steps(path)
+        while path and not left and is_in_order(path) and journal.scope_state(parent_of(path)).owner is task:
             path = parent_of(path)
-            left = journal.index.left_in(path)
+            left = journal.index.unreplayed_steps(path)
         return left
 
-    async def _all_asked_for(self, path: str) -> None:
-        """A scope that ends must have asked for all that was recorded in it."""
+    async def _check_replayed(self, path: str) -> None:
+        """Handle recorded steps of a scope that the code has not replayed."""
         index = self.journal.index
-        left = [*index.left_in(path), *index.branches_in(path)]
+        left = [*index.unreplayed_steps(path), *index.unreplayed_branches(path)]
         if left:
-            await self.journal.diverge(path, left, f'{path} ends without {left[0]}, which was recorded')
+            await self.journal.diverge(path, left, f'{path} ends without the recorded {left[0]}')
 
-    # People -----------------------------------------------------------------------------------------------------------
+    # Questions --------------------------------------------------------------------------------------------------------
 
     async def ask(self, name: str, request: Json, *, question: str, key: str = '') -> Json:
-        """What a person has answered. Raises `Paused` while there is no answer: the run stops until there is one."""
+        """The answer of a person. Raises `Paused` while there is none."""
         path = self._next(_safe(name), key)
-        await self._fitting(path, key)
+        await self._matching(path, key)
         return await self._ask(path, request, question, key)
 
     async def _ask(self, path: str, request: Json, question: str, key: str, *, since: int = 0) -> Json:
-        """What was answered after the record of this number."""
+        """The answer, if it came after record number `since`."""
         journal = self.journal
         entry = journal.index.find(path)
         if entry is not None and entry.answered is not None and entry.answered.seq > since:
@@ -324,10 +323,10 @@ class Scope:
     async def decide(
         self, name: str, request: Json, *, question: str, key: str, person: Callable[[], Awaitable[Json]] | None = None
     ) -> Json:
-        """The same as `ask` for questions that come in any order, found by `key`; a `person` who is there is asked."""
-        path = self._called(name, key)
+        """Like `ask`, for questions in any order, identified by `key`. If `person` is given, it is asked at once."""
+        path = self._call_path(name, key)
         journal = self.journal
-        journal.index.take(path)
+        journal.index.mark_replayed(path)
         entry = journal.index.find(path)
         if person is None or (entry is not None and entry.answered is not None):
             return await self._ask(path, request, question, key)
@@ -336,47 +335,47 @@ class Scope:
         await journal.write('answered', path, key=key, value=answer)
         return answer
 
-    async def _begin_once(
+    async def _start_once(
         self, path: str, key: str, entry: Entry | None, codec: Codec[T], opening: Json
     ) -> tuple[T] | None:
-        """Mark that it begins. If it, or one like it, has begun before, what became of it is for a person to say."""
-        if self._like(path):
-            await asyncio.sleep(0)  # they may be those of calls that are made at the same time, which take them now
+        """Record that the step starts. If it may have run before, ask a person; returns the value that they give."""
+        if self._similar(path):
+            await asyncio.sleep(0)  # calls made at the same time may replay them now
         journal, doubt = self.journal, self._doubt(path, entry)
         since = entry.started.seq if entry is not None and entry.started is not None else 0
         while doubt:
             request: Json = {'kind': 'uncertain', 'step': name_of(path).partition('(')[0], 'question': doubt}
             answer = await self._ask(path, request, doubt, key, since=since)
             if isinstance(answer, dict) and answer.get('again') is True:
-                break  # should the process die again, it is asked again
+                break  # if the process dies again, the question is asked again
             if isinstance(answer, dict) and 'value' in answer:
                 written: Json = {'p': answer['value']}
                 with contextlib.suppress(NotDurable):
                     value = codec.read(written)
                     await journal.write('done', path, key=key, value=written)
                     return (value,)
-            entry = journal.index.find(path)  # an answer that says nothing: ask again
+            entry = journal.index.find(path)  # the answer has neither: ask again
             since = entry.answered.seq if entry is not None and entry.answered is not None else since
         await journal.write('started', path, key=key, value=opening)
         return None
 
     def _doubt(self, path: str, entry: Entry | None) -> str:
-        """What a person has to be asked before it begins; nothing if it is certain that it has not been done."""
+        """The question to ask before the step starts; empty if it has certainly not run before."""
         what = name_of(path).partition('(')[0]
         if entry is not None and entry.started is not None:
-            how = 'failed' if entry.retried else 'was under way when the process died'
-            return f'{what} {how}, and must not be done twice. Has it been done?'
-        if (entry is not None and entry.asked is not None) or self._like(path):
+            how = 'failed' if entry.retried else 'was running when the process died'
+            return f'{what} {how}, and must not run twice. Did it take effect?'
+        if (entry is not None and entry.asked is not None) or self._similar(path):
             return (
-                f'{what} must not be done twice. It was done before the process died, but with other arguments than '
-                'now. Was that instead of this?'
+                f'{what} must not run twice. It ran before the process died, but with different arguments. '
+                'Does that call replace this one?'
             )
         return ''
 
-    def _like(self, path: str) -> list[str]:
-        """Calls of the same name that were recorded here, and that the code has not made again."""
+    def _similar(self, path: str) -> list[str]:
+        """Recorded calls of the same name that the code has not replayed yet."""
         label = path.rpartition('/')[2].partition('(')[0]
-        return self.journal.index.calls_left_in(parent_of(path), label)
+        return self.journal.index.unreplayed_calls(parent_of(path), label)
 
 
 def _join(scope: str, name: str) -> str:
@@ -385,5 +384,5 @@ def _join(scope: str, name: str) -> str:
 
 @lru_cache(1024)
 def _safe(name: str) -> str:
-    """A name as part of a path."""
+    """The name with reserved characters replaced, for a path."""
     return ''.join('_' if letter in '/#~(' or not letter.isprintable() else letter for letter in name) or '_'

@@ -1,7 +1,7 @@
-"""Runs in one SQLite file: the default. Many processes of one machine may share it; no server is needed.
+"""`SqliteStore`: runs in one SQLite file, the default. Many processes of one machine can share it.
 
-The file is in WAL mode, which wants a disk of this machine, not one of the network. An append is one statement and is
-made in the event loop: it takes less time than to hand it to a thread would.
+The file is in WAL mode, which needs a local disk, not a network file system. An append is one statement that runs on
+the event loop, because handing it to a thread would take longer.
 """
 
 import os
@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import cast
 
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
-from habilis.journal.leases import granted
-from habilis.journal.lines import (
-    checked_blob,
-    from_lines,
-    info_from_text,
-    info_to_text,
-    infos_from,
-    newest_first,
-    to_line,
+from habilis.journal.encoding import (
+    check_blob,
+    decode_info,
+    decode_infos,
+    decode_records,
+    encode_info,
+    encode_record,
+    select_runs,
 )
-from habilis.journal.refusals import busy, lost, no_name, no_run
+from habilis.journal.errors import lease_lost, run_busy, run_not_found, unnamed_run
+from habilis.journal.leases import next_lease
 from habilis.journal.sqlite_file import SqliteFile
 
-_LARGEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 
 _ADD = """
 INSERT OR IGNORE INTO records (run, seq, line)
@@ -35,10 +35,10 @@ WHERE run = ?1 AND epoch = ?4 AND (?2 = 1 OR EXISTS (SELECT 1 FROM records WHERE
 
 
 class SqliteStore:
-    """A `Store` in a file. Safe to use from many event loops and threads, and after a fork; opened on first use."""
+    """A `Store` in a file, for many event loops, threads and processes; safe after a fork. Opened on first use."""
 
     def __init__(self, path: str | os.PathLike[str], *, durability: Durability = 'normal') -> None:
-        """Where the file is, or will be: missing folders are made, and nobody but its owner can read it."""
+        """The file and its folders are created on first use; only the owner can read the file."""
         self.path = Path(os.path.abspath(path))
         self._file = SqliteFile(self.path, full=durability == 'full')
 
@@ -46,7 +46,7 @@ class SqliteStore:
         return f'SqliteStore({str(self.path)!r})'
 
     async def _row(self, run: str, columns: str) -> tuple[object, ...]:
-        """Of the table of runs."""
+        """Columns of a run in the table of runs."""
         return await self._file.do(lambda connection: _row_of(connection, run, columns))
 
     # Runs -------------------------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ class SqliteStore:
     async def create(self, info: RunInfo) -> bool:
         """See `Store`."""
         if not info.run:
-            raise no_name()
+            raise unnamed_run()
         sql = """INSERT OR IGNORE INTO runs (user, session, status, created, info, run, epoch, owner, claimed, until)
             VALUES (?, ?, ?, ?, ?, ?, 0, '', 0, 0)"""
         row = (*_columns(info), _key(info.run))
@@ -63,21 +63,21 @@ class SqliteStore:
     async def info(self, run: str) -> RunInfo:
         """See `Store`."""
         (text,) = await self._row(run, 'info')
-        return info_from_text(str(text))
+        return decode_info(str(text))
 
     async def runs(
         self, *, user: str | None = None, session: str | None = None, status: Status | None = None
     ) -> list[RunInfo]:
         """See `Store`."""
-        wanted = {'user': user, 'session': session, 'status': status}
-        asked = {name: _key(value) for name, value in wanted.items() if value is not None}
-        where = f'WHERE {" AND ".join(f"{name} = :{name}" for name in asked)}' if asked else ''
+        filters = {'user': user, 'session': session, 'status': status}
+        given = {name: _key(value) for name, value in filters.items() if value is not None}
+        where = f'WHERE {" AND ".join(f"{name} = :{name}" for name in given)}' if given else ''
         sql = f'SELECT run, info FROM runs {where}'
         rows = cast(
             'list[tuple[object, object]]',
-            await self._file.do(lambda connection: connection.execute(sql, asked).fetchall()),
+            await self._file.do(lambda connection: connection.execute(sql, given).fetchall()),
         )
-        return newest_first(infos_from((run, str(text)) for run, text in rows))
+        return select_runs(decode_infos((run, str(text)) for run, text in rows))
 
     async def delete(self, run: str) -> None:
         """See `Store`."""
@@ -85,7 +85,7 @@ class SqliteStore:
 
         def work(connection: sqlite3.Connection) -> None:
             if not connection.execute('DELETE FROM runs WHERE run = ?', (key,)).rowcount:
-                raise no_run(run)
+                raise run_not_found(run)
             connection.execute('DELETE FROM records WHERE run = ?', (key,))
             connection.execute('DELETE FROM blobs WHERE run = ?', (key,))
 
@@ -99,9 +99,9 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> Lease:
             row = _row_of(connection, run, 'epoch, owner, until, claimed')
             held, now = _lease(row), time.time()
-            lease = granted(held, now=now, claimed=cast('float', row[3]), owner=owner, seconds=seconds, over=over)
+            lease = next_lease(held, now=now, claimed=cast('float', row[3]), owner=owner, seconds=seconds, over=over)
             if lease is None:
-                raise busy(run, held.owner)
+                raise run_busy(run, held.owner)
             connection.execute(
                 'UPDATE runs SET epoch = ?, owner = ?, claimed = ?, until = ? WHERE run = ?',
                 (lease.epoch, _key(owner), now, lease.until, _key(run)),
@@ -135,15 +135,15 @@ class SqliteStore:
         blobs: Mapping[str, bytes] | None = None,
     ) -> None:
         """See `Store`."""
-        rows = [(_key(run), record.seq, to_line(record)) for record in records]
-        if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _LARGEST and 0 < epoch < _LARGEST:
+        rows = [(_key(run), record.seq, encode_record(record)) for record in records]
+        if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER:
             row = (*rows[0], epoch)
             if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount) == 1:
                 return
 
         def work(connection: sqlite3.Connection) -> None:
             if _row_of(connection, run, 'epoch') != (epoch,):
-                raise lost(run)
+                raise lease_lost(run)
             _add(connection, run, rows)
             if blobs:
                 named = [(_key(run), _key(digest), data) for digest, data in blobs.items()]
@@ -156,7 +156,7 @@ class SqliteStore:
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
-        after = min(max(after, 0), _LARGEST)
+        after = min(max(after, 0), _MAX_INTEGER)
         sql = 'SELECT line FROM records WHERE run = ? AND seq > ? ORDER BY seq'
 
         def work(connection: sqlite3.Connection) -> list[tuple[object]]:
@@ -164,7 +164,7 @@ class SqliteStore:
             return connection.execute(sql, (_key(run), after)).fetchall()
 
         rows = await self._file.do(work)
-        return from_lines((str(line) for (line,) in rows), run=run, after=after)
+        return decode_records((str(line) for (line,) in rows), run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
@@ -172,39 +172,39 @@ class SqliteStore:
         key = (_key(run), _key(digest))
         row = await self._file.do(lambda connection: connection.execute(sql, key).fetchone())
         if row is None:
-            await self._row(run, 'epoch')  # is it the run that is missing?
+            await self._row(run, 'epoch')  # raises if the run itself does not exist
         data: object = row[0] if row else None
-        return checked_blob(data if isinstance(data, bytes) else None, digest, run=run)
+        return check_blob(data if isinstance(data, bytes) else None, digest, run=run)
 
     async def close(self) -> None:
-        """See `Store`. Used again, it is opened again."""
+        """See `Store`. The next use opens it again."""
         self._file.close()
 
 
 def _row_of(connection: sqlite3.Connection, run: str, columns: str) -> tuple[object, ...]:
     row = connection.execute(f'SELECT {columns} FROM runs WHERE run = ?', (_key(run),)).fetchone()
     if row is None:
-        raise no_run(run)
+        raise run_not_found(run)
     return row
 
 
 def _add(connection: sqlite3.Connection, run: str, rows: Sequence[tuple[str | bytes, int, str]]) -> None:
-    """Those that are not there yet. Raises `LeaseLost` if they do not follow what is there."""
+    """Insert the rows that do not exist yet. Raises `LeaseLost` if there is a gap, or different rows exist."""
     if not rows:
         return
     (last,) = connection.execute('SELECT ifnull(max(seq), 0) FROM records WHERE run = ?', rows[0][:1]).fetchone()
     first = rows[0][1]
     if not 1 <= first <= last + 1 or any(row[1] != seq for seq, row in enumerate(rows, first)):
-        raise lost(run)
+        raise lease_lost(run)
     sql = 'SELECT run, seq, line FROM records WHERE run = ? AND seq BETWEEN ? AND ? ORDER BY seq'
     known = connection.execute(sql, (*rows[0][:2], rows[-1][1])).fetchall()
     if known != rows[: len(known)]:
-        raise lost(run)
+        raise lease_lost(run)
     connection.executemany('INSERT INTO records (run, seq, line) VALUES (?, ?, ?)', rows[len(known) :])
 
 
 def _key(text: str) -> str | bytes:
-    """What stands for a text in a column. SQLite holds no lone surrogates in text, but any bytes, as another value."""
+    """A text as a column value: as bytes if it has lone surrogates, which SQLite cannot store as text."""
     if text.isascii():
         return text
     try:
@@ -219,7 +219,7 @@ def _unkey(value: object) -> str:
 
 
 def _columns(info: RunInfo) -> tuple[object, ...]:
-    return _key(info.user), _key(info.session), info.status, info.created, info_to_text(info)
+    return _key(info.user), _key(info.session), info.status, info.created, encode_info(info)
 
 
 def _lease(row: tuple[object, ...]) -> Lease:

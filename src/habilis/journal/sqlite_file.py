@@ -1,4 +1,4 @@
-"""The file behind `SqliteStore`: opening it, sharing it with other threads and processes, and what can be wrong."""
+"""`SqliteFile`: the file of a `SqliteStore`, shared with other threads and processes."""
 
 import asyncio
 import os
@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from habilis.core.errors import StoreUnavailable
-from habilis.journal.refusals import unavailable
+from habilis.journal.errors import store_unavailable
 
-PATIENCE = 10.0
-"""Seconds that an operation waits for other processes which write to the same file."""
+LOCK_SECONDS = 10.0
+"""How long an operation waits for other processes that write to the file."""
 
 VERSION = 1
-"""Of the tables. A file of an older version is brought up to it; one of a newer is refused."""
+"""The version of the tables. Files with a newer version are refused."""
 
-_APPLICATION = 0x48414249  # marks the file as ours: `HABI`
+_APPLICATION = 0x48414249  # `HABI`: marks the file as a journal
 _TABLES = (
     """CREATE TABLE runs (
         run TEXT PRIMARY KEY, user TEXT, session TEXT, status TEXT, created REAL, info TEXT,
@@ -33,13 +33,13 @@ _TABLES = (
     f'PRAGMA application_id = {_APPLICATION}',
     f'PRAGMA user_version = {VERSION}',
 )
-_decoded = methodcaller('decode', 'utf-8', 'replace')  # a damaged byte is for the checksum of its line to find
+_decoded = methodcaller('decode', 'utf-8', 'replace')  # damaged bytes are found by the checksum of the line
 
 T = TypeVar('T')
 
 
 class SqliteFile:
-    """A connection that is opened on first use. One at a time works with it, for a short time."""
+    """A connection that is opened on first use, and used by one thread at a time."""
 
     def __init__(self, path: Path, *, full: bool) -> None:
         self.path = path
@@ -49,23 +49,23 @@ class SqliteFile:
         _files.add(self)
 
     async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something short. While another process writes, wait, and let the others of this event loop go on."""
+        """Do short work with the connection. Wait, without blocking the event loop, while another process writes."""
         pause, deadline = 0.0005, 0.0
         while True:
             try:
                 return self._try(work)
             except sqlite3.Error as error:
                 if not _is_busy(error):
-                    raise _explained(error, self.path) from error
-            deadline = deadline or time.monotonic() + PATIENCE
+                    raise _unavailable(error, self.path) from error
+            deadline = deadline or time.monotonic() + LOCK_SECONDS
             if time.monotonic() > deadline:
-                why = f'another process has been writing to it for {PATIENCE:.0f} seconds'
-                raise unavailable(str(self.path), why, passing=True)
+                why = f'another process has been writing to it for {LOCK_SECONDS:.0f} seconds'
+                raise store_unavailable(str(self.path), why, passing=True)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.02)
 
     async def change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do something as one transaction."""
+        """Do work in one transaction."""
 
         def transaction(connection: sqlite3.Connection) -> T:
             connection.execute('BEGIN IMMEDIATE')
@@ -76,7 +76,7 @@ class SqliteFile:
         return await self.do(transaction)
 
     def close(self) -> None:
-        """Used again, it is opened again."""
+        """Close the connection. The next use opens it again."""
         with self._lock:
             self._drop()
 
@@ -88,11 +88,11 @@ class SqliteFile:
             try:
                 return work(connection)
             except BaseException as error:
-                self._tidy(connection, error)
+                self._clean_up(connection, error)
                 raise
 
-    def _tidy(self, connection: sqlite3.Connection, error: BaseException) -> None:
-        """No transaction stays open, and a file that made trouble is opened anew."""
+    def _clean_up(self, connection: sqlite3.Connection, error: BaseException) -> None:
+        """Roll back an open transaction; close the connection after an error of the file."""
         broken = isinstance(error, sqlite3.Error) and not _is_busy(error)
         try:
             if connection.in_transaction:
@@ -110,14 +110,14 @@ class SqliteFile:
     # Forks ------------------------------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        """Nobody is in the middle of something."""
+        """Wait until no thread uses the connection."""
         self._lock.acquire()
 
     def after_fork(self, *, child: bool) -> None:
-        """A child must not use what its parent opened.
+        """Close the connection in a child process, which must not use one that its parent opened.
 
-        It has to be closed all the same: SQLite would take the locks of the old connection, which the child does not
-        have, for those of the new one. This does no harm, as the parent has its lock and nothing is under way.
+        Without closing it, SQLite would take the locks of the old connection, which the child does not hold, for those
+        of a new one. This is safe, because the lock guarantees that no operation is running.
         """
         if child:
             self._drop()
@@ -150,15 +150,15 @@ if hasattr(os, 'register_at_fork'):  # not on Windows
 
 # Opening --------------------------------------------------------------------------------------------------------------
 
-_making = threading.Lock()
+_creating = threading.Lock()
 
 
 def _open(path: Path, *, full: bool) -> sqlite3.Connection:
-    """A connection to our file, which is made if it is missing. Raises `StoreUnavailable`, and errors of SQLite."""
+    """Connect to the file, and create it if it is missing. Raises `StoreUnavailable`, and errors of SQLite."""
     try:
-        _make(path)
+        _create(path)
     except (OSError, ValueError) as error:
-        raise unavailable(str(path), _reason(error)) from None
+        raise store_unavailable(str(path), _reason(error)) from None
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         connection.text_factory = _decoded
@@ -170,10 +170,10 @@ def _open(path: Path, *, full: bool) -> sqlite3.Connection:
     return connection
 
 
-def _make(path: Path) -> None:
-    """An empty file that only its owner can read: it will hold what people have asked."""
+def _create(path: Path) -> None:
+    """Create an empty file that only its owner can read."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _making:  # to close a file gives up all locks that this process has on it, so nobody may have one yet
+    with _creating:  # closing a file releases all locks of this process on it, so there must be none yet
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -181,14 +181,14 @@ def _make(path: Path) -> None:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """The tables, in a file that is new; a refusal for one that is not ours."""
-    connection.execute('BEGIN')  # what is read must be of one moment: another process may be making the tables
+    """Create the tables in a new file. Raises `StoreUnavailable` if the file is not a journal."""
+    connection.execute('BEGIN')  # a consistent read: another process may be creating the tables
     new = _is_new(connection, path)
     connection.execute('COMMIT')
     if new:
         connection.execute('PRAGMA journal_mode = WAL')
         connection.execute('BEGIN IMMEDIATE')
-        if _is_new(connection, path):  # another process may have been here in the meantime
+        if _is_new(connection, path):  # another process may have created them meanwhile
             for sql in _TABLES:
                 connection.execute(sql)
         connection.execute('COMMIT')
@@ -201,12 +201,12 @@ def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
     )
     if application == _APPLICATION and version > VERSION:
         msg = (
-            f'the journal at {path} was written by a newer Habilis (tables of version {version}, this one knows '
-            f'{VERSION}); update Habilis, or name another file'
+            f'the journal at {path} was written by a newer Habilis (tables of version {version}, this one reads '
+            f'{VERSION}); update Habilis, or give another file'
         )
         raise StoreUnavailable(msg)
     if application != _APPLICATION and (application or version or tables):
-        msg = f'{path} is the database of another program, not a journal; name another file'
+        msg = f'{path} is the database of another program, not a journal; give another file'
         raise StoreUnavailable(msg)
     return application != _APPLICATION
 
@@ -219,27 +219,27 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 
 def _code(error: sqlite3.Error) -> int | None:
-    """Without its finer part. Errors of the Python module itself have none."""
+    """The primary result code; None for errors of the Python module itself."""
     code = cast('int | None', getattr(error, 'sqlite_errorcode', None))
     return None if code is None else code & 0xFF
 
 
-def _explained(error: sqlite3.Error, path: Path) -> StoreUnavailable:
+def _unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
     code = _code(error)
     if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
         msg = (
-            f'the journal at {path} is damaged, or no journal ({error}). Move the file away, and bring a copy back if '
-            f'you have one; `sqlite3 {path} .recover` may save what is left'
+            f'the journal at {path} is damaged, or not a journal ({error}). Move the file away, and restore a backup; '
+            f'`sqlite3 {path} .recover` may recover a part of it'
         )
         return StoreUnavailable(msg)
     why = {
-        sqlite3.SQLITE_FULL: 'the disk is full; make room',
-        sqlite3.SQLITE_READONLY: 'the file, or its folder, may not be written',
-        sqlite3.SQLITE_CANTOPEN: 'it is a folder; name a file'
+        sqlite3.SQLITE_FULL: 'the disk is full; free some space',
+        sqlite3.SQLITE_READONLY: 'the file or its folder is read-only',
+        sqlite3.SQLITE_CANTOPEN: 'it is a folder; give a file'
         if path.is_dir()
-        else 'the file, or its folder, may not be opened',
+        else 'the file or its folder cannot be opened',
     }.get(code or 0, error)
-    return unavailable(str(path), why)
+    return store_unavailable(str(path), why)
 
 
 def _reason(error: OSError | ValueError) -> str:

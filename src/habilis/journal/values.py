@@ -1,4 +1,4 @@
-"""How what goes in and comes out of a step is written down: JSON, exactly, and never by pickling."""
+"""Values of steps as JSON, without pickle: `Codec` encodes them exactly, `fingerprint` makes digests of inputs."""
 
 import dataclasses
 import enum
@@ -20,9 +20,9 @@ T = TypeVar('T')
 
 
 class Codec(Generic[T]):
-    """Writes values of one type down. Plain data needs no type; a dataclass or pydantic model is named by a type hint.
+    """Encodes values of one type. Plain data needs no type; dataclasses and pydantic models need a type hint.
 
-    A plain value is kept exactly (tuples, bytes, dates); anything else as pydantic writes it.
+    Plain data is encoded exactly (tuples, bytes, dates), anything else as pydantic does.
     """
 
     def __init__(self, kind: Any = None, *, what: str = 'the value') -> None:
@@ -32,14 +32,14 @@ class Codec(Generic[T]):
         if kind is not None and kind is not Any and kind is not type(None):
             try:
                 adapter = TypeAdapter[Any](kind)
-                adapter.rebuild()  # raises if a name in it is not defined yet
+                adapter.rebuild()  # raises if a name in it is undefined
                 self._adapter = adapter
             except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
-                # It matters only when a value is written that is not plain.
-                self._why_not = f'; the type that was named is of no help: {_line(error)}'
+                # It matters only for values that are not plain data.
+                self._why_not = f'; its type hint cannot be used: {_line(error)}'
 
     def write(self, value: T) -> Json:
-        """The value as JSON, which `read` takes. Raises `NotDurable`."""
+        """Encode a value as JSON. Raises `NotDurable`."""
         try:
             written: dict[str, Json] = {'p': codec.pack(value)}
         except NotPlain as not_plain:
@@ -51,7 +51,7 @@ class Codec(Generic[T]):
         except (ValidationError, ValueError) as error:
             raise self._refused(value, _line(error)) from None
         if 't' in written and type(again) is not type(value):
-            raise self._refused(value, f'it would come back as {type(again).__qualname__}')
+            raise self._refused(value, f'it would be decoded as {type(again).__qualname__}')
         return written
 
     def _write_typed(self, value: T, not_plain: NotPlain) -> dict[str, Json]:
@@ -63,17 +63,17 @@ class Codec(Generic[T]):
             raise self._refused(value, _line(error)) from None
 
     def read(self, written: Json) -> T:
-        """The value again. Raises `NotDurable` if it no longer fits its type."""
+        """Decode a value. Raises `NotDurable` if it no longer matches its type."""
         if not isinstance(written, dict) or ('p' not in written and 't' not in written):
             msg = f'{self._what} was not saved by a `Codec`'
             raise NotDurable(msg)
         if 'p' not in written and self._adapter is None:
-            msg = f'{self._what} was saved with a type, and the code no longer says which: name it again'
+            msg = f'{self._what} was saved with a type hint that the code no longer has: add it again'
             raise NotDurable(msg)
         try:
             return self._read(written)
         except (ValidationError, ValueError) as error:
-            msg = f'{self._what} was saved as something that no longer fits its type: {_line(error)}'
+            msg = f'{self._what} was saved, but no longer matches its type: {_line(error)}'
             raise NotDurable(msg) from None
 
     def _read(self, written: dict[str, Json]) -> T:
@@ -84,14 +84,14 @@ class Codec(Generic[T]):
             return cast('T', self._adapter.validate_python(plain))
         return cast('T', self._adapter.validate_json(json.dumps(plain)))  # not `dump`: a field may be NaN
 
-    def kept(self, value: T, written: Json) -> T:
-        """The value as a replay gives it: a subclass of a plain type, say, comes back as that type."""
+    def as_replayed(self, value: T, written: Json) -> T:
+        """The value as a replay returns it: a subclass of a plain type, for example, becomes that type."""
         return self.read(written) if isinstance(written, dict) and 'p' in written else value
 
     def _refused(self, value: object, why: object) -> NotDurable:
         return NotDurable(
-            f'{self._what} cannot be saved, because it is of {type(value).__qualname__} ({why}){self._why_not}; '
-            'return plain data, or a dataclass or pydantic model and name it as the type of the return value'
+            f'{self._what} cannot be saved, because its type is {type(value).__qualname__} ({why}){self._why_not}; '
+            'return plain data, or a dataclass or pydantic model with a return type hint'
         )
 
 
@@ -99,7 +99,7 @@ PLAIN: Codec[Any] = Codec()
 
 
 def _line(error: Exception) -> str:
-    """What went wrong, without pydantic's advice."""
+    """The error in one line, without the hints of pydantic."""
     if isinstance(error, ValidationError):
         problems = error.errors(include_url=False, include_input=False, include_context=False)
         return '; '.join(f'{".".join(map(str, each["loc"])) or "it"}: {each["msg"]}' for each in problems[:3])
@@ -109,14 +109,14 @@ def _line(error: Exception) -> str:
 # Digests --------------------------------------------------------------------------------------------------------------
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(',', ':'), check_circular=False).encode
-_DEEP = 8
+_MAX_DEPTH = 8
 
 
 def fingerprint(*inputs: object) -> str:
-    """A short digest of what went in. What is not data counts by its type: a client, an agent, a function."""
+    """A short digest of inputs. Objects that are not data count by their type: a client, an agent, a function."""
     outlines: Json = [_outline(value, 0) for value in inputs]
     text = codec.dump(outlines)
-    if '{' in text:  # the order of a dict means nothing; of a set it differs from process to process
+    if '{' in text:  # independent of the order of dicts and sets
         text = _canonical(_ordered(outlines) if 'set"' in text or '"dict"' in text else outlines)
     return hashlib.blake2b(text.encode('ascii'), digest_size=8).hexdigest()
 
@@ -138,12 +138,12 @@ def _outline(value: object, depth: int) -> Json:
         return codec.pack(value)
     except NotPlain:
         pass
-    name = type(value).__qualname__  # without its module, which is `__main__` in one process and not in another
-    return {name: _parts(value, depth + 1) if depth < _DEEP else ''}
+    name = type(value).__qualname__  # without its module, which may be `__main__` in one process only
+    return {name: _parts(value, depth + 1) if depth < _MAX_DEPTH else ''}
 
 
 def _parts(value: object, depth: int) -> Json:
-    """What tells this value from others of its type."""
+    """The content of a value that is not plain data."""
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, os.PathLike):
@@ -165,11 +165,11 @@ def _parts(value: object, depth: int) -> Json:
 
 
 def _memory(value: object) -> Json:
-    """A digest of an array of numbers; nothing for what is no array."""
+    """A digest of an array of numbers; empty for other objects."""
     try:
         view = memoryview(cast('bytes', value))
     except (TypeError, ValueError, BufferError, NotImplementedError):
         return ''
-    if 'O' in view.format:  # addresses of objects
+    if 'O' in view.format:  # it contains addresses of objects
         return ''
     return [view.format, list(view.shape or ()), hashlib.blake2b(view.tobytes(), digest_size=16).hexdigest()]

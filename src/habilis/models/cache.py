@@ -78,7 +78,7 @@ class CachedModel(AroundModel):
             'model': self.inner.name,
             'config': _config_key(self._config) if self._config else None,
             'messages': [_message_key(message) for message in messages],
-            'options': _options_key(options),
+            'options': _options_key(options, self._config),
         }
         return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(',', ':')).encode()).hexdigest()
 
@@ -146,10 +146,18 @@ def _message_key(message: Message) -> Json:
     return [message.role, message.text, calls, message.call_id, message.call_name]
 
 
-def _options_key(options: Options) -> Json:
+def _options_key(options: Options, config: ModelConfig | None) -> Json:
     functions: Json = [[each.name, each.description, _plain(each.parameters)] for each in options.functions]
     stop: Json = list(options.stop)
-    return [functions, stop, options.temperature, options.max_tokens, _plain(options.extra)]
+    return [functions, stop, _temperature_key(options, config), options.max_tokens, _plain(options.extra)]
+
+
+def _temperature_key(options: Options, config: ModelConfig | None) -> Json:
+    if config is not None:
+        return config.temperature_for(options)
+    if options.temperature is not None:
+        return options.temperature
+    return {'fallback': options.fallback_temperature}  # has an effect only if the model has no temperature of its own
 
 
 def _config_key(config: ModelConfig) -> Json:

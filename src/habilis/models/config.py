@@ -6,6 +6,7 @@ from typing import Self
 
 from habilis.core.codec import Json
 from habilis.core.errors import SettingsError
+from habilis.models.contract import Options
 
 _TEXTS = (('model', str), ('base_url', str | None))
 _CHECKED = (
@@ -15,6 +16,7 @@ _CHECKED = (
     'api_key',
     'functions',
     'context_tokens',
+    'small',
     'retries',
     'extra',
 )
@@ -43,6 +45,9 @@ class ModelConfig:
 
     context_tokens: int | None = None
     """How much the model can read; None: what is known of it."""
+
+    small: bool | None = None
+    """Whether the model gets the small-model policy; None: what the catalogue of embedded models says, else False."""
 
     retries: int = 4
     """How often a request that may succeed later is tried again."""
@@ -73,6 +78,14 @@ class ModelConfig:
     def model_name(self) -> str:
         """The part after the colon: what the provider calls it."""
         return self.model.partition(':')[2] if ':' in self.model else self.model
+
+    def temperature_for(self, options: Options) -> float | None:
+        """Temperature of one request; None: the provider's default."""
+        if options.temperature is not None:
+            return options.temperature
+        if self.temperature is not None or 'temperature' in self.extra or 'temperature' in options.extra:
+            return self.temperature
+        return options.fallback_temperature
 
     def with_changes(self, **changes: object) -> Self:
         """The same with other values; those that are None are left as they were."""

@@ -130,6 +130,9 @@ class Options:
     functions: tuple[Function, ...] = ()
     stop: tuple[str, ...] = ()
     temperature: float | None = None
+    fallback_temperature: float | None = None
+    """Used where neither the request nor the model's settings name a temperature."""
+
     max_tokens: int | None = None
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """More fields for the body of the request, passed through."""
@@ -151,6 +154,9 @@ class Traits:
 
     local: bool = False
     """Runs on this machine: tokens cost time, not money."""
+
+    small: bool = False
+    """A small model: gets the small-model policy."""
 
 
 @runtime_checkable

@@ -62,6 +62,7 @@ class EngineModel:
             functions=provider.functions if config.functions is None else config.functions,
             context_tokens=config.context_tokens or provider.context_tokens,
             local=provider.own_server and is_local(self._asked.url),
+            small=bool(config.small),
         )
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:

@@ -40,6 +40,7 @@ class FallbackModel:
             functions=all(traits.functions for traits in every),
             scripted=any(traits.scripted for traits in every),
             local=all(traits.local for traits in every),
+            small=all(traits.small for traits in every),
         )
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:

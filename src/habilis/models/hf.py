@@ -34,7 +34,12 @@ class HuggingFaceModel:
                 msg = f"{config.model} needs {package}: pip install 'habilis[hf]'"
                 raise ImportError(msg, name=package)
         self.config = config
-        self._traits = Traits(functions=False, local=True, context_tokens=config.context_tokens or _CONTEXT_TOKENS)
+        self._traits = Traits(
+            functions=False,
+            local=True,
+            context_tokens=config.context_tokens or _CONTEXT_TOKENS,
+            small=bool(config.small),
+        )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix='habilis-hf')
         self._loaded: Loaded | None = None
         self._closing = threading.Event()

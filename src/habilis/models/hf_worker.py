@@ -150,7 +150,7 @@ class Loaded:
         return min(wanted, limit - read)
 
     def _sampling(self, options: Options) -> dict[str, Json]:
-        temperature = self._config.temperature if options.temperature is None else options.temperature
+        temperature = self._config.temperature_for(options)
         chosen: dict[str, Json] = {}
         if temperature is not None:
             chosen = {'do_sample': True, 'temperature': temperature} if temperature > 0 else {'do_sample': False}

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from habilis.core.errors import NoModel
-from habilis.core.places import responses_folder
+from habilis.core.folders import responses_folder
 from habilis.core.settings import Settings, load_settings
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
@@ -78,7 +78,7 @@ def _bare(config: ModelConfig) -> Model:
     if name.provider == 'scripted':
         from habilis.models.scripted import ScriptedModel
 
-        return ScriptedModel.from_file(name.model, functions=bool(config.functions))
+        return ScriptedModel.from_file(name.model, functions=bool(config.functions), small=bool(config.small))
     if name.provider == 'local':
         from habilis.models.local import LocalModel
 

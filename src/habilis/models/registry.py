@@ -28,6 +28,7 @@ class Overrides(TypedDict, total=False):
     api_key: str | None
     functions: bool | None
     context_tokens: int | None
+    small: bool | None
     retries: int | None
     extra: dict[str, Json] | None
 
@@ -164,6 +165,7 @@ def _changed(config: ModelConfig, values: ModelSettings) -> ModelConfig:
         api_key=values.api_key.get_secret_value() if values.api_key else None,
         functions=values.functions,
         context_tokens=values.context_tokens,
+        small=values.small,
         retries=values.retries,
         extra=values.extra or None,
     )

@@ -36,7 +36,8 @@ class Asked(NamedTuple):
 class ScriptedModel:
     """Answers from a list of replies, one after the other, or from a function of the messages.
 
-    `latency` is the seconds that one reply takes; a stream spreads them over its words.
+    `latency` is the seconds that one reply takes; a stream spreads them over its words. A function finds the options of
+    its request in `requests[-1].options`.
     """
 
     def __init__(
@@ -47,24 +48,33 @@ class ScriptedModel:
         functions: bool = False,
         latency: float = 0.0,
         context_tokens: int = 128_000,
+        small: bool = False,
     ) -> None:
         self._script = replies if callable(replies) else None
         self._replies = [replies] if isinstance(replies, str) else [] if callable(replies) else list(replies)
         self._given = 0
         self._name = name
-        self._traits = Traits(functions=functions, scripted=True, local=True, context_tokens=context_tokens)
+        self._traits = Traits(
+            functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small
+        )
         self._latency = latency
         self.requests: list[Asked] = []
         """What it was asked, in order."""
 
     @classmethod
     def from_file(
-        cls, path: str | Path, *, name: str | None = None, functions: bool = False, latency: float = 0.0
+        cls,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        functions: bool = False,
+        latency: float = 0.0,
+        small: bool = False,
     ) -> Self:
         """Plays a file of replies: JSON lines or one JSON list, each item a text or an object as `record` writes it."""
         path = Path(path)
         replies = [*_read_replies(path)]
-        return cls(replies, name=name or f'scripted:{path.stem}', functions=functions, latency=latency)
+        return cls(replies, name=name or f'scripted:{path.stem}', functions=functions, latency=latency, small=small)
 
     def skip(self, replies: int) -> None:
         """Go on after so many replies, which were given in an earlier process."""

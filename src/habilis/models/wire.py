@@ -151,7 +151,7 @@ def request_settings(
 ) -> tuple['ModelSettings', dict[str, Json]]:
     """The settings of one request; and what must be merged into its body because the SDK has no place for it."""
     settings: dict[str, object] = {}
-    temperature = config.temperature if options.temperature is None else options.temperature
+    temperature = config.temperature_for(options)
     max_tokens = config.max_tokens if options.max_tokens is None else options.max_tokens
     if temperature is not None:
         settings['temperature'] = temperature

@@ -1,10 +1,11 @@
 """Host tools as the sandbox sees them: a name, a signature, and a function on the host."""
 
+import functools
 import inspect
 import keyword
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
@@ -54,9 +55,18 @@ def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
         msg = f'{name!r} cannot be the name of a tool: give the function a name (def …), not a lambda'
         raise SandboxError(msg)
     parameters, text = _signature(function)
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, '__call__', None))  # noqa: B004
     doc = inspect.getdoc(function)
-    return HostFunction(name=name, call=function, is_async=is_async, parameters=parameters, signature=text, doc=doc)
+    return HostFunction(
+        name=name, call=function, is_async=is_async(function), parameters=parameters, signature=text, doc=doc
+    )
+
+
+def is_async(function: object) -> bool:
+    """Whether calling it returns a coroutine. Understands objects with an `async def __call__`, and `partial`."""
+    while isinstance(function, functools.partial):
+        function = cast('functools.partial[object]', function).func
+    method: object = getattr(type(function), '__call__', None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
 
 
 def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[str, HostFunction]:

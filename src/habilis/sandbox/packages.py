@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import PackageError
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 
 GUEST_PYTHON = '3.14'
 _NETWORK_TROUBLE = re.compile(

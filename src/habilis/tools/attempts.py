@@ -1,93 +1,154 @@
-"""Calling a function of the host: on a thread or on the event loop, within its time, again if it failed."""
+"""Calls of host functions: on the event loop or on a thread, with a timeout and retries. Used by tools and by steps."""
 
 import asyncio
 import contextvars
 import inspect
+import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
+from habilis.sandbox.functions import is_async
 from habilis.sandbox.workers import WORKERS
-from habilis.tools.contract import NeedsAnswer
+from habilis.tools.contract import NeedsAnswer, ToolOptions
 from habilis.tools.logs import log
 
-FIRST_WAIT = 0.1
-"""Seconds before the second attempt; doubled before each further one."""
+T = TypeVar('T')
+Work = Callable[[], object]
+FIRST_DELAY = 0.1
+"""Seconds before the first retry of a tool; doubled before each further one."""
 
-LONGEST_WAIT = 2.0
+MAX_DELAY = 2.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Attempt:
-    """One call that may be made several times."""
+# Calls ----------------------------------------------------------------------------------------------------------------
 
-    name: str
-    call: Callable[[], object]
-    waits: bool
-    """It returns a coroutine."""
 
-    here: bool
-    """A plain function runs on the caller's thread."""
+async def on_thread(work: Work) -> object:
+    """Run a blocking function on a thread, with the context variables of the caller."""
+    context = contextvars.copy_context()
+    return await WORKERS.submit(lambda: context.run(_guarded, work))
 
-    timeout: float | None
-    finish: Callable[[object], object]
-    """Checks the result."""
 
-    async def make(self) -> object:
-        """Call once. Raises `ToolTimeout` when the time is over; a plain function then goes on, unheard."""
-        if self.timeout is None:
-            return self.finish(await self._result())
-        limit = asyncio.timeout(self.timeout)
+async def call(work: Work, *, thread: Callable[[Work], Awaitable[object]] = on_thread) -> object:
+    """The result of a function: an `async def` runs on the event loop, any other on a thread. Awaitables are awaited.
+
+    Args:
+        work: the function, with its arguments bound by `functools.partial`.
+        thread: runs a function that may block.
+    """
+    result = work() if is_async(work) else await thread(work)
+    return await cast('Awaitable[object]', result) if inspect.isawaitable(result) else result
+
+
+def _guarded(work: Work) -> object:
+    """A future cannot carry a `StopIteration`: awaiting it would never return."""
+    try:
+        return work()
+    except StopIteration as error:
+        msg = 'the function raised StopIteration'
+        raise RuntimeError(msg) from error
+
+
+# Attempts -------------------------------------------------------------------------------------------------------------
+
+
+async def with_timeout(work: Callable[[], Awaitable[T]], seconds: float | None, error: Callable[[], Exception]) -> T:
+    """Await the work; raise `error()` if it takes longer than `seconds`. A function on a thread is not interrupted."""
+    if seconds is None:
+        return await work()
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await work()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise error() from None
+
+
+async def with_retries(
+    attempt: Callable[[], Awaitable[T]],
+    *,
+    retries: int,
+    delay: float,
+    before_retry: Callable[[int, Exception], Awaitable[None]],
+    max_delay: float = math.inf,
+    fatal: tuple[type[Exception], ...] = (),
+) -> T:
+    """The result of the first attempt that succeeds; raises what the last one raises.
+
+    Args:
+        attempt: one attempt.
+        retries: maximum number of attempts after the first.
+        delay: seconds before the first retry; doubled before each further one.
+        before_retry: called with the number of the attempt that failed, and its error.
+        max_delay: maximum of the doubled delay.
+        fatal: errors that are raised at once.
+    """
+    for number in range(1, retries + 1):
         try:
-            async with limit:
-                return self.finish(await self._result())
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            msg = f'{self.name} took longer than {self.timeout:g} s'
-            raise ToolTimeout(msg) from None
-
-    async def _result(self) -> object:
-        try:
-            if self.waits:
-                return await cast('Awaitable[object]', self.call())
-            result = _guarded(self.call) if self.here else await on_thread(self.call)
-        except SystemExit as error:  # it would end the program of whoever uses the tool
-            msg = f'{self.name} tried to end the program (exit code {error.code})'
-            raise ToolCallError(msg) from None
-        if inspect.iscoroutine(result):
-            result.close()
-            msg = f'{self.name} returned a coroutine, which nobody awaits: make it an `async def`'
-            raise ToolCallError(msg)
-        return result
-
-
-async def repeated(attempt: Attempt, retries: int) -> object:
-    """Make the attempt until it succeeds, or `retries` more have failed."""
-    wait = FIRST_WAIT
-    for count in range(1, retries + 1):
-        try:
-            return await attempt.make()
-        except (NeedsAnswer, ToolDenied):
+            return await attempt()
+        except fatal:
             raise
         except Exception as error:
-            log(f'attempt {count} failed: {type(error).__name__}: {error}; trying again')
-        await asyncio.sleep(wait)
-        wait = min(LONGEST_WAIT, wait * 2)
-    return await attempt.make()
+            failure = error
+        await before_retry(number, failure)
+        del failure  # it would keep the frames of the failed attempt alive
+        await asyncio.sleep(delay)
+        delay = min(max_delay, delay * 2)
+    return await attempt()
 
 
-async def on_thread(call: Callable[[], object]) -> object:
-    """Run something that may block, with the context variables of here."""
-    context = contextvars.copy_context()
-    return await WORKERS.submit(lambda: context.run(_guarded, call))
+# Tools ----------------------------------------------------------------------------------------------------------------
 
 
-def _guarded(call: Callable[[], object]) -> object:
-    """A future cannot carry a `StopIteration`: whoever awaits it would wait for ever."""
+async def call_tool(
+    name: str, work: Work, *, options: ToolOptions, finish: Callable[[object], object], here: bool = False
+) -> object:
+    """Call the function of a tool with the timeout and the retries of its options.
+
+    Args:
+        name: the name of the tool, for messages.
+        work: the function, with its arguments bound by `functools.partial`.
+        options: the options of the tool.
+        finish: validates the result of each attempt.
+        here: run a plain function on the caller's thread.
+    """
+
+    async def once() -> object:
+        return finish(await _tool_result(name, work, here=here))
+
+    async def attempt() -> object:
+        return await with_timeout(once, options.timeout, timed_out)
+
+    def timed_out() -> ToolTimeout:
+        return ToolTimeout(f'{name} took longer than {options.timeout:g} s')
+
+    return await with_retries(
+        attempt,
+        retries=options.retries,
+        delay=FIRST_DELAY,
+        max_delay=MAX_DELAY,
+        before_retry=_log_retry,
+        fatal=(NeedsAnswer, ToolDenied),
+    )
+
+
+async def _tool_result(name: str, work: Work, *, here: bool) -> object:
     try:
-        return call()
-    except StopIteration as error:
-        msg = 'a StopIteration came out of it'
-        raise RuntimeError(msg) from error
+        if is_async(work):
+            return await cast('Awaitable[object]', work())
+        result = _guarded(work) if here else await on_thread(work)
+    except SystemExit as error:  # it would end the program that uses the tool
+        msg = f'{name} tried to end the program (exit code {error.code})'
+        raise ToolCallError(msg) from None
+    if inspect.iscoroutine(result):
+        result.close()
+        msg = f'{name} returned a coroutine that nothing awaits: define it with `async def`'
+        raise ToolCallError(msg)
+    return result
+
+
+async def _log_retry(number: int, error: Exception) -> None:
+    log(f'attempt {number} failed: {type(error).__name__}: {error}; retrying')

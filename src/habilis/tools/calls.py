@@ -11,14 +11,14 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, cast
+from typing import Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.events import Emit, Event, EventKind
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
+from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
-from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
     PREVIEW,
     ApprovalRequest,
@@ -325,8 +325,7 @@ async def _raise(error: Exception) -> object:
 async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> str:
     if preview is None:
         return ''
-    diff = await on_thread(lambda: preview(*bound.args, **bound.kwargs))
-    return str(await cast('Awaitable[str]', diff) if inspect.isawaitable(diff) else diff)
+    return str(await attempts.call(functools.partial(preview, *bound.args, **bound.kwargs)))
 
 
 def _text(error: BaseException) -> str:

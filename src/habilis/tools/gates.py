@@ -17,8 +17,8 @@ from typing import cast
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.events import EventKind
 from habilis.sandbox.deadline import deadline_paused
+from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
-from habilis.tools.attempts import on_thread
 from habilis.tools.contract import (
     Allow,
     ApprovalRequest,
@@ -166,12 +166,7 @@ class Approvals:
 
     async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool | Deny:
         """Ask a person; a plain function may block, so it runs on a thread."""
-        if inspect.iscoroutinefunction(approve) or inspect.iscoroutinefunction(getattr(approve, '__call__', None)):  # noqa: B004
-            answer: object = await cast('Awaitable[object]', approve(request))
-        else:
-            answer = await on_thread(lambda: approve(request))
-            if inspect.isawaitable(answer):
-                answer = await answer
+        answer = await attempts.call(functools.partial(approve, request))
         return answer if isinstance(answer, Deny) else answer is True
 
 

@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast,
 from habilis.core.codec import Json
 from habilis.core.errors import ToolDefinitionError, ToolResultError
 from habilis.sandbox.contract import Side
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.functions import HostFunction, is_async
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
 from habilis.tools.contract import OnError, Preview, ToolOptions
@@ -55,7 +55,7 @@ class Tool(Generic[P, R]):
         self.function = function
         self.options = options or ToolOptions()
         self.name = check_name(name or _name_of(function), self.options.side)
-        self.waits = _is_async(function)
+        self.waits = is_async(function)
         """Whether the function is asynchronous. Code awaits it too, unless it is `as_sync`."""
 
         self.is_async = self.waits and not self.options.as_sync
@@ -188,10 +188,7 @@ class Tool(Generic[P, R]):
         A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
         """
         call = functools.partial(self.function, *bound.args, **bound.kwargs)
-        attempt = attempts.Attempt(
-            name=self.name, call=call, waits=self.waits, here=here, timeout=self.options.timeout, finish=self._finish
-        )
-        return await attempts.repeated(attempt, self.options.retries)
+        return await attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
 
     def _finish(self, result: object) -> object:
         """Validate the result and convert it to plain data."""
@@ -328,11 +325,6 @@ def _name_of(function: object) -> str:
     while isinstance(function, functools.partial):
         function = cast('functools.partial[object]', function).func
     return str(getattr(function, '__name__', type(function).__name__))
-
-
-def _is_async(function: object) -> bool:
-    method: object = getattr(type(function), '__call__', None)  # noqa: B004
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(method)
 
 
 def _documentation(function: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn, too_long
+from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn, is_too_long
 from habilis.models.contract import FunctionCall, Message
 from habilis.models.tokens import count_message_tokens
 
@@ -125,7 +125,7 @@ def test_a_single_huge_observation_is_cut_when_nothing_else_helps() -> None:
     short = compact(huge, keep=1)
     assert size(short) < size(huge) / 10
     assert short[2].message.text.startswith('Output:\n1 x x')
-    assert '38,510 characters cut' in short[2].message.text
+    assert '38,510 characters truncated' in short[2].message.text
     assert compact(short, keep=1) == short
 
 
@@ -142,7 +142,7 @@ def test_a_huge_message_of_a_person_is_not_cut() -> None:
 @pytest.mark.parametrize(('context', 'reply', 'too'), [(4096, 1024, False), (1024, 200, True), (1300, 600, True)])
 def test_too_long_leaves_room_for_the_reply(context: int, reply: int, too: bool) -> None:
     messages = [Message(role='user', text='word ' * 900)]
-    assert too_long(messages, context, reply) is too
+    assert is_too_long(messages, context, reply) is too
 
 
 messages = st.one_of(

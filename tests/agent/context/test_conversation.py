@@ -133,6 +133,6 @@ def test_starting_over_keeps_what_was_said_before_the_run() -> None:
     conversation = Conversation('system', talk(1).messages)
     conversation.add(Message(role='user', text='And now?'), by_user=True)
     conversation.add(Message(role='assistant', text='wrong'))
-    conversation.start_over('Try another way.')
+    conversation.forget_steps('Try another way.')
     assert [message.text for message in conversation.messages[-2:]] == ['And now?', 'Try another way.']
     assert conversation.messages[:-2] == talk(1).messages

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from habilis.agent.context.observation import MAX_LISTED, Observation, describe_variable, observe
 from habilis.agent.context.truncation import Bounds
-from habilis.agent.context.observation import MAX_LISTED, Observation, described, observe
-from habilis.sandbox.contract import Cell, CellError, FileChange, Variable
 from habilis.sandbox import ToolCall
+from habilis.sandbox.contract import Cell, CellError, FileChange, Variable
 
 BOUNDS = Bounds(tokens=100, lines=10)
 TRACEBACK = """Traceback (most recent call last):
@@ -60,7 +60,7 @@ def test_new_variables_come_with_type_and_size() -> None:
     new = [Variable(name='rows', type='list', size='3 items'), Variable(name='f', type='function', size='')]
     found = observe(Cell(), number=1, bounds=BOUNDS, new=new)
     assert found.text == 'New variables: rows (list, 3 items), f (function)'
-    assert described(new[0]) == 'rows (list, 3 items)'
+    assert describe_variable(new[0]) == 'rows (list, 3 items)'
 
 
 def test_of_many_variables_the_number_is_said() -> None:
@@ -78,7 +78,7 @@ def test_files_come_with_what_happened_to_them() -> None:
 
 
 def test_lost_variables_are_named_and_counted() -> None:
-    assert 'These variables are gone: a, b' in seen(Cell(lost=('a', 'b')))
+    assert 'These variables were lost: a, b' in seen(Cell(lost=('a', 'b')))
     assert seen(Cell(lost=tuple('abcdefghijklmnop')), Bounds()).endswith('l and 4 more')
 
 
@@ -95,8 +95,8 @@ def test_an_error_that_the_code_was_not_given_is_shown_and_one_that_it_was_is_no
     assert text == 'Tool log:\nload failed and returned None: OSError: no disk'
 
 
-def test_hints_come_last() -> None:
-    found = observe(Cell(stdout='x'), number=1, bounds=BOUNDS, hints=['Go on.'])
+def test_the_note_comes_last() -> None:
+    found = observe(Cell(stdout='x'), number=1, bounds=BOUNDS, note='Go on.')
     assert found.text == 'Output:\nx\nGo on.'
 
 
@@ -114,8 +114,8 @@ def test_text_that_fits_is_not_kept() -> None:
 
 def test_bounds_may_change_from_one_cell_to_the_next() -> None:
     cell = Cell(stdout='line\n' * 500)
-    assert 'characters cut' in seen(cell)
-    assert 'characters cut' not in seen(cell, replace(BOUNDS, enabled=False))
+    assert 'characters truncated' in seen(cell)
+    assert 'characters truncated' not in seen(cell, replace(BOUNDS, enabled=False))
     assert seen(cell, replace(BOUNDS, enabled=False)).count('line') == 500
 
 

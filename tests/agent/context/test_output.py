@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, field_validator
 
-from habilis.agent.context.output import MAX_PROBLEMS, OutputType, WrongOutput, as_text, converted, literal
+from habilis.agent.context.output import MAX_PROBLEMS, OutputType, WrongOutput, as_text
 from habilis.core.errors import AgentError
 
 
@@ -231,13 +231,6 @@ def test_a_type_that_cannot_be_checked_is_refused_when_it_is_given() -> None:
         OutputType(Socket)
 
 
-@pytest.mark.parametrize(
-    ('kind', 'takes'), [(None, False), (int, False), (int | None, True), (Any, True), (str, False)]
-)
-def test_whether_none_is_an_answer(kind: Any, takes: bool) -> None:
-    assert OutputType(kind).takes_none is takes
-
-
 # Answers in words -----------------------------------------------------------------------------------------------------
 
 
@@ -310,42 +303,3 @@ def test_any_words_are_an_answer_or_are_sent_back(text: str) -> None:
     assert OutputType(None).check_text(text) == text
     with suppress(WrongOutput):
         assert isinstance(OutputType(list[int]).check_text(text), list)
-
-
-@pytest.mark.parametrize(
-    ('text', 'value'),
-    [
-        ('42\n', 42),
-        ('[1, 2]', [1, 2]),
-        ("{'a': 1}", {'a': 1}),
-        ('hello', 'hello'),
-        ('two words', 'two words'),
-        ('', ''),
-        ('open("x")', 'open("x")'),
-        ('(' * 5000, '(' * 5000),
-    ],
-)
-def test_a_printed_text_stands_for_the_value_it_writes_out(text: str, value: object) -> None:
-    assert literal(text) == value
-
-
-@pytest.mark.parametrize(
-    ('kind', 'first', 'then', 'number'),
-    [
-        (str, 5.75, '5.75', '5.75'),
-        (str, 5.75, 'cake', None),
-        (str, 12, '12', '12'),
-        (int, 20.5, 20, '20.5'),
-        (int, -20.5, -20, '-20.5'),
-        (int, 20.5, 14, None),
-        (int, 'many', 3, None),
-        (bool, 2.5, True, None),
-    ],
-)
-def test_a_number_that_was_refused_and_comes_back_as_another_type(
-    kind: type, first: object, then: object, number: str | None
-) -> None:
-    with pytest.raises(WrongOutput) as refused:
-        OutputType(kind).check(first)
-    assert converted(f'ToolError: WrongOutput: {refused.value}', OutputType(kind).check(then)) == number
-    assert converted('', then) is None

@@ -1,6 +1,6 @@
 """What the model is told, word for word: `prompts/` beside this file holds it, so that a change shows in review.
 
-After a change that is meant: `UPDATE_SNAPSHOTS=1 pytest tests/agent/test_prompt.py` writes the files anew.
+After a change that is meant: `UPDATE_SNAPSHOTS=1 pytest tests/agent/context/test_prompt.py` writes the files anew.
 """
 
 import os
@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.agent.context.truncation import Bounds
-from habilis.agent.context.observation import described
+from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import (
     PYTHON,
@@ -23,6 +22,8 @@ from habilis.agent.context.prompt import (
     system_prompt,
     task_message,
 )
+from habilis.agent.context.truncation import Bounds
+from habilis.agent.policies.small import SmallPolicy
 from habilis.models.contract import Function
 from habilis.sandbox.contract import Variable
 from habilis.tools import Toolbox, tool
@@ -78,11 +79,12 @@ SNAPSHOTS = {
     'task': task_message(
         ' Add up the sales.\n',
         variables=[
-            described(Variable(name='sales', type='list', size='12 items')),
-            described(Variable(name='year', type='int', size='')),
+            describe_variable(Variable(name='sales', type='list', size='12 items')),
+            describe_variable(Variable(name='year', type='int', size='')),
         ],
     ),
-    'task_small': task_message('Buy tea.', tools={'price': '(item: str) -> float'}, remind=True),
+    'task_small': SmallPolicy().task_note({'price': '(item: str) -> float'}, can_stop=True),
+    'task_small_without_stop': SmallPolicy().task_note({}, can_stop=False),
     'artifacts': artifacts_message(TEA, Bounds(tokens=2000, lines=10)),
     'artifacts_no_python': artifacts_message(TEA, Bounds(tokens=2000, lines=10), code=False),
     'step_tools': step_tools_message(TOOLS, [ASK]),
@@ -104,7 +106,9 @@ def test_every_snapshot_belongs_to_a_prompt() -> None:
 
 
 def test_every_prompt_file_can_be_read_and_is_not_empty() -> None:
-    names = [path.name for path in files('habilis.agent').joinpath('prompts').iterdir() if path.name.endswith('.md')]
+    names = [
+        path.name for path in files('habilis.agent.context').joinpath('prompts').iterdir() if path.name.endswith('.md')
+    ]
     assert 'system.md' in names
     for name in names:
         assert prompt_file(name.removesuffix('.md'))
@@ -181,14 +185,12 @@ def test_artifacts_are_given_by_name_and_the_long_ones_in_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ('text', 'reading'),
+    ('value', 'shown'),
     [
-        ('a,b\n1,2\n', 'rows = list(csv.DictReader(io.StringIO(x)))'),
-        ('a;b\n1;2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter=';'))"),
-        ('a\tb\n1\t2\n', "rows = list(csv.DictReader(io.StringIO(x), delimiter='\\t'))"),
-        ('[1,\n2]', 'data = json.loads(x)'),
-        ('one, two\nthree', 'lines = x.splitlines()'),
+        ('a,b\n1,2\n', "text of 2 lines, the first is 'a,b'"),
+        ([{'a': 1}, {'a': 2}], "each such as {'a': 1}"),
+        (list(range(100)), f'{str(list(range(100)))[:80]}…'),
     ],
 )
-def test_how_a_text_is_read_is_told(text: str, reading: str) -> None:
-    assert preview('x', text).endswith(f'Read it so: {reading}')
+def test_a_long_variable_is_previewed(value: object, shown: str) -> None:
+    assert preview(value) == shown

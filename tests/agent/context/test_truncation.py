@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.context.truncation import Bounds, cut
+from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.tokens import count_tokens
 
-NOTE = re.compile(r'\[… ([\d,]+) characters cut(?: in ([\d,]+) lines)?(?:; (.*))? …\]')
+NOTE = re.compile(r'\[… ([\d,]+) characters truncated(?: in ([\d,]+) lines)?(?:; (.*))? …\]')
 SMALL = Bounds(tokens=100, lines=10)
 
 
@@ -26,14 +26,14 @@ def number(text: str) -> int:
 
 @pytest.mark.parametrize('text', ['', 'short', 'a\nb\n', '\n' * 9, 'word ' * 90])
 def test_what_fits_is_left_as_it_is(text: str) -> None:
-    assert cut(text, SMALL).text == text
-    assert not cut(text, SMALL).cut
+    assert truncate(text, SMALL).text == text
+    assert not truncate(text, SMALL).is_truncated
 
 
 def test_many_lines_keep_their_first_and_last() -> None:
-    found = cut('\n'.join(f'line {count}' for count in range(1000)), Bounds(tokens=2000, lines=10))
+    found = truncate('\n'.join(f'line {count}' for count in range(1000)), Bounds(tokens=2000, lines=10))
     head, note, tail = parts(found.text)
-    assert found.cut
+    assert found.is_truncated
     assert head.split('\n') == [f'line {count}' for count in range(6)]
     assert tail.split('\n') == [f'line {count}' for count in range(996, 1000)]
     assert number(note[2]) == 991  # line breaks: 990 lines are gone
@@ -41,7 +41,7 @@ def test_many_lines_keep_their_first_and_last() -> None:
 
 def test_one_line_of_100_kilobytes_keeps_its_beginning_and_end() -> None:
     text = 'BEGIN ' + 'abcdefgh ' * 11_000 + 'END'
-    head, note, tail = parts(cut(text, Bounds(tokens=200, lines=10)).text)
+    head, note, tail = parts(truncate(text, Bounds(tokens=200, lines=10)).text)
     assert head.startswith('BEGIN abcdefgh')
     assert tail.endswith('abcdefgh END')
     assert len(head) + number(note[1]) + len(tail) == len(text)
@@ -55,7 +55,7 @@ def test_one_line_of_100_kilobytes_keeps_its_beginning_and_end() -> None:
     ids=['letters', 'digits', 'emoji', 'signs', 'spaces', 'accents'],
 )
 def test_a_line_without_words_is_cut_too(text: str) -> None:
-    head, note, tail = parts(cut(text, Bounds(tokens=50, lines=10)).text)
+    head, note, tail = parts(truncate(text, Bounds(tokens=50, lines=10)).text)
     assert head
     assert tail
     assert text.startswith(head)
@@ -64,13 +64,13 @@ def test_a_line_without_words_is_cut_too(text: str) -> None:
 
 
 def test_the_first_line_is_kept_when_the_second_is_huge() -> None:
-    found = cut('Columns: a, b, c\n' + 'data ' * 50_000, Bounds(tokens=100, lines=10))
+    found = truncate('Columns: a, b, c\n' + 'data ' * 50_000, Bounds(tokens=100, lines=10))
     assert found.text.startswith('Columns: a, b, c\ndata data')
 
 
 def test_lines_are_cut_between_lines_where_that_is_possible() -> None:
     rows = [f'row {count} has some words' for count in range(200)]
-    head, _, tail = parts(cut('\n'.join(rows), Bounds(tokens=100, lines=500)).text)
+    head, _, tail = parts(truncate('\n'.join(rows), Bounds(tokens=100, lines=500)).text)
     assert head.split('\n') == rows[: head.count('\n') + 1]
     assert tail.split('\n') == rows[-tail.count('\n') - 1 :]
 
@@ -78,23 +78,23 @@ def test_lines_are_cut_between_lines_where_that_is_possible() -> None:
 def test_a_line_break_just_before_the_cut_leaves_no_empty_line() -> None:
     text = 'word ' * 59 + 'end\n' + 'more ' * 200
     for tokens in range(80, 120):
-        assert '\n\n' not in cut(text, Bounds(tokens=tokens, lines=10)).text
+        assert '\n\n' not in truncate(text, Bounds(tokens=tokens, lines=10)).text
 
 
 def test_the_note_says_where_the_rest_is() -> None:
-    note = parts(cut('x\n' * 100, SMALL, where='the whole is in the variable output_3').text)[1]
+    note = parts(truncate('x\n' * 100, SMALL, where='the whole is in the variable output_3').text)[1]
     assert note[3] == 'the whole is in the variable output_3'
 
 
 def test_it_can_be_switched_off() -> None:
     text = 'word ' * 10_000
-    assert cut(text, replace(SMALL, enabled=False)).text == text
-    assert cut(text, replace(SMALL, enabled=False)).cut is False
+    assert truncate(text, replace(SMALL, enabled=False)).text == text
+    assert truncate(text, replace(SMALL, enabled=False)).is_truncated is False
 
 
 def test_other_bounds_show_more_of_the_same_text() -> None:
     text = 'some words here\n' * 1000
-    sizes = [len(cut(text, Bounds(tokens=tokens, lines=900)).text) for tokens in (50, 200, 1000, 100_000)]
+    sizes = [len(truncate(text, Bounds(tokens=tokens, lines=900)).text) for tokens in (50, 200, 1000, 100_000)]
     assert sizes == sorted(set(sizes))
 
 
@@ -112,8 +112,8 @@ long_texts = st.tuples(st.lists(st.one_of(st.text(max_size=30), words), max_size
 
 @given(long_texts, st.integers(20, 200), st.integers(2, 30))
 def test_any_text_comes_within_its_bounds_with_nothing_made_up(text: str, tokens: int, lines: int) -> None:
-    found = cut(text, Bounds(tokens=tokens, lines=lines))
-    if not found.cut:
+    found = truncate(text, Bounds(tokens=tokens, lines=lines))
+    if not found.is_truncated:
         assert found.text == text
         assert count_tokens(text) <= tokens
         assert text.count('\n') < lines

@@ -6,11 +6,10 @@ from typing import Any
 
 from habilis.agent import Agent, Result
 from habilis.agent.contract import Step
-from habilis.agent.options import AgentOptions, RunOptions
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError
 from habilis.journal import Record, Store
-from habilis.journal.copying import copy_run
+from habilis.journal.copies import copy_run
 from habilis.journal.index import name_of
 from habilis.models import ScriptedModel
 from habilis.models.scripted import Scripted
@@ -25,10 +24,10 @@ class Story:
     """A run from its beginning to its end."""
 
     replies: Sequence[Scripted]
-    options: Callable[[Effects], AgentOptions] = lambda effects: AgentOptions()
+    options: Callable[[Effects], dict[str, Any]] = lambda effects: dict[str, Any]()
     """Of the agent; made anew for each process."""
 
-    run: RunOptions = field(default_factory=RunOptions)
+    run: dict[str, Any] = field(default_factory=dict[str, Any])
     output_type: Any = None
     functions: bool = False
     context_tokens: int = 128_000

@@ -11,17 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from habilis.agent.loop.code_turn import ACTED, Acted
-from habilis.agent.contract import Result, RunLimits, Step, Waiting
-from habilis.agent.durable.runs import INPUTS, Inputs
 from habilis.agent.context.output import OutputType
-from habilis.agent.durable.recorder import REPLY, Resumed
+from habilis.agent.contract import Result, RunLimits, Step, Waiting
 from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of, to_plain
+from habilis.agent.durable.recorder import REPLY, Resumed
+from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
+from habilis.agent.policies import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
+
+pytestmark = pytest.mark.one_protocol
 
 plain = st.recursive(
     st.none()
@@ -89,18 +92,19 @@ def test_replies_come_back(reply: Reply) -> None:
 
 @given(
     st.builds(
-        Acted,
+        CellOutcome,
         code=st.text(),
         cell=cells,
         calls=st.lists(records, max_size=2).map(tuple),
-        known=st.dictionaries(st.text(), variables, max_size=2),
+        variables=st.dictionaries(st.text(), variables, max_size=2),
+        verdict=st.builds(Verdict, note=st.text(), refuse=st.booleans(), forget=st.sampled_from(['nothing', 'steps'])),
         answered=st.booleans(),
         answer=plain,
         question=st.none() | st.text(),
     )
 )
-def test_cells_come_back(acted: Acted) -> None:
-    assert again(ACTED, acted) == acted
+def test_cells_come_back(outcome: CellOutcome) -> None:
+    assert again(CELL_OUTCOME, outcome) == outcome
 
 
 @given(
@@ -174,7 +178,7 @@ def test_what_is_not_plain_becomes_its_text() -> None:
 
 def test_fields_that_this_version_does_not_know_are_left_out_and_new_ones_have_their_defaults() -> None:
     assert REPLY.read({'text': 'x', 'from_the_future': 1}) == Reply(text='x')
-    assert ACTED.read({'code': 'x', 'cell': {'new': {}}}) == Acted(code='x', cell=Cell())
+    assert CELL_OUTCOME.read({'code': 'x', 'cell': {'new': {}}}) == CellOutcome(code='x', cell=Cell())
 
 
 NONSENSE: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
@@ -200,6 +204,6 @@ def test_results_that_are_none_are_refused(written: Json) -> None:
 
 def test_every_field_of_a_result_is_data() -> None:
     """A field that cannot be written would be lost without a word."""
-    for kind in (Result, Step, Cell, CellError, Acted, Reply, Message, Usage, ToolCall, Inputs):
+    for kind in (Result, Step, Cell, CellError, CellOutcome, Reply, Message, Usage, ToolCall, Inputs):
         for field in dataclasses.fields(kind):
             assert field.init, f'{kind.__name__}.{field.name}'

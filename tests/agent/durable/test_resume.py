@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from habilis.agent import Agent, Bounds, RunLimits
-from habilis.agent.options import AgentOptions, RunOptions
 from habilis.core.errors import ContextOverflow
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
@@ -28,7 +28,7 @@ class Person(BaseModel):
     age: int
 
 
-def tools(effects: Effects) -> AgentOptions:
+def tools(effects: Effects) -> dict[str, Any]:
     """Tools that say what they do."""
 
     @tool
@@ -81,7 +81,7 @@ def tools(effects: Effects) -> AgentOptions:
         return Deny('not this one') if call.tool == 'refused' else None
 
     made = [add, fetch, send, broken, weak, lookup, refused, todo_toolset(), people_toolset()]
-    return AgentOptions(tools=made, gates=[gate])
+    return dict[str, Any](tools=made, gates=[gate])
 
 
 def calls(*sources: str) -> Reply:
@@ -89,13 +89,13 @@ def calls(*sources: str) -> Reply:
     return Reply(calls=tuple(made), finish='calls')
 
 
-def limited(effects: Effects, limits: RunLimits) -> AgentOptions:
+def limited(effects: Effects, limits: RunLimits) -> dict[str, Any]:
     options = tools(effects)
     options['limits'] = limits
     return options
 
 
-def with_approvals(effects: Effects) -> AgentOptions:
+def with_approvals(effects: Effects) -> dict[str, Any]:
     @tool(needs_approval=True)
     def remove(name: str) -> str:
         """Remove."""
@@ -191,7 +191,7 @@ STORIES = {
     ),
     'a pydantic model, in words': Story(output_type=Person, replies=[code('print(1)'), '{"name": "Ann", "age": 7}']),
     'artifacts and variables': Story(
-        run=RunOptions(
+        run=dict[str, Any](
             artifacts={'notes': 'the notes', 'long': 'x' * 100_000},
             variables={'rows': [(1, 'a'), (2, b'b')], 'left': {'a': 1}},
         ),
@@ -202,12 +202,12 @@ STORIES = {
         ],
     ),
     'a summary': Story(
-        options=lambda effects: AgentOptions(summary='default'),
+        options=lambda effects: dict[str, Any](summary='default'),
         replies=[code('print(5)'), code('final_answer(5)'), 'I printed five.'],
     ),
     'shortened before it is too long': Story(
         context_tokens=6000,
-        options=lambda effects: AgentOptions(observations=Bounds(tokens=700)),
+        options=lambda effects: dict[str, Any](observations=Bounds(tokens=700)),
         replies=[*(code(f"z{n} = {n}\nprint('word {n} ' * 300)") for n in range(9)), code('final_answer(z0 + z8)')],
     ),
     'shortened when it was too long': Story(
@@ -284,7 +284,7 @@ STORIES = {
         ],
     ),
     'history': Story(
-        run=RunOptions(history=(Message(role='user', text='I am Ann.'), Message(role='assistant', text='Hello.'))),
+        run=dict[str, Any](history=(Message(role='user', text='I am Ann.'), Message(role='assistant', text='Hello.'))),
         replies=[code('print(1)'), code("final_answer('Ann')")],
     ),
     'small answers in doubt': Story(

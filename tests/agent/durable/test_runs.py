@@ -28,7 +28,7 @@ from habilis.core.errors import (
     StoreUnavailable,
 )
 from habilis.journal import Journal, MemoryStore, Record, RunInfo, Scope
-from habilis.journal.copying import copy_run
+from habilis.journal.copies import copy_run
 from habilis.journal.sqlite import SqliteStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.models.scripted import Scripted

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.hooks.dispatch import Hook, Watchers
+from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from habilis.core.events import Event
 from tests.agent.hooks.watching import Seen
 
 
-def watchers(*hooks: Hook) -> Watchers:
+def watchers(*hooks: Hook) -> Dispatcher:
     """Of a run."""
-    return Watchers(hooks, run='run-1', agent='tester')
+    return Dispatcher(hooks, run='run-1', agent='tester')
 
 
 def notice(text: object) -> Event:
@@ -129,7 +129,7 @@ async def test_hooks_run_in_the_context_in_which_the_run_was_started() -> None:
 def test_an_event_after_the_end_of_the_loop_is_dropped() -> None:
     seen = Seen()
 
-    async def start() -> Watchers:
+    async def start() -> Dispatcher:
         return watchers(seen)
 
     asyncio.run(start()).emit(notice('late'))

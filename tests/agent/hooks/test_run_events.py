@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from habilis.agent.hooks.dispatch import Watchers
+from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.models.contract import Message
@@ -93,7 +93,7 @@ async def test_a_run_that_fails_says_so_before_its_error_is_raised() -> None:
 
 
 async def test_a_cancelled_run_says_so_and_is_not_held_up_by_a_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Watchers.close, '__defaults__', (0.05,))
+    monkeypatch.setattr(Dispatcher.close, '__defaults__', (0.05,))
     seen = Seen()
     asked = asyncio.Event()
 

@@ -1,11 +1,10 @@
 """Running an agent with a script for those who watch it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
-from habilis.agent.options import AgentOptions
 from habilis.agent.hooks.dispatch import Hook
 from habilis.core.events import Event
 from habilis.models.contract import Message, Model
@@ -44,16 +43,12 @@ class Seen:
         return [event for event in self.events if event.kind == kind]
 
 
-def agent(
-    model: Model | Sequence[Scripted] | Callable[[Sequence[Message]], Scripted], **options: Unpack[AgentOptions]
-) -> Agent[Any]:
+def agent(model: Model | Sequence[Scripted] | Callable[[Sequence[Message]], Scripted], **options: Any) -> Agent[Any]:
     """An agent whose replies come from a script."""
     return Agent[Any](model if isinstance(model, Model) else ScriptedModel(model), **options)
 
 
-async def watch(
-    model: Model | Sequence[Scripted], *hooks: Hook, task: str = 'x', **options: Unpack[AgentOptions]
-) -> Result[Any]:
+async def watch(model: Model | Sequence[Scripted], *hooks: Hook, task: str = 'x', **options: Any) -> Result[Any]:
     """One run, watched."""
     async with agent(model, **options) as working:
         return await working.run(task, hooks=hooks)

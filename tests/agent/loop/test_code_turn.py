@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Bounds
-from habilis.agent.loop.code_turn import FINAL_ANSWER
+from habilis.agent.loop.final_answer import NAME as FINAL_ANSWER
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.models import FunctionCall, Reply, ScriptedModel
@@ -38,15 +38,6 @@ async def test_a_variable_may_hide_what_only_its_user_needs() -> None:
     async with Agent(ScriptedModel([block('final_answer(id + input + _x + match)')])) as agent:
         result = await agent.run('go', variables=given)
     assert (result.output, result.variables) == (10, given)
-
-
-async def test_a_table_of_the_task_does_not_hide_a_tool_of_that_name() -> None:
-    def table() -> int:
-        """A number."""
-        return 5
-
-    async with Agent(ScriptedModel([block('final_answer(table())')]), tools=[table]) as agent:
-        assert (await agent.run('Add it up.\na,b\n1,2\n3,4')).output == 5
 
 
 async def test_an_answer_is_not_lost_because_a_variable_cannot_come_back(caplog: pytest.LogCaptureFixture) -> None:

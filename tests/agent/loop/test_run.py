@@ -16,15 +16,7 @@ from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import people_toolset, todo_toolset, tool
-
-
-def block(code: str) -> str:
-    return f'```python\n{code}\n```'
-
-
-def sent(model: ScriptedModel, number: int) -> str:
-    """All text of a request."""
-    return '\n'.join(message.text for message in model.requests[number].messages)
+from tests.agent.scripts import block, sent
 
 
 def test_two_steps_reach_the_answer_and_the_second_prompt_has_the_first_output() -> None:
@@ -87,12 +79,14 @@ async def test_a_run_by_hand_that_was_closed_is_resumed_from_its_record() -> Non
 
 
 @pytest.mark.parametrize('journal', ['off', None])
-async def test_a_document_of_a_first_step_that_failed_is_there_when_the_run_is_resumed(journal: str | None) -> None:
+async def test_a_document_of_a_first_step_that_failed_is_there_when_the_run_is_resumed(
+    journal: str | None, protocol: str
+) -> None:
     model = ScriptedModel([ModelUnavailable('the server is away'), block('final_answer(artifacts["a"])')])
     async with Agent(model, journal=journal) as agent:
         with pytest.raises(ModelUnavailable):
-            await agent.run('go', artifacts={'a': 'the secret garden'}, run_id=f'documents-{journal}')
-        assert (await agent.resume(f'documents-{journal}')).output == 'the secret garden'
+            await agent.run('go', artifacts={'a': 'the secret garden'}, run_id=f'documents-{protocol}-{journal}')
+        assert (await agent.resume(f'documents-{protocol}-{journal}')).output == 'the secret garden'
     assert 'the secret garden' in sent(model, 1)
 
 
@@ -139,7 +133,7 @@ async def test_a_tool_that_hangs_is_named_in_its_step() -> None:
     limits = Limits(seconds=0.5)
     async with Agent(model, tools=[hang], sandbox_settings=SandboxSettings(limits=limits)) as agent:
         result = await agent.run('go')
-    assert 'It took too long because of the tool hang' in sent(model, 1)
+    assert 'The tool hang took too long' in sent(model, 1)
     assert [call.name for call in result.steps[0].calls] == ['hang']
     assert result.steps[1].calls == ()
 
@@ -163,14 +157,10 @@ async def test_without_can_stop_final_answer_is_neither_in_the_docs_nor_callable
         assert "name 'final_answer' is not defined" in (run.steps[0].observation or '')
         assert await run.step(can_stop=False) is None  # words are no answer now
         assert 'final_answer' not in sent(model, 0)
-        assert sent(model, 0).endswith(
-            'go\n\nReply with one ```python block that works on this and prints what you need to see.'
-        )
         result = await run.step()
         assert result is not None
         assert result.output == 2
         assert 'final_answer' in model.requests[2].messages[0].text
-        assert 'calls final_answer(...)' in model.requests[2].messages[1].text
 
 
 @pytest.mark.parametrize(
@@ -448,6 +438,7 @@ async def test_a_ready_toolset_can_be_used_without_python() -> None:
     assert '[ ] 1: a' in sent(model, 1)
 
 
+@pytest.mark.one_protocol
 async def test_without_python_only_functions_are_offered_and_nothing_is_run() -> None:
     """A22."""
 
@@ -465,24 +456,7 @@ async def test_without_python_only_functions_are_offered_and_nothing_is_run() ->
     assert result.output == block('print(5)'), 'code is words like any others'
 
 
-# What small models get wrong ------------------------------------------------------------------------------------------
-
-
-async def test_a_printed_value_is_taken_as_the_answer_after_a_nudge() -> None:
-    same = block('print(6 * 7)')
-    model = ScriptedModel([same, same, same])
-    async with Agent(model) as agent:
-        result = await agent.run('What is 6 times 7?')
-    assert result.output == 42
-    assert len(result.steps) == 2
-    assert 'call final_answer' in sent(model, 1)
-
-
-async def test_a_typed_answer_in_words_falls_back_to_the_value_that_was_printed() -> None:
-    model = ScriptedModel([block('print(6 * 7)'), 'So the result is forty-two.'])
-    async with Agent(model, output_type=int) as agent:
-        result = await agent.run('What is 6 times 7?')
-    assert result.output == 42
+# What goes wrong ------------------------------------------------------------------------------------------------------
 
 
 async def test_a_function_that_is_defined_and_not_called_gets_a_hint() -> None:
@@ -501,23 +475,6 @@ async def test_an_undefined_tool_gets_the_nearest_names() -> None:
     async with Agent(model, tools=[get_weather]) as agent:
         await agent.run('go')
     assert 'get_weather' in sent(model, 1).rpartition('Error')[2]
-
-
-async def test_a_number_written_down_before_it_was_computed_is_doubted_once() -> None:
-    guess = block('total = sum([1, 2, 3])\nfinal_answer(7)')
-    model = ScriptedModel([guess, block('print(total)\nfinal_answer(total)')])
-    async with Agent(model) as agent:
-        result = await agent.run('Add one, two and three.')
-    assert result.output == 6
-    stubborn = ScriptedModel([guess, guess])
-    async with Agent(stubborn) as agent:
-        assert (await agent.run('Add one, two and three.')).output == 7
-
-
-async def test_final_answer_of_none_is_refused_once() -> None:
-    model = ScriptedModel([block('final_answer(print(5))'), block('final_answer(5)')])
-    async with Agent(model) as agent:
-        assert (await agent.run('go')).output == 5
 
 
 @dataclass
@@ -545,7 +502,7 @@ async def test_values_that_cannot_be_written_out_are_no_end() -> None:
         assert (await agent.run('go')).output.a == 1
 
 
-async def test_after_a_hint_answers_of_the_wrong_type_are_counted_anew() -> None:
+async def test_after_a_message_of_a_person_answers_of_the_wrong_type_are_counted_anew() -> None:
     model = ScriptedModel([*['many'] * 5, block('x = 3\nprint(x)'), 'three', block('final_answer(x)')])
     async with Agent(model, output_type=int) as agent:
         run = await agent.start('go')
@@ -553,7 +510,7 @@ async def test_after_a_hint_answers_of_the_wrong_type_are_counted_anew() -> None
             pass
         assert result.ended == 'invalid_output'
         run.tell('Give a number.')
-        assert await run.step() is None
+        assert [await run.step(), await run.step()] == [None, None]
         result = await run.step()
         assert result is not None
         assert (result.ended, result.output) == ('answer', 3)
@@ -781,42 +738,6 @@ async def test_the_prompt_says_which_packages_and_hosts_there_are() -> None:
     assert 'no network' not in model.requests[0].messages[0].text
 
 
-async def test_a_tool_the_task_names_must_be_called_before_an_answer_is_taken() -> None:
-    def price(product: str) -> int:
-        """The price of a product."""
-        return {'tea': 3}[product]
-
-    model = ScriptedModel([block('final_answer(2 * {"tea": 1}["tea"])'), block('final_answer(2 * price("tea"))')])
-    async with Agent(model, tools=[price]) as agent:
-        result = await agent.run('What do two teas cost? Use the tool price.')
-    assert result.output == 6
-    assert 'has not called it' in sent(model, 1)
-
-
 async def test_an_import_that_was_forgotten_is_supplied() -> None:
     async with Agent(ScriptedModel([block('final_answer(math.floor(2.5) + len(json.dumps([])))')])) as agent:
         assert (await agent.run('go')).output == 4
-
-
-async def test_a_table_in_the_task_is_also_a_variable_for_a_small_model() -> None:
-    code = block('final_answer(sum(int(row["n"]) for row in csv.DictReader(io.StringIO(table))))')
-    async with Agent(ScriptedModel([code])) as agent:
-        assert (await agent.run('Add the numbers:\na,n\nx,2\ny,3\n')).output == 5
-
-
-async def test_data_of_the_user_that_a_small_model_types_off_is_left_out() -> None:
-    typed = 'notes = "' + 'one two three four ' * 4 + '"\nfinal_answer(len(notes.split()))'
-    async with Agent(ScriptedModel([block(typed)])) as agent:
-        result = await agent.run('How many words?', variables={'notes': 'a b c ' * 20})
-    assert result.output == 60
-
-
-async def test_a_small_model_that_fails_twice_no_longer_sees_its_failed_code() -> None:
-    model = ScriptedModel([block('1 / 0  # first'), block('1 / 0  # second'), block('final_answer(1)')])
-    async with Agent(model) as agent:
-        assert (await agent.run('Divide.')).output == 1
-    assert '# first' in sent(model, 1)
-    assert '# first' not in sent(model, 2)
-    assert 'ZeroDivisionError' in sent(model, 2)
-    assert 'Divide.' in sent(model, 2)
-    assert model.requests[2].options.temperature is not None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Bounds, RunLimits
-from habilis.agent.loop.tool_calls import Caller
+from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.core.errors import AgentError, ToolDefinitionError
 from habilis.models import FunctionCall, Reply, ScriptedModel
 from habilis.tools import Deny, Toolbox, Toolset, log, todo_toolset, tool
@@ -34,7 +34,7 @@ def calling(*calls: tuple[str, dict[str, Any]]) -> Reply:
 async def told(function: Callable[..., Any], **options: Any) -> str:
     """What a model is told of one call of this tool."""
     made = tool(side='model', **options)(function)
-    caller = Caller(Toolbox([made]), functions=True, python=False, bounds=Bounds())
+    caller = ToolCaller(Toolbox([made]), functions=True, python=False, bounds=Bounds())
     [text] = await caller.call([FunctionCall(id='1', name=made.name, arguments='{}')])
     return text
 
@@ -100,6 +100,7 @@ async def test_a_plain_function_is_a_tool_of_its_step_alone_and_the_model_is_tol
     assert 'not defined' in (run.steps[1].observation or '')
 
 
+@pytest.mark.one_protocol
 async def test_tools_of_a_step_that_are_for_the_model_are_offered_to_it_for_that_step() -> None:
     @tool(side='model')
     def weather(city: str) -> str:
@@ -133,7 +134,7 @@ async def test_a_tool_of_a_step_cannot_take_a_name_that_is_taken() -> None:
         for clash in ([price], [Toolset('todo', [])], [Toolset('price', [])], [other, other]):
             with pytest.raises(ToolDefinitionError, match='rename'):
                 await run.step(tools=clash)
-        with pytest.raises(AgentError, match='a tool is called so'):
+        with pytest.raises(AgentError, match='a tool has that name'):
             await run.step(tools=[other])
         result = await run.step()
     assert result is not None
@@ -439,7 +440,7 @@ async def test_without_python_variables_are_refused_and_documents_do_not_speak_o
             await agent.run('go', variables={'x': 1})
         await agent.run('go', artifacts={'note': 'line\n' * 50})
     said = model.requests[0].messages[-1].text
-    assert 'characters cut' in said
+    assert 'characters truncated' in said
     assert 'artifacts' not in said
     assert 'In code' not in said
 

@@ -1,5 +1,5 @@
 """The same place as for `habilis run`."""
 
-from tests.cli.task.conftest import place, server
+from tests.cli.run.conftest import place, server
 
 __all__ = ['place', 'server']

@@ -10,7 +10,7 @@ from habilis.cli.demo.tasks import DEMOS, NOTE_TEXT
 from habilis.models.discover import DEFAULTS
 from tests.cli.chat import code, script, streamed
 from tests.cli.process import environment, habilis
-from tests.cli.task.test_models import alone
+from tests.cli.run.test_models import alone
 from tests.models.protocol_server import ProtocolServer
 from tests.place import Place
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from habilis.core.codec import Json
 from habilis.journal.contract import Kind, Record, RunInfo, Store
-from habilis.journal.copying import export_run
+from habilis.journal.copies import export_run
+from habilis.journal.encoding import digest_of
 from habilis.journal.files import FileStore
-from habilis.journal.lines import digest_of
 from habilis.journal.sqlite import SqliteStore
 
 INFO = RunInfo(

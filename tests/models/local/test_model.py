@@ -61,6 +61,14 @@ def test_its_traits_say_what_to_expect() -> None:
     assert LocalModel(ModelConfig(model='local:', context_tokens=1024)).traits.context_tokens == 1024
 
 
+def test_the_catalogue_says_that_it_is_small_and_settings_win(weights: Path) -> None:
+    assert LocalModel(ModelConfig(model='local:')).traits.small
+    assert LocalModel(ModelConfig(model='local:qwen2.5-coder-0.5b')).traits.small
+    assert not LocalModel(ModelConfig(model='local:', small=False)).traits.small
+    assert not LocalModel(ModelConfig(model=f'local:{weights}')).traits.small
+    assert LocalModel(ModelConfig(model=f'local:{weights}', small=True)).traits.small
+
+
 def test_an_unknown_name_is_told_at_once() -> None:
     with pytest.raises(ModelNotFound, match='did you mean'):
         LocalModel(ModelConfig(model='local:qwen'))
@@ -113,6 +121,15 @@ async def test_settings_reach_the_runner_and_options_win(weights: Path) -> None:
     assert (first.temperature, first.max_tokens, first.extra) == (0.5, 2, {'top_k': 1, 'seed': 1})
     assert (second.temperature, second.max_tokens, second.stop) == (0.0, 9, ('#',))
     assert second.extra == {'top_k': 1, 'seed': 2}
+
+
+async def test_a_fallback_temperature_yields_to_the_settings(weights: Path) -> None:
+    config = ModelConfig(model=f'local:{weights}')
+    for each in (config, config.with_changes(temperature=0.0)):
+        model = LocalModel(each)
+        await model.request(said('one'), Options(fallback_temperature=0.6))
+        await model.close()
+    assert [ask.temperature for ask in paced_runner.asks] == [0.6, 0.0]
 
 
 async def test_functions_are_refused_with_what_to_do_instead(model: LocalModel) -> None:

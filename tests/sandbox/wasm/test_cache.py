@@ -121,9 +121,7 @@ def test_a_folder_that_others_may_write_is_refused(tmp_path: Path, monkeypatch: 
 def test_a_cache_that_cannot_be_a_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / 'file').write_text('')
     monkeypatch.setenv('HABILIS_CACHE', str(tmp_path / 'file'))
-    with pytest.raises(
-        SandboxError, match=r'cannot create the cache folder .* Set HABILIS_CACHE'
-    ):
+    with pytest.raises(SandboxError, match=r'cannot create the cache folder .* Set HABILIS_CACHE'):
         compiled_component()
 
 

@@ -1,6 +1,6 @@
-"""A conversation that grew too long, made shorter. What people wrote stays; earlier steps become a line each.
+"""Shortens a conversation that no longer fits: what people wrote stays, earlier steps become a line each.
 
-Nothing is lost that the code needs: its variables are still in the sandbox, but for those of an earlier conversation.
+Code loses nothing by it: the variables of the run are still in the sandbox.
 """
 
 import re
@@ -12,7 +12,7 @@ from habilis.models.tokens import count_message_tokens
 
 KEPT_STEPS = 3
 ROOM = 0.8
-"""Of the context; the rest is for the reply."""
+"""Share of the context for messages; the rest is for the reply."""
 
 _LINE = 160
 _MAX_LINES = 60
@@ -28,14 +28,14 @@ class Turn:
     message: Message
     by_user: bool = False
     digest: bool = False
-    """It stands for steps that were taken out."""
+    """It stands for steps that were removed."""
 
     earlier: bool = False
-    """It was said before this run."""
+    """It is from before this run."""
 
 
 def earlier_turn(message: Message) -> Turn:
-    """A message of the history that a run was given."""
+    """A turn made from the history that a run was given."""
     digest = message.by_agent and message.text.startswith((_TITLE, _BEFORE))
     if digest:  # its sandbox is gone, and the variables with it
         message = replace(message, text=message.text.replace(_TITLE, _BEFORE, 1))
@@ -43,13 +43,13 @@ def earlier_turn(message: Message) -> Turn:
     return Turn(message=message, by_user=by_user, digest=digest, earlier=True)
 
 
-def too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
+def is_too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
     """Whether the messages leave too little room for a reply."""
     return count_message_tokens(messages) > min(context_tokens * ROOM, context_tokens - reply_tokens)
 
 
 def compact(history: Sequence[Turn], *, keep: int = KEPT_STEPS) -> tuple[Turn, ...]:
-    """The same history with its steps, but for the last `keep`, as a digest; unchanged if that is no shorter."""
+    """The history with all but the last `keep` steps as a digest; unchanged if that is no shorter."""
     turns = tuple(history)
     starts = [number for number, turn in enumerate(turns) if turn.message.role == 'assistant']
     edge = 0 if len(starts) <= keep else starts[-keep] if keep else len(turns)
@@ -59,7 +59,7 @@ def compact(history: Sequence[Turn], *, keep: int = KEPT_STEPS) -> tuple[Turn, .
 
 
 def _digested(old: Sequence[Turn]) -> Iterator[Turn]:
-    """What people wrote, then a line for each of the others: those from before this run, and those of it."""
+    """What people wrote, then a line for each other message: those from before this run, then those of it."""
     before, now = list[str](), list[str]()
     for turn in old:
         if turn.by_user or turn.message.role == 'system':
@@ -92,11 +92,11 @@ def _line(message: Message) -> str:
 
 
 def _shortened(turn: Turn) -> Turn:
-    """For a single step that is too long by itself: its observation is cut."""
+    """The turn with a shorter observation, for a single step that is too long by itself."""
     message = turn.message
     if turn.by_user or turn.digest or message.role in ('system', 'assistant') or len(message.text) < 2000:
         return turn
-    text = f'{message.text[:1000]}\n[… {len(message.text) - 1500:,} characters cut …]\n{message.text[-500:]}'
+    text = f'{message.text[:1000]}\n[… {len(message.text) - 1500:,} characters truncated …]\n{message.text[-500:]}'
     return replace(turn, message=replace(message, text=text))
 
 

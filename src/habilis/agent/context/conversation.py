@@ -1,40 +1,47 @@
-"""The conversation of one run: what was said, and what of it goes out."""
+"""The conversation of one run, and the messages that are sent."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn
-from habilis.agent.context.prompt import without_stop
 from habilis.models.contract import Message
 
 
 class Conversation:
-    """Grows at its end only, so that what was sent stays the beginning of what will be sent."""
+    """Append-only while possible: what was sent stays a prefix of what is sent next, for prompt caches."""
 
     def __init__(self, system: str, history: Sequence[Message] = ()) -> None:
         self.system = system
+        self._task_notes = ('', '')
         self._turns: tuple[Turn, ...] = tuple(earlier_turn(message) for message in history if message.role != 'system')
 
     def add(self, message: Message, *, by_user: bool = False) -> None:
-        """The next turn. What a person wrote is never shortened, also where this is the history of another run."""
+        """Append a message. What a person wrote is never shortened, not even as the history of a later run."""
         if message.role == 'user' and not by_user:
             message = replace(message, by_agent=True)
         self._turns = (*self._turns, Turn(message=message, by_user=by_user))
 
+    def add_task(self, text: str, *, note: str, note_without_stop: str) -> str:
+        """Append the task with the note of the policy below it, which differs in steps that cannot end the run."""
+        self._task_notes = (note, note_without_stop)
+        text = f'{text}\n\n{note}' if note else text
+        self.add(Message(role='user', text=text), by_user=True)
+        return text
+
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All turns, without the system prompt."""
+        """All messages but the system prompt."""
         return tuple(turn.message for turn in self._turns)
 
     def outgoing(self, *, system: str | None = None, extra: str = '') -> tuple[Message, ...]:
-        """What is sent: with the system prompt first, marks for the provider's cache, and `extra` for this once.
+        """The messages to send: system prompt first, with cache marks, and `extra` for this request only.
 
         Another `system` prompt is for a step that cannot end the run.
         """
         turns = [replace(turn.message, cache=False) if turn.message.cache else turn.message for turn in self._turns]
         if system is not None:
             turns = [
-                replace(message, text=without_stop(message.text)) if turn.by_user else message
+                self._without_stop(message) if turn.by_user else message
                 for turn, message in zip(self._turns, turns, strict=True)
             ]
         if turns:
@@ -43,14 +50,22 @@ class Conversation:
             turns.append(Message(role='user', text=extra))
         return (Message(role='system', text=self.system if system is None else system, cache=True), *turns)
 
-    def start_over(self, note: str) -> None:
-        """Forget what this run did, and say why, if there is a `note`. The variables of the sandbox stay."""
+    def _without_stop(self, message: Message) -> Message:
+        note, other = self._task_notes
+        return (
+            replace(message, text=message.text.removesuffix(note) + other)
+            if note and message.text.endswith(note)
+            else message
+        )
+
+    def forget_steps(self, note: str) -> None:
+        """Remove the steps of this run, and add the `note`, if there is one. The variables of the sandbox stay."""
         self._turns = tuple(turn for turn in self._turns if turn.by_user or turn.earlier)
         if note:
             self.add(Message(role='user', text=note))
 
     def compact(self, keep: int = KEPT_STEPS) -> bool:
-        """Make it shorter. False if that was not possible."""
+        """Shorten the earlier steps. False if that was not possible."""
         shorter = compact(self._turns, keep=keep)
         changed = shorter != self._turns
         self._turns = shorter

@@ -1,7 +1,6 @@
 """The answer, checked against the type that was asked for."""
 
 import json
-import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,6 @@ MAX_PROBLEMS = 5
 SHOWN = 80
 """Letters of a value that is told of."""
 
-_NUMBER_REFUSED = re.compile(r'final_answer needs \w+, not (?:int|float) (-?\d+(?:\.\d+)?)\. ')
-
 
 class WrongOutput(ValueError):
     """The answer is not of the type that was asked for; the message tells the model."""
@@ -38,17 +35,6 @@ class OutputType:
     def name(self) -> str:
         """For the prompt: `int`, `list[str]`, `a dict {'name': str, 'age': int}`."""
         return 'any value' if self.kind is None else describe_type(self.kind)
-
-    @cached_property
-    def takes_none(self) -> bool:
-        """Whether None is an answer of this type."""
-        if self.kind is None:
-            return False
-        try:
-            self.check(None)
-        except WrongOutput:
-            return False
-        return True
 
     def check(self, value: object) -> object:
         """The value as that type. Raises `WrongOutput`.
@@ -91,25 +77,6 @@ class OutputType:
                 continue
         msg = f'The answer must be {self.name}. Call final_answer(...) with that value in a Python block.'
         raise WrongOutput(msg)
-
-
-def converted(refusal: str, value: object) -> str | None:
-    """The number that `refusal`, a message of `WrongOutput`, was about, if `value` is nothing but that number as a text
-    or without its fraction: of the right type, and the wrong thing."""
-    found = _NUMBER_REFUSED.search(refusal)
-    if found is None or isinstance(value, bool):
-        return None
-    same = value == found[1] if isinstance(value, str) else isinstance(value, int) and value == int(float(found[1]))
-    return found[1] if same else None
-
-
-def literal(text: str) -> object:
-    """What a printed text stands for: the number, list, … that it writes out, or the text."""
-    text = text.strip()
-    try:
-        return read_literal(text)
-    except ValueError:
-        return text
 
 
 def _written_values(text: str) -> list[object]:

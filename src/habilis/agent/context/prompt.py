@@ -7,11 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import cast
 
-from habilis.agent.arguments import check_kinds
-from habilis.agent.context.truncation import Bounds, cut
 from habilis.agent.context.output import as_text
+from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.contract import Function
-from habilis.sandbox.contract import CellError
 from habilis.sandbox.options import Settings as SandboxSettings
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
@@ -32,7 +30,7 @@ PYTHON = Function(
 @cache
 def prompt_file(name: str) -> str:
     """The text of one file of `prompts/`."""
-    return files('habilis.agent').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
+    return files('habilis.agent.context').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8').strip()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,60 +107,28 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def task_message(
-    task: str, *, variables: Sequence[str] = (), tools: Mapping[str, str] | None = None, remind: bool = False
-) -> str:
-    """The user's words, with what else is there for the code.
-
-    `remind` repeats the protocol after them, and the signatures of the `tools`: a small model does what it read last.
-    """
+def task_message(task: str, variables: Sequence[str] = ()) -> str:
+    """The words of the user, and the variables that code finds."""
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
-    if remind and tools:
-        listed = '\n'.join(f'- {name}{signature}' for name, signature in tools.items())
-        text += f'\n\nThese functions are already defined; call them, do not define them:\n{listed}'
-    if remind:
-        text += f'\n\n{prompt_file("reminder")}'
     return text
 
 
-def without_stop(text: str) -> str:
-    """A `task_message` for a step in which there is no `final_answer`."""
-    reminder = prompt_file('reminder')
-    return f'{text.removesuffix(reminder)}{prompt_file("reminder_open")}' if text.endswith(reminder) else text
-
-
-def preview(name: str, value: object, length: int = 80) -> str:
-    """The start of a value, for the list of variables, and how to read it. Too little to be typed off."""
+def preview(value: object, length: int = 80) -> str:
+    """The start of a value, for the list of variables."""
     if isinstance(value, str) and '\n' in value.strip():
         first, *rest = value.strip().split('\n')
-        start = f'{first[:length]!r}' if len(first) <= length else f'{first[:length]!r}…'
-        return f'text of {len(rest) + 1} lines, the first is {start}. Read it so: {_reader(name, first, rest)}'
+        return f'text of {len(rest) + 1} lines, the first is {_shortened(repr(first), length)}'
     items = cast('list[object]', value) if isinstance(value, list) else []
     if items and isinstance(items[0], dict):
-        text = as_text(cast('object', items[0]), repr)
-        return f'each such as {text[: 2 * length]}{"…" if len(text) > 2 * length else ""}'
-    text = as_text(cast('object', value), repr)
+        return f'each such as {_shortened(as_text(cast("object", items[0]), repr), 2 * length)}'
+    return _shortened(as_text(cast('object', value), repr), length)
+
+
+def _shortened(text: str, length: int) -> str:
     return text if len(text) <= length else f'{text[:length]}…'
-
-
-def _reader(name: str, first: str, rest: Sequence[str]) -> str:
-    if first[:1] in ('{', '['):
-        return f'data = json.loads({name})'
-    for mark, how in ((',', ''), (';', ", delimiter=';'"), ('\t', ", delimiter='\\t'")):
-        marks = first.count(mark)
-        if marks and all(line.count(mark) >= marks for line in rest):
-            return f'rows = list(csv.DictReader(io.StringIO({name}){how}))'
-    return f'lines = {name}.splitlines()'
-
-
-def start_over_note(code: str, error: CellError) -> str:
-    """What is left of code that failed again and again: the line, and the error."""
-    lines = code.split('\n')
-    line = lines[error.line - 1].strip() if error.line and error.line <= len(lines) else ''
-    return prompt_file('start_over').replace('{error}', str(error)).replace('{line}', line or 'your code')
 
 
 def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
@@ -177,9 +143,8 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:
     """Documents given to one step: their names and texts, the long ones in part; `code` has them whole."""
-    check_kinds('a step', {'artifacts': artifacts})
     pieces = [f'Documents for this step.{" In code they are in the dict `artifacts`, by name." if code else ""}']
     for name, text in artifacts.items():
-        shown = cut(text, bounds, where=f'the whole is in artifacts[{name!r}]' if code else '').text
+        shown = truncate(text, bounds, where=f'the whole is in artifacts[{name!r}]' if code else '').text
         pieces.append(f'<document name={name!r}>\n{shown}\n</document>')
     return '\n\n'.join(pieces)

@@ -1,20 +1,20 @@
-"""Long text kept within bounds: the head and the tail stay, and what was cut is named."""
+"""Truncates long text: head and tail stay, with a note of what was left out."""
 
 from dataclasses import dataclass
 
 from habilis.models.tokens import count_tokens
 
 HEAD_SHARE = 0.6
-"""Of what is kept, this much comes from the beginning."""
+"""Share of the kept text that comes from the beginning."""
 
 MAX_TOKENS_PER_CHARACTER = 3
 MAX_CHARACTERS_PER_TOKEN = 8
-"""More than that in one token is space or a ruler, of which enough is kept anyway."""
+"""A longer token is blank space or a ruler, of which enough is kept anyway."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How long a text may be."""
+    """Maximum length of a text."""
 
     tokens: int = 2000
     lines: int = 200
@@ -27,20 +27,20 @@ class Bounds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class Truncated:
     """A text within its bounds."""
 
     text: str
-    cut: bool = False
+    is_truncated: bool = False
 
 
-def cut(text: str, bounds: Bounds, *, where: str = '') -> Cut:
-    """Keep head and tail. `where` tells, in the note, how to see the rest."""
+def truncate(text: str, bounds: Bounds, *, where: str = '') -> Truncated:
+    """Keep head and tail. `where` is added to the note: how to see the rest."""
     if not bounds.enabled:
-        return Cut(text=text)
+        return Truncated(text=text)
     fits = text.count('\n') < bounds.lines
     if fits and (len(text) * MAX_TOKENS_PER_CHARACTER <= bounds.tokens or count_tokens(text) <= bounds.tokens):
-        return Cut(text=text)
+        return Truncated(text=text)
     head, tail = (text, text) if fits else _by_lines(text, bounds.lines)
     if fits or count_tokens(head) + count_tokens(tail) > bounds.tokens:
         first = int(bounds.tokens * HEAD_SHARE)
@@ -49,9 +49,9 @@ def cut(text: str, bounds: Bounds, *, where: str = '') -> Cut:
     head, tail = head.removesuffix('\n'), tail.removeprefix('\n')
     dropped = len(text) - len(head) - len(tail)
     lines = text.count('\n') - head.count('\n') - tail.count('\n')
-    what = f'{dropped:,} characters cut{f" in {lines:,} lines" if lines > 1 else ""}'
+    what = f'{dropped:,} characters truncated{f" in {lines:,} lines" if lines > 1 else ""}'
     note = f'[… {what}{"; " + where if where else ""} …]'
-    return Cut(text=f'{head}\n{note}\n{tail}' if tail else f'{head}\n{note}', cut=True)
+    return Truncated(text=f'{head}\n{note}\n{tail}' if tail else f'{head}\n{note}', is_truncated=True)
 
 
 def _by_lines(text: str, most: int) -> tuple[str, str]:

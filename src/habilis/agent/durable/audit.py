@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
-from habilis.agent.loop.code_turn import Acted
 from habilis.agent.context.prompt import PYTHON
 from habilis.agent.durable.codecs import to_plain
+from habilis.agent.loop.code_turn import CellOutcome
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.journal import Record, fingerprint
+from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
-from habilis.journal.raised import read_error
-from habilis.journal.runs import Reading
+from habilis.journal.runs import RunView
 from habilis.models.contract import Reply
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
@@ -39,10 +39,10 @@ def call_as_json(call: ToolCall) -> dict[str, Json]:
 
 
 async def calls_of(
-    reading: Reading,
+    reading: RunView,
     parts: Sequence[tuple[str, Entry]],
     reply: Reply | None,
-    cells: Sequence[Acted],
+    cells: Sequence[CellOutcome],
     known: Sequence[ToolCall],
 ) -> list[ToolCall]:
     """The calls of a step.
@@ -90,7 +90,7 @@ class _Found:
     def _told(self, record: ToolCall, path: str | None) -> ToolCall:
         return replace(record, at=_at(None if path is None else self._taken[path]), path=path or '')
 
-    async def by_model(self, reading: Reading, name: str, written: str) -> ToolCall:
+    async def by_model(self, reading: RunView, name: str, written: str) -> ToolCall:
         """A call that the model made itself, of a run that has no result yet."""
         arguments = _arguments(written)
         path = self._take(name, arguments or {}) or self._take(name, None)
@@ -108,10 +108,10 @@ class _Found:
         return None
 
 
-async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) -> ToolCall:
+async def _unlisted(reading: RunView, path: str, entry: Entry, found: _Found) -> ToolCall:
     """A call of a cell that has not ended."""
     if path in found.questions:
-        asked = await reading.known_value(cast('Record', entry.asked))
+        asked = await reading.value_or_none(cast('Record', entry.asked))
         fields = asked if isinstance(asked, dict) else {}
         tool = _tool(path).removeprefix(APPROVE)
         return ToolCall(
@@ -121,16 +121,16 @@ async def _unlisted(reading: Reading, path: str, entry: Entry, found: _Found) ->
 
 
 async def _recorded(
-    reading: Reading, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
+    reading: RunView, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
 ) -> ToolCall:
     """What the record of a call says."""
     end, tool = entry.end, _tool(path)
     if end is None:
         return ToolCall(name=tool, at=_at(entry), arguments=arguments, decision='unfinished', side=side, path=path)
-    value = await reading.known_value(end)
+    value = await reading.value_or_none(end)
     fields = value if isinstance(value, dict) else {}
     if end.kind == 'failed':
-        error = read_error(value)
+        error = decode_error(value)
         text = f'{type(error).__name__}: {error}'
         return ToolCall(name=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
     given = _unpacked(fields.get('given')) if arguments is None else arguments

@@ -1,4 +1,4 @@
-"""What a run of an agent writes down: replies, cells, results, as data that any later version can read."""
+"""Encodes replies, cells and results as JSON that later versions can read."""
 
 import dataclasses
 import types
@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from habilis.agent.contract import Result
 from habilis.agent.context.output import OutputType
+from habilis.agent.contract import Result
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
@@ -20,7 +20,7 @@ T = TypeVar('T')
 
 
 class DataCodec(Codec[T], Generic[T]):
-    """Writes frozen data classes down by their fields. What is not plain data inside becomes its `repr`."""
+    """Encodes frozen dataclasses by their fields. Values that are not plain data become their `repr`."""
 
     def __init__(self, kind: type[T], *, what: str) -> None:
         super().__init__(what=what)
@@ -43,7 +43,7 @@ _RESULT = DataCodec(Result[Any], what='a result')
 
 
 class ResultCodec(Codec[Result[Any]]):
-    """Writes results down, with their outputs as the type of the agent has them."""
+    """Encodes results, with the output by the output type of the agent."""
 
     def __init__(self, output: OutputType) -> None:
         super().__init__(what='a result')
@@ -59,7 +59,7 @@ class ResultCodec(Codec[Result[Any]]):
 
 
 def messages_of(written: Json) -> tuple[Message, ...]:
-    """The conversation of a result that was written down, whatever its output is."""
+    """The messages of an encoded result, whatever its output is."""
     return _rest_of(written).messages
 
 
@@ -72,9 +72,9 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def to_plain(value: object) -> object:
-    """Data classes as dicts of their fields that are not as by default; the rest as it is, if it is plain."""
+    """Dataclasses as dicts of the fields that differ from their defaults; plain data as it is."""
     kind = type(value)
-    if kind in _ATOMS:  # most of what is recorded
+    if kind in _ATOMS:  # the common case
         return value
     if dataclasses.is_dataclass(kind):
         plain: dict[str, object] = {}
@@ -118,7 +118,7 @@ def _default(field: 'dataclasses.Field[Any]') -> object:
 
 
 def from_plain(kind: Any, data: Any) -> Any:
-    """The data class again. Fields that this version does not know are left out."""
+    """Rebuild a dataclass. Fields that this version does not know are ignored."""
     origin = get_origin(kind)
     if origin in {typing.Union, types.UnionType}:
         if data is None:

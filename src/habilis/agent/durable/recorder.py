@@ -1,35 +1,37 @@
-"""A run of an agent and its journal: what was asked, run and called is written down, and answered from there later."""
+"""Records a run of an agent: replies, cells, verdicts and tool calls, which a replay takes from there."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from habilis.agent.contract import Result, RunLimits, Waiting
 from habilis.agent.context.output import OutputType
-from habilis.agent.durable.pause import Pausing
+from habilis.agent.contract import Result, RunLimits, Waiting
 from habilis.agent.durable.codecs import DataCodec, ResultCodec, to_plain
+from habilis.agent.durable.pause import Pause
+from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
-from habilis.journal.failures import failed_paths
+from habilis.journal.failures import StepFailed, failed_paths
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.raised import StepFailed
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.logs import lines_now
 
 REPLY = DataCodec(Reply, what='a reply')
+VERDICT_CODEC = DataCodec(Verdict, what='a verdict')
 ASK = 'ask'
 CELL = 'cell'
+VERDICT = 'verdict'
 NO_STOP = 'no_stop'
 Work = Callable[[], Awaitable[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed:
-    """A run was gone on with after so many steps."""
+    """Run resumed after N steps."""
 
     after: int
     answer: str | None = None
@@ -37,7 +39,7 @@ class Resumed:
 
 
 class Recorder:
-    """Writes one run of an agent down, below one scope."""
+    """Records one run of an agent, below one scope of the journal."""
 
     def __init__(
         self,
@@ -52,45 +54,45 @@ class Recorder:
 
         Args:
             scope: where it writes.
-            top: whether the run of the journal is this one, not one around it.
-            task: of the run.
-            notes: where a run that was found was gone on with.
-            no_stop: its steps that must not end it.
+            top: whether this is the run of the journal itself, not one nested in it.
+            task: the task of the run.
+            notes: where a run that was loaded had been resumed before.
+            no_stop: numbers of the steps that must not end the run.
         """
         self._no_stop = frozenset(no_stop)
         self.scope = scope
         self.top = top
         self.resumes = notes is not None
-        """Whether the run was found in a journal."""
+        """Whether the run was loaded from a journal."""
 
         self.notes = list(notes or ())
-        """Where the run was gone on with, and the replay has not come to yet."""
+        """Earlier resumes that the replay has not reached yet."""
 
-        self.goes_on = False
-        """Whether it is known that the run goes on after the replay."""
+        self.will_continue = False
+        """Whether the run will continue after the replay."""
 
         self._key = fingerprint(task)
         self._snapshots: dict[str, str] = {}
-        self._pausing = Pausing()
+        self._pause = Pause()
 
     @property
     def journal(self) -> Journal:
-        """Of the run."""
+        """The journal of the run."""
         return self.scope.journal
 
     @property
-    def replaying(self) -> bool:
-        """Whether the next step of the run was recorded."""
-        return self.journal.index.first_in(self.scope.path) is not None
+    def is_replaying(self) -> bool:
+        """Whether the next step of the run is in the record."""
+        return self.journal.index.first_unreplayed(self.scope.path) is not None
 
     @property
-    def behind(self) -> bool:
-        """Whether the record knows of more than has been replayed."""
-        return self.goes_on or self.replaying or bool(self.notes)
+    def is_behind(self) -> bool:
+        """Whether there is more in the record than was replayed."""
+        return self.will_continue or self.is_replaying or bool(self.notes)
 
-    async def may_stop(self, step: int, wanted: bool) -> bool:
-        """Whether this step may end the run. Where it must not, that is written down: a replay cannot know."""
-        if not wanted and not self.replaying:
+    async def can_stop(self, step: int, wanted: bool) -> bool:
+        """Whether this step may end the run. If not, that is recorded: a replay could not know."""
+        if not wanted and not self.is_replaying:
             await self.journal.write('noted', self.scope.path, value={NO_STOP: step})
         return wanted and step not in self._no_stop
 
@@ -101,9 +103,17 @@ class Recorder:
         return await self.scope.step(ASK, work, key=self._key, codec=REPLY)
 
     async def _refuse_reply(self) -> None:
-        """The last reply is worth nothing; the model is to be asked again when the run is resumed."""
-        path = f'{self.scope.path}/{ASK}#{self.journal.place(self.scope.path).names[ASK]}'
+        """Void the last reply: a resumed run asks the model again."""
+        path = f'{self.scope.path}/{ASK}#{self.journal.scope_state(self.scope.path).names[ASK]}'
         await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
+
+    async def verdict(self, decide: Callable[[], Verdict]) -> Verdict:
+        """The verdict of the policy about a reply. A replay takes the recorded one, whatever the policy is then."""
+
+        async def work() -> Verdict:
+            return decide()
+
+        return await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC)
 
     async def cell(
         self,
@@ -114,14 +124,14 @@ class Recorder:
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
         stop: Callable[[], None],
     ) -> Any:
-        """A piece of code that was run, with the variables as it left them. `stop` ends it in the middle."""
+        """The outcome of a cell, with a snapshot of the variables after it. `stop` ends it in the middle."""
 
         def replayed(record: Record) -> None:
             self._snapshots.update(record.attached)
 
         return await self.scope.step(
             CELL,
-            lambda: self._pausing.watch(work(), stop),
+            lambda: self._pause.watch(work(), stop),
             key=fingerprint(code),
             codec=kind,
             attach=snapshot,
@@ -129,12 +139,12 @@ class Recorder:
         )
 
     async def snapshots(self) -> dict[str, bytes]:
-        """The variables of the last cells that were answered from the record, once."""
+        """Snapshots of the last replayed cell by sandbox; each is returned once."""
         taken, self._snapshots = self._snapshots, {}
         return {name: await self.journal.store.blob(self.journal.run, digest) for name, digest in taken.items()}
 
     async def used_inside(self) -> list[Reply]:
-        """What models replied to runs inside this one, in what is done and will not be gone through again."""
+        """Replies in nested runs that are finished, and that the replay does not enter again."""
         index, prefix, found = self.journal.index, f'{self.scope.path}/', list[Reply]()
         for path, entry in index.inside(self.scope.path):
             around = parent_of(path)
@@ -152,12 +162,12 @@ class Recorder:
     # Tools ------------------------------------------------------------------------------------------------------------
 
     async def around_call(self, call: GateCall, once: bool, work: Work) -> object:
-        """A tool call: answered from the record, or made and recorded."""
+        """The result of a tool call: from the record, or made and recorded."""
         scope = current_scope() or self.scope
         key = fingerprint(call.tool, call.arguments)
         try:
-            return await self._pausing.call(
-                lambda: scope.call(call.tool, work, key=key, codec=_ToolResult(call), once=once)
+            return await self._pause.call(
+                lambda: scope.call(call.tool, work, key=key, codec=ToolResult(call), once=once)
             )
         except StepFailed as failed:
             raise _as_it_was(failed) from None
@@ -175,7 +185,7 @@ class Recorder:
             'diff': request.diff,
         }
         name, key = f'approve {request.tool}', fingerprint(request.tool, request.arguments)
-        answer = await self._pausing.call(
+        answer = await self._pause.call(
             lambda: scope.decide(name, asked, question=request.question, key=key, person=person and _written(person))
         )
         reason = _field(answer, 'reason')
@@ -185,18 +195,18 @@ class Recorder:
     # The run ----------------------------------------------------------------------------------------------------------
 
     async def open(self, inputs: object) -> None:
-        """The run begins with this."""
+        """Record the inputs of the run."""
         entry = self.journal.index.find(self.scope.path)
         if entry is None or entry.opened is None:
             await self.journal.write('opened', self.scope.path, value=codec.pack(to_plain(inputs)))
 
     async def resumed(self, how: Resumed) -> None:
-        """The run is gone on with."""
+        """Record that the run is resumed."""
         await self.journal.write('noted', self.scope.path, value={'resumed': codec.pack(to_plain(how))})
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
-        """The run has stopped with this."""
-        if not self.top or self.behind:
+        """Record the result of the run."""
+        if not self.top or self.is_behind:
             return
         if result.ended == 'answer':
             await self.journal.write('done', self.scope.path, value=ResultCodec(output).write(result))
@@ -208,12 +218,12 @@ class Recorder:
         await self.journal.end(status, value=value)
 
     async def finish(self) -> None:
-        """The run has its result; its process may have died before it could say that this was the end."""
+        """Mark a run with a result as done, if its process died before it could."""
         if self.journal.info.status != 'done':
             await self.journal.end('done', value={'ended': 'answer'})
 
     async def failed(self, error: BaseException) -> None:
-        """The run was ended by this."""
+        """Record that the run failed."""
         if isinstance(error, EmptyReply):
             await self._refuse_reply()
         if self.top:
@@ -222,27 +232,29 @@ class Recorder:
             await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:
-        """Let others go on with the run."""
+        """Release the run, so that others can resume it."""
         if self.top:
             await self.journal.close()
 
     def waiting(self) -> tuple[Waiting, ...]:
-        """What people are asked."""
+        """Open questions to people."""
         return tuple(
             Waiting(path=path, question=str(_field(request, 'question')), tool=str(_field(request, 'tool') or ''))
             for path, request in self.journal.waiting.items()
         )
 
 
-class _ToolResult(Codec[object]):
-    """What a tool gave back: it is plain data by now, or the sandbox could not have it. Readers see its arguments.
-
-    What it has logged is told to the model with it, so it is kept too.
-    """
+class ToolResult(Codec[object]):
+    """Encodes the result of a tool with its arguments, for readers, and its log lines, for the model."""
 
     def __init__(self, call: GateCall) -> None:
         super().__init__()
         self._call = call
+
+    @staticmethod
+    def value_of(written: Json) -> object:
+        """The result alone, of what `write` returned."""
+        return codec.unpack(_field(written, 'p'))
 
     def write(self, value: object) -> Json:
         written: dict[str, Json] = {
@@ -260,15 +272,26 @@ class _ToolResult(Codec[object]):
         return super().read(written)  # its lines are there
 
 
+def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Record | None:
+    """The record of a successful tool call in a cell of this scope, or by its model."""
+    name = f'{tool}({fingerprint(tool, arguments)})'
+    for path, entry in scope.journal.index.inside(scope.path):
+        around = parent_of(path)
+        here = around == scope.path or (parent_of(around) == scope.path and name_of(around) == CELL)
+        if here and name_of(path) == name and entry.end is not None and entry.end.kind == 'done':
+            return entry.end
+    return None
+
+
 def _as_it_was(failed: StepFailed) -> Exception:
-    """An error whose class cannot be had here, by the name that the code knows it by."""
+    """An error whose class cannot be imported here, under its original name."""
     name, _, text = str(failed).partition(': ')
     name = name.rpartition('.')[2]
     return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed
 
 
 def _written(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
-    """What a person says, as it is recorded."""
+    """The answer of a person as JSON."""
 
     async def ask() -> Json:
         said = await person()

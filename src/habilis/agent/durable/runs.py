@@ -1,4 +1,4 @@
-"""The runs of an agent in a store: begun, found again, and gone on with."""
+"""Create, load and resume the runs of an agent in a store."""
 
 import asyncio
 import contextlib
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from habilis.agent.contract import RunLimits
-from habilis.agent.durable.recorder import ASK, NO_STOP, Recorder, Resumed
 from habilis.agent.durable.codecs import DataCodec, messages_of
+from habilis.agent.durable.recorder import ASK, NO_STOP, Recorder, Resumed
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.core.waiting import result_of, wait_for
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
-from habilis.journal.access import value_of
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.opening import OFF
+from habilis.journal.lookup import value_of
+from habilis.journal.stores import OFF
 from habilis.models.contract import Message
 
 T = TypeVar('T')
@@ -24,16 +24,16 @@ JournalChoice = str | Path | Store | None
 """`off`, a file (`runs.db`), a folder (`runs/`), an address (`postgresql://…`, `redis://…`), a store; None: as set."""
 
 TITLE = 100
-"""Letters of the task in a list of runs."""
+"""Maximum characters of the task in a list of runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What a run was begun with."""
+    """The inputs of a run, as recorded."""
 
     task: str
     system: str = ''
-    """The system prompt, for those who read the record; a resumed run makes its own."""
+    """The system prompt, for readers of the record; a resumed run builds its own."""
 
     model: str = ''
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
@@ -41,18 +41,18 @@ class Inputs:
     history: tuple[Message, ...] = ()
     limits: RunLimits = field(default_factory=RunLimits)
     asked: str = ''
-    """The first message as the model got it, for readers too."""
+    """The first message as the model got it, for readers of the record."""
 
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
-    """What whoever began the run wants to know when it is resumed."""
+    """Plain data that the caller keeps with the run."""
 
 
-INPUTS = DataCodec(Inputs, what='what a run was begun with')
+INPUTS = DataCodec(Inputs, what='the inputs of a run')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
-    """A run that was found again."""
+class LoadedRun:
+    """A run loaded from a store."""
 
     recorder: Recorder
     inputs: Inputs
@@ -60,75 +60,75 @@ class Found:
     """The record of its result, if it has one."""
 
     stopped: str | None
-    """How it ended the last time; None if its process died."""
+    """How it ended last; None if its process died."""
 
 
-class Durable:
-    """Where an agent keeps its runs. Opened when it is first needed, for each event loop."""
+class RunStore:
+    """The store of an agent's runs. Opened when it is first needed, for each event loop."""
 
     def __init__(self, where: JournalChoice) -> None:
         self._where = where
         self._stores: dict[asyncio.AbstractEventLoop, Store] = {}
 
     @property
-    def off(self) -> bool:
-        """Whether runs are not kept."""
+    def is_off(self) -> bool:
+        """Whether runs are not recorded."""
         return self._where == OFF
 
     @property
     def store(self) -> Store:
-        """For the running event loop."""
+        """The store of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._stores:
-            from habilis.journal.opening import open_store  # stores are loaded when they are needed
+            from habilis.journal.stores import open_store  # imported when first needed
 
             self._stores[loop] = open_store(self._where)
         return self._stores[loop]
 
-    async def begin(self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str) -> Recorder | None:
-        """A new run; None if runs are not kept."""
-        if self.off:
+    async def create(self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str) -> Recorder | None:
+        """A recorder for a new run; None if runs are not recorded."""
+        if self.is_off:
             if user or session:
                 msg = 'a user or a session needs a journal; pass journal=… to the agent'
                 raise AgentError(msg)
             return None
-        await self._leave_other_loops()
+        await self._close_stale_stores()
         title = ' '.join(inputs.task.split())[:TITLE]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info)
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
 
-    async def find(self, run_id: str, *, user: str | None, on_change: OnChange) -> Found:
-        """A run to go on with. Raises `RunNotFound`, `RunBusy`, `CorruptRecord`."""
-        await self._leave_other_loops()
+    async def load(self, run_id: str, *, user: str | None, on_change: OnChange) -> LoadedRun:
+        """Load a run to resume it. Raises `RunNotFound`, `RunBusy`, `CorruptRecord`."""
+        await self._close_stale_stores()
         journal = await Journal.open(self.store, run_id, user=user, on_change=on_change)
         try:
-            return await self._found(journal)
+            return await self._read(journal)
         except BaseException:
             await journal.close()
             raise
 
-    async def _found(self, journal: Journal) -> Found:
+    async def _read(self, journal: Journal) -> LoadedRun:
         records = journal.loaded
         opened = next((record for record in records if record.kind == 'opened'), None)
         if journal.info.kind != 'agent' or opened is None or '/' in opened.path:
-            msg = f'{journal.run} is not the run of an agent, or was ended before it began'
+            msg = f'{journal.run} is not the run of an agent, or ended before its first step'
             raise AgentError(msg)
         await _drop_failure(journal, opened.path)
         scope = Scope(journal, '').below(journal.info.name)
         entry = journal.index.find(scope.path)
         inputs = INPUTS.read(await journal.value_of(opened))
         notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
-        return Found(
+        return LoadedRun(
             recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
             inputs=inputs,
             done=entry.end if entry is not None else None,
-            stopped=_how(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
+            stopped=_last_end(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
         )
 
     async def last_messages(self, user: str, session: str) -> tuple[Message, ...]:
-        """The conversation of a session so far."""
-        if self.off:
+        """The messages of a session so far."""
+        if self.is_off:
             return ()
         for info in await self.store.runs(user=user, session=session, status='done'):
             if info.kind == 'agent':
@@ -138,16 +138,16 @@ class Durable:
                     return messages_of(await value_of(self.store, info.run, done))
         return ()
 
-    async def _leave_other_loops(self) -> None:
-        """Close stores of event loops that have ended: whoever calls `asyncio.run` often makes many."""
+    async def _close_stale_stores(self) -> None:
+        """Close stores of event loops that have ended: repeated `asyncio.run` makes many."""
         for loop in [loop for loop in self._stores if loop.is_closed()]:
             store = self._stores.pop(loop)
             if store is not self._where:
-                with contextlib.suppress(Exception):  # a connection that belonged to the loop is gone with it
+                with contextlib.suppress(Exception):  # its connection ended with its loop
                     await store.close()
 
     async def close(self) -> None:
-        """Close the stores that were opened here. One that was given stays open."""
+        """Close the stores that were opened here. One that was passed in stays open."""
         stores, self._stores = self._stores, {}
         for store in stores.values():
             if store is not self._where:
@@ -155,7 +155,7 @@ class Durable:
 
 
 def wait_here(work: Coroutine[Any, Any, T]) -> T:
-    """Wait for a run on a thread. In a tool of another run it is part of that, so it goes to the event loop of that."""
+    """Wait for a run on a thread. In a tool of another run it uses the event loop of that run."""
     scope, running = current_scope(), asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
     loop = None if scope is None else scope.journal.loop
     if loop is None or loop is running or not loop.is_running():
@@ -182,18 +182,18 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 
 async def _drop_failure(journal: Journal, path: str) -> None:
-    """A model that failed is asked again, also if the process died before the run could be said to have failed."""
+    """Remove a failed model request from the record, so that the model is asked again."""
     asks = [(end.seq, found) for found, entry in journal.index.inside(path) if (end := entry.end) is not None]
     _, last = max(asks, default=(0, ''))
     entry = journal.index.find(last)
     end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
     value = end.value if end is not None and end.kind == 'failed' else None
-    if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # after which the run has gone on
+    if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # the run continued after it
         await journal.rewind(path, [last])
 
 
-def _how(records: Sequence[Record]) -> str | None:
-    """How the run ended; None if it has gone on since, and not to an end."""
+def _last_end(records: Sequence[Record]) -> str | None:
+    """How the run ended; None if it was resumed since, and has not ended."""
     for record in reversed(records):
         value = record.value if isinstance(record.value, dict) else {}
         if record.kind == 'ended':

@@ -5,20 +5,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from habilis.agent.loop.code_turn import ACTED, Acted
-from habilis.agent.durable.audit import call_as_json, calls_of
-from habilis.agent.contract import Result, Step
-from habilis.agent.durable.runs import INPUTS, Inputs
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PYTHON
-from habilis.agent.durable.recorder import ASK, CELL, REPLY, Resumed
+from habilis.agent.contract import Result, Step
+from habilis.agent.durable.audit import call_as_json, calls_of
 from habilis.agent.durable.codecs import DataCodec, ResultCodec
+from habilis.agent.durable.recorder import ASK, CELL, REPLY, VERDICT, VERDICT_CODEC, Resumed
+from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
 from habilis.core.logs import redact
+from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of, parent_of
-from habilis.journal.raised import read_error
-from habilis.journal.runs import Reading
+from habilis.journal.runs import RunView
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox import ToolCall
 
@@ -39,7 +39,7 @@ class Turn:
     """What a person has said before it."""
 
     reply: Reply | None = None
-    cells: tuple[Acted, ...] = ()
+    cells: tuple[CellOutcome, ...] = ()
     observation: str | None = None
     calls: tuple[ToolCall, ...] = ()
     error: str = ''
@@ -78,19 +78,19 @@ class Story:
         return sum(turn.seconds for turn in self.turns)
 
 
-async def stories(reading: Reading) -> list[Story]:
+async def stories(reading: RunView) -> list[Story]:
     """The agents of a run, in the order in which they began: one for the run of an agent, any number for a flow."""
     found: list[Story] = []
     for path, entry in reading.steps():
         if entry.opened is None:
             continue
-        value = await reading.known_value(entry.opened)
+        value = await reading.value_or_none(entry.opened)
         if isinstance(value, dict) and isinstance(value.get(_INPUT_TASK), str):
             found.append(await _Teller(reading, path).story(value))
     return found
 
 
-def step_count(reading: Reading) -> int:
+def step_count(reading: RunView) -> int:
     """Replies of the model for the run of an agent; steps that are done for a flow. Reads no values."""
     done = [(path, entry) for path, entry in reading.steps() if entry.end is not None and entry.end.kind == 'done']
     if reading.info.kind == 'agent':
@@ -101,7 +101,7 @@ def step_count(reading: Reading) -> int:
 class _Teller:
     """Reads one agent."""
 
-    def __init__(self, reading: Reading, path: str) -> None:
+    def __init__(self, reading: RunView, path: str) -> None:
         self._reading = reading
         self._path = path
         self._notes = [record for record in reading.records if record.kind == 'noted' and record.path == path]
@@ -136,13 +136,17 @@ class _Teller:
         first = entry.first or 0
         turn = Turn(number=number, path=path, at=self._reading.records[first - 1].at, told=self._told(first))
         reply, error = await self._value(REPLY, entry)
-        cells: list[Acted] = []
+        cells: list[CellOutcome] = []
+        seen: list[str] = []
         for inner, cell in parts[1:]:
             if parent_of(inner) == self._path and name_of(inner) == CELL:
-                acted, problem = await self._value(ACTED, cell)
+                outcome, problem = await self._value(CELL_OUTCOME, cell)
                 error = error or problem
-                cells += [acted] if acted is not None else []
-        seen = [cell.observation for cell in cells if cell.observation]
+                cells += [outcome] if outcome is not None else []
+                seen += [outcome.observation] if outcome is not None else []
+            elif parent_of(inner) == self._path and name_of(inner) == VERDICT:
+                verdict, _ = await self._value(VERDICT_CODEC, cell)
+                seen += [verdict.note] if verdict is not None and verdict.note else []
         observation = '\n'.join(seen) or None
         if number <= len(steps):
             observation = steps[number - 1].observation
@@ -162,7 +166,7 @@ class _Teller:
         entry = self._reading.index.find(self._path)
         if entry is None or entry.end is None or entry.end.kind != 'done':
             return None
-        value = await self._reading.known_value(entry.end)
+        value = await self._reading.value_or_none(entry.end)
         try:
             return ResultCodec(OutputType(None)).read(value)
         except (NotDurable, TypeError, KeyError):  # of a type that only the agent knows
@@ -181,7 +185,7 @@ class _Teller:
             self._reading.damage.append(CorruptRecord(msg))
             return None, msg
         if entry.end.kind == 'failed':
-            error = read_error(value)
+            error = decode_error(value)
             return None, f'{type(error).__name__}: {error}'
         return self._read(kind, value), ''
 
@@ -202,7 +206,7 @@ def _is_repeated(parts: Sequence[tuple[str, Entry]]) -> bool:
 # Rows for training ----------------------------------------------------------------------------------------------------
 
 
-async def rows(reading: Reading) -> list[dict[str, Json]]:
+async def rows(reading: RunView) -> list[dict[str, Json]]:
     """One row for each step: what was said until then, the reply, its code, what came of it, and what it is worth.
 
     Only the last row of an agent has a reward: the score that somebody gave the run, else 1 for an answer and 0 for
@@ -220,7 +224,7 @@ async def rows(reading: Reading) -> list[dict[str, Json]]:
     return [cast('dict[str, Json]', _without_secrets(row)) for row in found]
 
 
-def _row(reading: Reading, story: Story, turn: Turn, said: Sequence[Json]) -> dict[str, Json]:
+def _row(reading: RunView, story: Story, turn: Turn, said: Sequence[Json]) -> dict[str, Json]:
     reply = turn.reply
     return {
         'run': reading.run,
@@ -284,7 +288,7 @@ def _message(message: Message) -> Json:
     return said
 
 
-def _reward(reading: Reading, story: Story) -> float:
+def _reward(reading: RunView, story: Story) -> float:
     if reading.score is not None:
         return reading.score
     return 1.0 if story.result is not None and story.result.ended == 'answer' else 0.0

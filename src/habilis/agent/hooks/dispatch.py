@@ -1,4 +1,4 @@
-"""Events on their way to those who watch: in order, to each of them, whatever one of them does."""
+"""Delivers events to hooks: in order, to each of them, whatever one of them does."""
 
 import asyncio
 import contextlib
@@ -19,23 +19,23 @@ GRACE = 5.0
 """Seconds that hooks get to finish when their run is closed."""
 
 Hook = Callable[[Event], Awaitable[None] | None]
-"""Sees every event; sync or async. What it raises is reported as an event of its own and stops nothing."""
+"""Called with every event; sync or async. What it raises is reported as an event, and stops nothing."""
 
 
 @runtime_checkable
 class OutgoingHook(Protocol):
-    """A hook that may also change what goes out to the model. The history stays as it is."""
+    """A hook that may also change the messages that are sent to the model. The history stays as it is."""
 
     def outgoing(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages to send instead."""
         ...
 
 
-_telling: 'ContextVar[Watchers | None]' = ContextVar('habilis_watchers', default=None)
-"""Whose hook runs here. A hook that waits for its own run to be told would wait for itself."""
+_current: 'ContextVar[Dispatcher | None]' = ContextVar('habilis_dispatcher', default=None)
+"""The dispatcher whose hook runs here: a hook that drained it would wait for itself."""
 
 
-class Watchers:
+class Dispatcher:
     """Delivers the events of one run, in the order of `emit`, which may be called from any thread and never waits.
 
     Hooks are called on the event loop of the run, one after the other, in the context in which the run was started.
@@ -46,31 +46,31 @@ class Watchers:
         self._run, self._agent = run, agent
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
-        self._context.run(_telling.set, self)
+        self._context.run(_current.set, self)
         self._waiting: deque[Event] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
-        self.muted = False
-        """While a run that is resumed catches up: what happened then was told then."""
+        self.is_muted = False
+        """True during a replay: those events were delivered before."""
 
         self.on_live: Callable[[], None] | None = None
-        """Called once when the step does something that is not in the record."""
+        """Called once when a step does something that is not in the record."""
 
     def go_live(self) -> None:
-        """From here on it happens, and is told."""
-        self.muted = False
+        """The replay is over: deliver events from now on."""
+        self.is_muted = False
         call, self.on_live = self.on_live, None
         if call is not None:
             call()
 
     @property
-    def anyone(self) -> bool:
-        """Whether somebody watches at all."""
+    def has_hooks(self) -> bool:
+        """Whether there are any hooks."""
         return bool(self._hooks)
 
     def emit(self, event: Event) -> None:
-        """Tell everyone, soon."""
-        if not self._hooks or self.muted:
+        """Queue an event for all hooks."""
+        if not self._hooks or self.is_muted:
             return
         # Queued here, not on the loop: an event of another thread keeps its place among those of the loop.
         self._waiting.append(
@@ -83,29 +83,31 @@ class Watchers:
                 self._loop.call_soon_threadsafe(self._wake)
 
     async def drain(self) -> None:
-        """Wait until all that was emitted has been seen."""
-        if _telling.get() is self:
+        """Wait until all queued events are delivered."""
+        if _current.get() is self:
             return
-        if not self._is_here():  # resumed elsewhere than it was started
+        if not self._is_here():  # resumed on another loop
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self.drain(), self._loop))
             return
         while (pump := self._wake()) is not None:
             await asyncio.wait({pump})  # unlike `await pump`, leaves it alone if this is cancelled
 
     async def close(self, seconds: float = GRACE) -> None:
-        """`drain`, but a hook that takes longer is given up, and what it has not seen is dropped."""
+        """`drain` with a timeout: a hook that takes longer is abandoned, and its events are dropped."""
         try:
             async with asyncio.timeout(seconds):
                 await self.drain()
         except TimeoutError:
-            logger.warning('a hook did not finish within %g s; %d events were not told', seconds, len(self._waiting))
+            logger.warning(
+                'a hook did not finish within %g s; %d events were not delivered', seconds, len(self._waiting)
+            )
             self._waiting.clear()
             if self._pump is not None:
                 self._pump.cancel()
                 await asyncio.wait({self._pump}, timeout=seconds)
 
     def outgoing(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """What the hooks make of the messages that go out. What a broken one says is not taken."""
+        """The messages to send, after the hooks. What a failing hook returns is ignored."""
         for hook in self._hooks:
             if isinstance(hook, OutgoingHook):
                 try:
@@ -115,14 +117,14 @@ class Watchers:
         return messages
 
     def _is_here(self) -> bool:
-        """Whether this is the loop of the run. One that has stopped is replaced: the run goes on in another."""
+        """Whether this is the loop of the run. A loop that has stopped is replaced by the running one."""
         running = asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
         if running is not None and running is not self._loop and not self._loop.is_running():
             self._loop, self._pump = running, None
         return running is self._loop
 
     def _wake(self) -> asyncio.Task[None] | None:
-        """The task that delivers; None if there is nothing to deliver."""
+        """The task that delivers events; None if there is nothing to deliver."""
         if self._pump is not None and self._pump.done():
             self._pump = None
         if self._pump is None and self._waiting:
@@ -144,7 +146,7 @@ class Watchers:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # this task is to end; otherwise something inside the hook was cancelled
-            if event.kind != 'hook_failed':  # or a broken hook would be told of itself for ever
+            if event.kind != 'hook_failed':  # or a failing hook would report itself for ever
                 self._report(hook, error)
 
     def _report(self, hook: object, error: BaseException) -> None:

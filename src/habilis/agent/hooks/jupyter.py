@@ -8,15 +8,14 @@ from html import escape
 from typing import Protocol, cast
 
 from habilis.agent.contract import Result
-from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.agent.hooks.prose import Prose
 from habilis.agent.hooks.questions import is_question
+from habilis.agent.hooks.sanitize import neutral, one_line
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event
 from habilis.models.contract import Delta, Model
-from habilis.sandbox.contract import Cell, Display
-from habilis.sandbox.contract import ToolCall
+from habilis.sandbox.contract import Cell, Display, ToolCall
 
 PAUSE = timedelta(seconds=0.1)
 """Between two updates for text that is being written; everything else is shown at once."""

@@ -9,8 +9,7 @@ from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.core.logs import redact
 from habilis.models.contract import Model, Reply, Usage
-from habilis.sandbox.contract import Cell
-from habilis.sandbox.contract import ToolCall
+from habilis.sandbox.contract import Cell, ToolCall
 from habilis.tools.contract import GateCall
 
 LENGTH = 200

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from habilis.agent.contract import Ended, Result, Step
-from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.prose import Prose
 from habilis.agent.hooks.questions import is_question
+from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import money
 from habilis.core.events import Event, EventKind
 from habilis.models.contract import Delta, Model, Usage
-from habilis.sandbox.contract import Cell
-from habilis.sandbox.contract import ToolCall
+from habilis.sandbox.contract import Cell, ToolCall
 from habilis.tools.contract import ApprovalRequest, GateCall
 
 if TYPE_CHECKING:

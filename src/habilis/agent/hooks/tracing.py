@@ -10,8 +10,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.core.events import Event
 from habilis.core.logs import redact
 from habilis.models.contract import Message, Model, Reply, Usage
-from habilis.sandbox.contract import Cell
-from habilis.sandbox.contract import ToolCall
+from habilis.sandbox.contract import Cell, ToolCall
 from habilis.tools.contract import GateCall
 
 if TYPE_CHECKING:

@@ -1,67 +1,58 @@
-"""What a run is made of."""
+"""The components of one run, put together by `setup.py`."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
-from habilis.agent.loop.code_turn import Actor, StopTool
-from habilis.agent.loop.model_turn import Asker
-from habilis.agent.loop.limits import Meter
-from habilis.agent.loop.tool_calls import Caller
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.output import OutputType
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.hooks.dispatch import Watchers
+from habilis.agent.hooks.dispatch import Dispatcher
+from habilis.agent.loop.agreement import Comparison
+from habilis.agent.loop.code_turn import CodeRunner
+from habilis.agent.loop.final_answer import FinalAnswer
+from habilis.agent.loop.limits import Meter
+from habilis.agent.loop.model_turn import ModelTurn
+from habilis.agent.loop.tool_calls import ToolCaller
+from habilis.agent.policies import History, Policy
 from habilis.models.usage import Ledger
 from habilis.tools import Toolbox
 
-above: ContextVar[tuple[Ledger, ...]] = ContextVar('above', default=())
-"""Where a run that is started inside a tool of another run writes down what it uses, too."""
-
-
-class Closing:
-    """A run that is done by hand, and closed by whoever does it. The agent that has begun it knows what there is to
-    free."""
-
-    free: Callable[[], Awaitable[None]] | None = None
-
-    async def close(self) -> None:
-        """Free its sandbox and let go of its record: nothing more is done in it. `agent.resume` finds it there."""
-        if self.free is not None:
-            await self.free()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
+parent_ledgers: ContextVar[tuple[Ledger, ...]] = ContextVar('parent_ledgers', default=())
+"""Ledgers of the runs around this one: a run inside a tool of another counts for that one too."""
 
 
 @dataclass(kw_only=True)
-class Parts:
-    """What a run is made of. Put together by the agent."""
+class Components:
+    """What a run is made of."""
 
     run_id: str
-    task: str
     conversation: Conversation
     system_without_stop: str
-    asker: Asker
-    actor: Actor | None
-    caller: Caller
+    """The system prompt of a step that cannot end the run."""
+
+    model: ModelTurn
+    code: CodeRunner | None
+    """None for an agent without Python."""
+
+    tools: ToolCaller
     toolbox: Toolbox
-    stop: StopTool
+    answer: FinalAnswer
     output: OutputType
+    policy: Policy
+    history: History
     meter: Meter
     ledger: Ledger
-    outer: tuple[Ledger, ...]
-    """Of the runs that wait for this one."""
-
-    watchers: Watchers
+    parent_ledgers: tuple[Ledger, ...]
+    events: Dispatcher
     recorder: Recorder | None
     summary: str | None
+    """Prompt of the final summary; None for no summary."""
+
     scripted: bool
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
+    temperature: float | None = None
+    """Temperature of all requests; None leaves it to the settings of the model."""
+
+    comparison: Comparison | None = None
+    """Solves the task again to compare the answers, where the agent was asked to."""

@@ -1,105 +1,108 @@
-"""How a run ends: its result, its summary, and what is kept of a step that its time limit has cut off."""
+"""The end of a run: its result, its summary, and a step that its time limit interrupted."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Sequence
 
-from habilis.agent.contract import Ended, Result, Step
-from habilis.agent.context.truncation import cut
 from habilis.agent.context.output import as_text
-from habilis.agent.parsing.replies import parse_reply
-from habilis.agent.loop.components import Parts
 from habilis.agent.context.prompt import prompt_file
+from habilis.agent.context.truncation import truncate
+from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.loop.components import Components
+from habilis.agent.parsing.replies import parse_reply
 from habilis.core.errors import ModelError
 from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
 from habilis.sandbox.previews import shorten
 
 logger = logging.getLogger(__name__)
-LENGTH = 200
-"""Characters of an argument that the model is reminded of."""
+MAX_ARGUMENT = 200
+"""Maximum number of characters of an argument that the model is reminded of."""
 
 
 async def end_run(
-    parts: Parts, steps: Sequence[Step], ended: Ended, *, output: object = None, question: str | None = None
+    components: Components, steps: Sequence[Step], ended: Ended, *, output: object = None, question: str | None = None
 ) -> Result[object]:
-    """Put the result together, write it down, and tell everyone."""
-    recorder = parts.recorder
-    parts.watchers.muted = recorder is not None and recorder.behind
-    summary = None
+    """Build the result, record it, and emit the last events."""
+    recorder, events = components.recorder, components.events
+    events.is_muted = recorder is not None and recorder.is_behind
+    summary, agreement = None, None
+    if ended == 'answer' and components.comparison is not None:
+        agreement = await components.comparison.compare(output)
+        output, question = agreement.output, agreement.question
+        ended = 'question' if question is not None else 'answer'
     if ended == 'answer':
-        parts.watchers.emit(Event(kind='answer', text=as_text(output), data=output))
-        if parts.summary is not None:
-            summary = await _summary(parts, parts.summary, steps)
-    variables = await parts.actor.values(list(parts.variables)) if parts.actor else {}
+        events.emit(Event(kind='answer', text=as_text(output), data=output))
+        if components.summary is not None:
+            summary = await _summarize(components, components.summary, steps)
     result = Result(
-        output=output,
+        output=output if ended == 'answer' else None,
         ended=ended,
-        run_id=recorder.journal.run if recorder and recorder.top else parts.run_id,
+        run_id=recorder.journal.run if recorder and recorder.top else components.run_id,
         steps=tuple(steps),
-        usage=parts.ledger.total,
-        usage_by_model=parts.ledger.by_model(),
-        seconds=parts.meter.seconds,
-        messages=parts.conversation.messages,
-        variables=variables,
+        usage=components.ledger.total,
+        usage_by_model=components.ledger.by_model(),
+        seconds=components.meter.seconds,
+        messages=components.conversation.messages,
+        variables=await components.code.values(list(components.variables)) if components.code else {},
         summary=summary,
         question=question,
         waiting=recorder.waiting() if recorder and ended == 'approval' else (),
-        scripted=parts.scripted,
+        scripted=components.scripted,
+        agreement=agreement.agreement if agreement else None,
     )
     if recorder is not None:
-        await recorder.ended(result, parts.output)
-    parts.watchers.emit(Event(kind='run_finished', text=ended, data=result))
-    await parts.watchers.drain()
+        await recorder.ended(result, components.output)
+    events.emit(Event(kind='run_finished', text=ended, data=result))
+    await events.drain()
     return result
 
 
-async def _summary(parts: Parts, prompt: str, steps: Sequence[Step]) -> str | None:
-    """One more request, within what is left of the limits. The answer is there: nothing that fails here takes it."""
-    meter, started = parts.meter, time.perf_counter()
-    if reached := meter.used_up(0, parts.ledger.total):
-        logger.warning('there is no summary: the run has reached %s', reached)
+async def _summarize(components: Components, prompt: str, steps: Sequence[Step]) -> str | None:
+    """Ask for a summary within what is left of the limits. A failure here does not lose the answer."""
+    meter, started = components.meter, time.perf_counter()
+    if reached := meter.limit_reached(0, components.ledger.total):
+        logger.warning('no summary: the run has reached %s', reached)
         return None
     try:
         async with asyncio.timeout(meter.seconds_left()):
-            reply = await parts.asker.ask(Options(), extra=_about(parts, prompt, steps), code=False)
+            extra = _summary_prompt(components, prompt, steps)
+            reply = await components.model.ask(Options(), extra=extra, code=False)
         return reply.text.strip() or None
     except ModelError as error:
-        logger.warning('there is no summary: %s', error)
+        logger.warning('no summary: %s', error)
     except TimeoutError:
-        if not meter.time_is_up():
+        if not meter.is_time_over():
             raise
-        logger.warning('there is no summary: the run has reached max_seconds')
+        logger.warning('no summary: the run has reached max_seconds')
     finally:
         meter.add(time.perf_counter() - started)
     return None
 
 
-def _about(parts: Parts, prompt: str, steps: Sequence[Step]) -> str:
+def _summary_prompt(components: Components, prompt: str, steps: Sequence[Step]) -> str:
     seen = next((step.cell.stdout.strip() for step in steps[-1:] if step.cell), '')
-    bounds = parts.actor.bounds if parts.actor else parts.caller.bounds
-    return f'{prompt}\n\nThe last output was:\n{cut(seen, bounds).text}' if seen else prompt
+    return f'{prompt}\n\nThe last output was:\n{truncate(seen, components.tools.bounds).text}' if seen else prompt
 
 
-def cut_off(parts: Parts, reply: Reply, number: int) -> Step:
-    """A step that was not finished in time: the model is told what was done, so that it is not done again."""
-    calls = tuple(parts.toolbox.take_records())
-    lines = [prompt_file('cut_off')]
+def timed_out_step(components: Components, reply: Reply, number: int) -> Step:
+    """A step that was interrupted by the time limit. The model is told which tools were called, so that it does not
+    call them again."""
+    calls = tuple(components.toolbox.take_records())
+    lines = [prompt_file('step_timeout'), *(['Tools that it had called:'] if calls else [])]
     for call in calls:
-        given = ', '.join(f'{name}={shorten(value, LENGTH)}' for name, value in call.arguments.items())
+        given = ', '.join(f'{name}={shorten(value, MAX_ARGUMENT)}' for name, value in (call.arguments or {}).items())
         lines.append(f'- {call.name}({given}): {call.result if call.ok else call.error}')
-    if calls:
-        lines.insert(1, 'Tools that it had called:')
-    bounds = parts.actor.bounds if parts.actor else parts.caller.bounds
-    text = cut('\n'.join(lines), bounds).text
-    said = parts.conversation.messages
+    text = truncate('\n'.join(lines), components.tools.bounds).text
+    conversation = components.conversation
+    said = conversation.messages
     if reply.message not in said[-1 - len(reply.calls) :]:
-        parts.conversation.add(reply.message)
+        conversation.add(reply.message)
     answered = {message.call_id for message in said if message.role == 'tool'}
     open_calls = [call for call in reply.calls if call.id not in answered]
     for call in open_calls:
-        parts.conversation.add(Message(role='tool', text=text, call_id=call.id, call_name=call.name))
+        conversation.add(Message(role='tool', text=text, call_id=call.id, call_name=call.name))
     if not open_calls:
-        parts.conversation.add(Message(role='user', text=text))
+        conversation.add(Message(role='user', text=text))
     return Step(number=number, reply=reply, code=parse_reply(reply.text).code, calls=calls, observation=text)

@@ -1,4 +1,4 @@
-"""Keeping the limits of a run, by name."""
+"""Counts what a run uses, and ends it by name at a limit."""
 
 import time
 
@@ -20,10 +20,10 @@ class Meter:
         self._before = (0, 0.0, 0, 0, 0.0)
         self._calls_refused = False
         self._deadline: float | None = None
-        self.to_come: RunLimits | None = None
+        self.after_replay: RunLimits | None = None
         """For what a run that is resumed does after its record."""
 
-    def used_up(self, steps: int, usage: Usage) -> Ended | None:
+    def limit_reached(self, steps: int, usage: Usage) -> Ended | None:
         """The limit of which nothing is left."""
         limits = self.limits
         bounds: tuple[tuple[Ended, float | None], ...] = (
@@ -54,7 +54,7 @@ class Meter:
 
     def go_live(self, steps: int, usage: Usage) -> None:
         """The record is at its end, perhaps in the middle of a step: what is to come has its own limits."""
-        limits, self.to_come = self.to_come, None
+        limits, self.after_replay = self.after_replay, None
         if limits is not None:
             self.extend(limits, steps, usage)
 
@@ -67,7 +67,7 @@ class Meter:
         self._deadline = time.perf_counter() + left
         return left
 
-    def time_is_up(self) -> bool:
+    def is_time_over(self) -> bool:
         """Whether the time of the step has passed, and not somebody else's."""
         return self._deadline is not None and time.perf_counter() >= self._deadline - 0.001
 

@@ -1,19 +1,17 @@
-"""Asking the model: streamed, counted, and with a conversation that fits."""
+"""Asks the model: streamed, counted, and with a conversation that fits its context."""
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from habilis.agent.context.compaction import too_long
+from habilis.agent.context.compaction import is_too_long
 from habilis.agent.context.conversation import Conversation
-from habilis.agent.lifting import typed_off
-from habilis.agent.parsing.replies import code_is_complete
-from habilis.agent.parsing.repetition import goes_in_circles
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.hooks.dispatch import Watchers
+from habilis.agent.hooks.dispatch import Dispatcher
+from habilis.agent.parsing.replies import code_is_complete
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.core.events import Event
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
@@ -26,38 +24,36 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 REPLY_TOKENS = 1024
-"""Room that is kept for the reply."""
+"""Part of the context that is kept free for the reply."""
 
 
-class Asker:
+class ModelTurn:
     """Asks one model on behalf of one run."""
 
     def __init__(
         self,
         model: Model,
         conversation: Conversation,
-        watchers: Watchers,
+        events: Dispatcher,
         ledgers: Sequence[Ledger],
+        *,
+        is_repeating: Callable[[str], bool],
         recorder: Recorder | None = None,
     ) -> None:
-        self._recorder = recorder
         self._model = model
         self._conversation = conversation
-        self._watchers = watchers
+        self._events = events
         self._ledgers = ledgers
-        self._table = ''
-        self._earlier = False
-        """Whether the last reply is from the record."""
+        self._is_repeating = is_repeating
+        self._recorder = recorder
+        self._is_replayed = False
+        """Whether the last reply came from the record."""
 
-    async def ask(
-        self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True, table: str = ''
-    ) -> Reply:
-        """One reply. `code` says that it is expected to hold code, and may end with it; it need not write `table`."""
-        traits = self._model.traits
-        self._table = table
+    async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
+        """One reply. `code`: it is expected to hold code, and may be ended where the code ends."""
         messages = self._conversation.outgoing(system=system, extra=extra)
         room = options.max_tokens or REPLY_TOKENS
-        if too_long(messages, traits.context_tokens, room) and self._compact():
+        if is_too_long(messages, self._model.traits.context_tokens, room) and self._compact():
             messages = self._conversation.outgoing(system=system, extra=extra)
         try:
             return await self._request(messages, options, code)
@@ -67,32 +63,32 @@ class Asker:
             return await self._request(self._conversation.outgoing(system=system, extra=extra), options, code)
 
     def _compact(self, **how: int) -> bool:
-        done = self._conversation.compact(**how)
-        if done:
-            self._watchers.emit(Event(kind='compacted', text='earlier steps were shortened to make room'))
-        return done
+        is_shorter = self._conversation.compact(**how)
+        if is_shorter:
+            self._events.emit(Event(kind='compacted', text='earlier steps were shortened to make room'))
+        return is_shorter
 
     async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
-        live = functools.partial(self._live, messages, options, code)
-        self._earlier = True
+        live = functools.partial(self._request_live, messages, options, code)
+        self._is_replayed = True
         reply = await live() if self._recorder is None else await self._recorder.ask(live)
         name = self._ledgers[0].name
         for ledger in self._ledgers:
-            ledger.record(reply.model or self._model.name, reply.usage, agent=name, earlier=self._earlier)
-        self._watchers.emit(Event(kind='model_replied', text=reply.text, data=reply))
+            ledger.record(reply.model or self._model.name, reply.usage, agent=name, earlier=self._is_replayed)
+        self._events.emit(Event(kind='model_replied', text=reply.text, data=reply))
         return reply
 
-    async def _live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
-        self._earlier = False
-        self._watchers.go_live()
-        messages = self._watchers.outgoing(messages)
-        self._watchers.emit(Event(kind='model_requested', text=self._model.name, data=messages))
+    async def _request_live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
+        self._is_replayed = False
+        self._events.go_live()
+        messages = self._events.outgoing(messages)
+        self._events.emit(Event(kind='model_requested', text=self._model.name, data=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
-        with hearing_retries(self._tell_of_retry):
+        with hearing_retries(self._emit_retry):
             reply = await self._read(messages, options, stop_early)
-        return replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
+        return replace(reply, usage=_complete_usage(reply, messages, time.perf_counter() - started))
 
     async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply:
         text, thinking = '', ''
@@ -101,28 +97,28 @@ class Asker:
                 if isinstance(item, Reply):
                     return item
                 text, thinking = text + item.text, thinking + item.thinking
-                self._tell(item)
+                self._emit_delta(item)
                 if stop_early and '\n' in item.text:
                     if code_is_complete(text):
                         return Reply(text=text, thinking=thinking, model=self._model.name)
-                    if goes_in_circles(text) or (self._table and typed_off(text, self._table)):
+                    if self._is_repeating(text):
                         return Reply(text=text, thinking=thinking, finish='length', model=self._model.name)
         msg = f'{self._model.name} ended its reply without finishing it'
         raise ModelUnavailable(msg)
 
-    def _tell(self, delta: Delta) -> None:
+    def _emit_delta(self, delta: Delta) -> None:
         if delta.text or delta.arguments:
-            self._watchers.emit(Event(kind='text', text=delta.text or delta.arguments, data=delta))
+            self._events.emit(Event(kind='text', text=delta.text or delta.arguments, data=delta))
         if delta.thinking:
-            self._watchers.emit(Event(kind='thinking', text=delta.thinking, data=delta))
+            self._events.emit(Event(kind='thinking', text=delta.thinking, data=delta))
 
-    def _tell_of_retry(self, notice: RetryNotice) -> None:
-        text = f'{notice.error}; asking again in {notice.seconds:.1f} s ({notice.attempt} of {notice.of} tries)'
-        self._watchers.emit(Event(kind='retry', text=text, data=notice))
+    def _emit_retry(self, notice: RetryNotice) -> None:
+        text = f'{notice.error}; retrying in {notice.seconds:.1f} s (attempt {notice.attempt} of {notice.of})'
+        self._events.emit(Event(kind='retry', text=text, data=notice))
 
 
-def _completed(reply: Reply, messages: Sequence[Message], seconds: float) -> Usage:
-    """What the reply used; counted here where the server does not say, or was not let finish."""
+def _complete_usage(reply: Reply, messages: Sequence[Message], seconds: float) -> Usage:
+    """The usage of a reply; counted here where the server does not report it, or was stopped early."""
     usage = reply.usage
     if not usage.tokens and not reply.cached:
         usage = replace(

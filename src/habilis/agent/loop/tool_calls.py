@@ -1,4 +1,4 @@
-"""Functions the model calls itself: `python`, which carries code, and the tools that are for the model."""
+"""Function calls of the model: `python`, which carries code, and the tools that are for the model."""
 
 import asyncio
 import json
@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import cast
 
-from habilis.agent.context.truncation import Bounds, cut
 from habilis.agent.context.observation import tool_log
 from habilis.agent.context.prompt import PYTHON, step_tools_message
+from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
@@ -17,8 +17,8 @@ from habilis.tools import NeedsAnswer, Toolbox
 from habilis.tools.tool_names import CODE_FUNCTIONS
 
 
-class Caller:
-    """Answers the function calls of one run."""
+class ToolCaller:
+    """Makes the function calls of one run."""
 
     def __init__(self, toolbox: Toolbox, *, functions: bool, python: bool, bounds: Bounds) -> None:
         self._toolbox = toolbox
@@ -28,7 +28,7 @@ class Caller:
 
     @property
     def functions(self) -> tuple[Function, ...]:
-        """What is offered to a model that calls functions."""
+        """The functions offered to a model that calls functions."""
         if not self._functions:
             return ()
         return (*((PYTHON,) if self._python else ()), *self.model_tools)
@@ -38,12 +38,12 @@ class Caller:
         """The tools that are for the model."""
         return _offered(self._toolbox)
 
-    def told(self, more: Toolbox) -> str:
-        """What the model is told of tools that are there for one step; functions it can call it sees for itself."""
-        return step_tools_message(more.stubs() if self._python else '', () if self._functions else _offered(more))
+    def describe(self, lent: Toolbox) -> str:
+        """Text about tools that are there for one step. Functions are offered by the request itself."""
+        return step_tools_message(lent.stubs() if self._python else '', () if self._functions else _offered(lent))
 
-    def in_turn(self, calls: Sequence[FunctionCall]) -> Iterator[tuple[str | None, list[FunctionCall]]]:
-        """The calls of a reply: each that carries code, with the code; and those between them, to be made together."""
+    def group(self, calls: Sequence[FunctionCall]) -> Iterator[tuple[str | None, list[FunctionCall]]]:
+        """The calls of a reply in groups: each that carries code by itself, those between them together."""
         together: list[FunctionCall] = []
         for call in calls:
             source = self._code_of(call)
@@ -58,7 +58,7 @@ class Caller:
             yield None, together
 
     def _code_of(self, call: FunctionCall) -> str | None:
-        """The code that a call carries; None if it is another function's."""
+        """The code that a call carries; None for other functions."""
         if not self._python or call.name not in CODE_FUNCTIONS:
             return None
         arguments = _read(call.arguments)
@@ -68,7 +68,7 @@ class Caller:
         return arguments if isinstance(arguments, str) else call.arguments  # the code itself, without JSON around it
 
     async def call(self, calls: Sequence[FunctionCall]) -> list[str]:
-        """Call tools for the model, at the same time; whatever happens becomes text for it, in the order of the calls.
+        """Call tools for the model, at the same time. Results and errors become text, in the order of the calls.
 
         Each has a task of its own: a tool that cancels itself does not cancel the run.
         """
@@ -80,7 +80,7 @@ class Caller:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         errors = [error for task in tasks if not task.cancelled() and (error := task.exception()) is not None]
-        if errors:  # of those that must not go on, one that waits for a person comes last
+        if errors:  # an error that ends the run goes before one that waits for a person
             raise min(errors, key=lambda error: isinstance(error, Paused))
         return ['ToolError: the tool was cancelled' if task.cancelled() else task.result() for task in tasks]
 
@@ -97,12 +97,12 @@ class Caller:
             given = cast('dict[str, object]', arguments)
             text = _written(await self._toolbox.call_for_model(call.name, given, ended=records.append))
         except (JournalError, Paused, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
-            raise  # what cannot be recorded must not go on, nor what is to stop
+            raise  # the run must stop
         except NeedsAnswer:
             return 'The user has been asked.'
         except BaseException as error:  # a tool may raise anything; the model is told, the run goes on
             text = (records[0].error if records else None) or f'{type(error).__name__}: {error}'
-        text, log = cut(text, self.bounds).text, tool_log(records, self.bounds)
+        text, log = truncate(text, self.bounds).text, tool_log(records, self.bounds)
         return f'{text}\n{log}' if log else text
 
 
@@ -114,7 +114,7 @@ def _offered(toolbox: Toolbox) -> tuple[Function, ...]:
 
 
 def _written(value: object) -> str:
-    """A result as the model reads it: text as it is, all else as JSON."""
+    """A result as text for the model: text as it is, anything else as JSON."""
     text = value if isinstance(value, str) else json.dumps(_as_json(value), default=str, ensure_ascii=False)
     return text.encode('utf-8', 'backslashreplace').decode('utf-8')  # half a pair could not be sent
 

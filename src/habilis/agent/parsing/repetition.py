@@ -1,11 +1,11 @@
-"""A small model that repeats itself would go on until its last token: minutes, and nothing comes of it."""
+"""Detects a reply that repeats itself: it would go on until its last token, for minutes, and be of no use."""
 
 LINES = 48
-DIFFERENT = 8
-"""So many of the last lines at most, where it goes in circles. A long list has more."""
+DISTINCT = 8
+"""A reply is repeating when its last `LINES` lines have at most this many distinct ones. A long list has more."""
 
 
-def goes_in_circles(text: str) -> bool:
+def is_repeating(text: str) -> bool:
     """Whether the end of a text that is still being written is the same few lines again and again."""
     last = [line for line in text.rsplit('\n', LINES + 1)[1:-1] if line.strip()]
-    return len(last) == LINES and len(set(last)) <= DIFFERENT
+    return len(last) == LINES and len(set(last)) <= DISTINCT

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from habilis.agent.parsing.unfenced import find_bare_code
 from habilis.agent.parsing.blocks import NO_LABEL, Block, find_blocks
-from habilis.agent.parsing.syntax import acts, clean, is_placeholder, reads_as_code
 from habilis.agent.parsing.json_calls import Wanted, wanted_in_call, wanted_in_text
+from habilis.agent.parsing.syntax import acts, clean, is_placeholder, reads_as_code
+from habilis.agent.parsing.unfenced import find_bare_code
 from habilis.models.contract import FunctionCall
 
 _OUTPUT_BEFORE = re.compile(

@@ -1,1 +1,1 @@
-"""`habilis demo`: small tasks that show what the agent does, and check themselves."""
+"""`habilis demo`: run three small tasks and check their results."""

@@ -1,4 +1,4 @@
-"""The tasks of the demos, what is right, and what a scripted model says. A model of 1.5B parameters can do them."""
+"""Tasks of the demos, their expected answers and scripted replies. A model of 1.5B parameters can solve them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ PRIMES_BELOW_30 = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """One of them."""
+    """One demo."""
 
     number: int
     title: str
     task: str
     expected: object
-    """The right answer."""
+    """The correct answer."""
 
     scripted: Sequence[str]
-    """Replies of a model that is right."""
+    """Replies of a scripted model that solves the task."""
 
     scripted_plan: Sequence[str] = ()
-    """The same of the planner."""
+    """Replies of the scripted planner."""
 
 
 _TWO_SANDBOXES = f"""Do these steps in one block of code:
@@ -39,13 +39,13 @@ total = sum(n * n for n in range(1, 101))
 print(total)
 ```"""
 
-_MAKE_AND_COPY = f"""```python
+_WRITE_AND_COPY = f"""```python
 with open({NOTE!r}, 'w') as file:
     file.write({NOTE_TEXT!r})
 print(copy_file({NOTE!r}, {MAKER!r}, {READER!r}))
 ```"""
 
-_READ_THERE = f"""```python
+_READ_COPY = f"""```python
 text = run_in({READER!r}, "print(open({NOTE!r}).read())")
 final_answer(text)
 ```"""
@@ -54,7 +54,7 @@ _PLAN = f"""1. Find the primes below 30 by trial division.
 2. Write them to {PRIMES}, one on each line.
 3. Give their sum as the answer."""
 
-_CARRY_OUT = f"""```python
+_IMPLEMENT = f"""```python
 primes = [n for n in range(2, 30) if all(n % d for d in range(2, n))]
 with open({PRIMES!r}, 'w') as file:
     file.write('\\n'.join(map(str, primes)))
@@ -74,14 +74,14 @@ DEMOS = (
         title='one model, two sandboxes',
         task=_TWO_SANDBOXES,
         expected=NOTE_TEXT,
-        scripted=(_MAKE_AND_COPY, _READ_THERE),
+        scripted=(_WRITE_AND_COPY, _READ_COPY),
     ),
     Demo(
         number=3,
         title='two models, one sandbox',
         task=f'Write all primes below 30 to the file {PRIMES!r}, one on each line. The answer is their sum.',
         expected=sum(PRIMES_BELOW_30),
-        scripted=(_CARRY_OUT,),
+        scripted=(_IMPLEMENT,),
         scripted_plan=(_PLAN,),
     ),
 )

@@ -1,1 +1,1 @@
-"""`habilis doctor`: what is here, what is missing, how to get it."""
+"""`habilis doctor`: check the installation and test the sandbox."""

@@ -1,1 +1,1 @@
-"""`habilis runs`: the runs that were kept, and going on with them."""
+"""`habilis runs`: list, inspect, resume, fork and export recorded runs."""

@@ -1,6 +1,384 @@
-"""All commands of `habilis runs`. What they need of Habilis is imported when they run."""
+"""Subcommands of `habilis runs` and their options. The module named after a subcommand does its work.
 
-from habilis.cli.runs import changing, going, keeping, looking
-from habilis.cli.runs.app import app
+Those modules are imported when a subcommand runs, so that `--help` is fast.
+"""
 
-__all__ = ['app', 'changing', 'going', 'keeping', 'looking']
+from typing import Annotated
+
+import typer
+
+from habilis.cli.options import Quiet, folder, printable
+from habilis.cli.runs.options import (
+    App,
+    AsJson,
+    ExportFormat,
+    Journal,
+    ModelName,
+    NoResume,
+    OnChange,
+    QuestionPath,
+    RunId,
+    RunStatus,
+    User,
+    Yes,
+)
+
+EPILOG = """\b
+Runs of `habilis run`, of agents and of flows are recorded. After a limit, a question, Ctrl-C or a crash, `resume`
+continues from the last recorded step; recorded steps are not executed again.
+
+\b
+Examples:
+  habilis runs list --status interrupted
+  habilis runs show run-1f2e3d4c5b6a --step 2
+  habilis runs resume run-1f2e3d4c5b6a --max-steps 10
+  habilis runs approve run-1f2e3d4c5b6a
+  habilis runs fork run-1f2e3d4c5b6a --at 3        repeat from step 3 as a new run
+  habilis runs export --all --format jsonl -o rows.jsonl
+  habilis runs prune --older-than 30d --dry-run
+
+\b
+Exit codes: 0 success, 1 error (or the runs differ), 2 usage error; of a resumed run: 3 limit reached, 4 question or
+approval pending, 130 Ctrl-C.
+"""
+
+app = typer.Typer(
+    help='List, inspect, resume, fork and export recorded runs.',
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+# Inspect --------------------------------------------------------------------------------------------------------------
+
+
+@app.command('list')
+def list_(
+    status: Annotated[RunStatus | None, typer.Option('--status', help='Only runs with this status.')] = None,
+    session: Annotated[str | None, typer.Option('--session', metavar='ID', help='Only runs of this session.')] = None,
+    limit: Annotated[int, typer.Option('--limit', metavar='N', help='Maximum number of runs.', min=1)] = 20,
+    as_json: AsJson = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """List runs, newest first."""
+    from habilis.cli.runs.list import RunFilter, list_runs
+
+    wanted = RunFilter(state=status.value if status else None, session=session, limit=limit)
+    raise typer.Exit(list_runs(wanted, as_json=as_json, journal=journal, user=user))
+
+
+@app.command()
+def show(
+    run: RunId,
+    step: Annotated[
+        str | None, typer.Option('--step', metavar='N', help='Show only this step, in full: its number or path.')
+    ] = None,
+    as_json: AsJson = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Show the task, the steps and the pending questions of a run. Works on running and damaged runs too."""
+    from habilis.cli.runs.show import show_run
+
+    raise typer.Exit(show_run(run, step, as_json=as_json, journal=journal, user=user))
+
+
+@app.command()
+def events(
+    run: RunId,
+    follow: Annotated[bool, typer.Option('--follow', '-f', help='Wait for new records until the run ends.')] = False,
+    as_json: AsJson = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """List the records of a run: number, time, kind, path and the start of the value."""
+    from habilis.cli.runs.events import show_events
+
+    raise typer.Exit(show_events(run, follow=follow, as_json=as_json, journal=journal, user=user))
+
+
+@app.command()
+def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: User = None) -> None:
+    """List the tool calls of a run: time, tool, arguments, decision and result."""
+    from habilis.cli.runs.calls import show_calls
+
+    raise typer.Exit(show_calls(run, as_json=as_json, journal=journal, user=user))
+
+
+@app.command()
+def diff(
+    a: RunId,
+    b: Annotated[str, typer.Argument(metavar='RUN', help='Id of the other run.', show_default=False)],
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Compare two runs step by step. The exit code is 0 if they are equal and 1 if they differ."""
+    from habilis.cli.runs.diff import diff_runs
+
+    raise typer.Exit(diff_runs(a, b, journal=journal, user=user))
+
+
+@app.command()
+def path(journal: Journal = None, user: User = None) -> None:
+    """Print the location of the journal."""
+    from habilis.cli.runs.path import print_path
+
+    raise typer.Exit(print_path(journal=journal, user=user))
+
+
+# Continue -------------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def resume(
+    run: RunId,
+    answer: Annotated[
+        str | None, typer.Option('--answer', metavar='TEXT', help="Answer to the agent's question, or a new message.")
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            '--max-steps', metavar='N', help='Maximum number of further model replies (default: as before).', min=1
+        ),
+    ] = None,
+    model: ModelName = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            '--workspace',
+            '-w',
+            metavar='DIR',
+            help='Folder the code may read and write (default: the folder of the run).',
+            callback=folder,
+        ),
+    ] = None,
+    on_change: Annotated[
+        OnChange,
+        typer.Option(
+            '--on-change', help='If the record no longer matches the code: fail, continue from there, or fork.'
+        ),
+    ] = OnChange.fail,
+    program: App = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Resume a run from its last recorded step. Recorded steps are not executed again."""
+    from habilis.cli.runs.resume import ResumeOptions, resume_run
+
+    options = ResumeOptions(
+        run=run,
+        journal=journal,
+        user=user,
+        answer=answer,
+        max_steps=max_steps,
+        model=model,
+        workspace=workspace,
+        on_change=on_change.value,
+        app=program,
+        as_json=as_json,
+        quiet=quiet,
+    )
+    raise typer.Exit(resume_run(options))
+
+
+@app.command()
+def approve(
+    run: RunId,
+    question: QuestionPath = None,
+    no_resume: NoResume = False,
+    program: App = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Approve the pending tool call of a run, and resume the run."""
+    from habilis.cli.runs.answer import answer_question
+    from habilis.cli.runs.resume import ResumeOptions
+
+    options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    raise typer.Exit(answer_question(options, True, path=question, resume=not no_resume))
+
+
+@app.command()
+def deny(
+    run: RunId,
+    question: QuestionPath = None,
+    reason: Annotated[
+        str | None, typer.Option('--reason', metavar='TEXT', help='Reason, which the code sees in its error.')
+    ] = None,
+    no_resume: NoResume = False,
+    program: App = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Deny the pending tool call of a run, and resume the run: the call raises an error in its code."""
+    from habilis.cli.runs.answer import answer_question, denial
+    from habilis.cli.runs.resume import ResumeOptions
+
+    options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    raise typer.Exit(answer_question(options, denial(reason), path=question, resume=not no_resume))
+
+
+@app.command()
+def answer(
+    run: RunId,
+    value: Annotated[
+        str, typer.Argument(metavar='JSON', help='The answer, such as 42, \'"blue"\' or \'{"again": true}\'.')
+    ],
+    question: QuestionPath = None,
+    no_resume: NoResume = False,
+    program: App = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Answer the pending question of a run, and resume the run. `habilis runs show RUN` shows the question."""
+    from habilis.cli.runs.answer import answer_question, parse_answer
+    from habilis.cli.runs.resume import ResumeOptions
+
+    options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    raise typer.Exit(answer_question(options, parse_answer(value), path=question, resume=not no_resume))
+
+
+@app.command()
+def fork(
+    run: RunId,
+    at: Annotated[
+        str | None,
+        typer.Option('--at', metavar='STEP', help='Number of a step as in `show`, or the path of a flow step.'),
+    ] = None,
+    before: Annotated[
+        int | None,
+        typer.Option('--before', metavar='N', help='Number of a record as in `events`, such as a damaged one.'),
+    ] = None,
+    no_resume: NoResume = False,
+    program: App = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Copy a run up to a step, print the id of the copy, and resume the copy."""
+    if (at is None) == (before is None):
+        msg = 'give either --at STEP or --before N'
+        raise typer.BadParameter(msg, param_hint='--at')
+    from habilis.cli.runs.fork import fork_run
+    from habilis.cli.runs.resume import ResumeOptions, resume_run
+
+    copy = fork_run(run, at, before, journal=journal, user=user)
+    typer.echo(copy, err=not no_resume)
+    if not no_resume:
+        options = ResumeOptions(run=copy, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+        raise typer.Exit(resume_run(options))
+
+
+# Export, score, delete ------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def export(
+    runs: Annotated[
+        list[str] | None, typer.Argument(metavar='RUN…', help='Id of the run; several with --format jsonl.')
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).')
+    ] = None,
+    form: Annotated[
+        ExportFormat,
+        typer.Option('--format', help='run: one whole run, for `import`. jsonl: one row per step, for training.'),
+    ] = ExportFormat.run,
+    everything: Annotated[bool, typer.Option('--all', help='Export all runs, with --format jsonl.')] = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Write a run to a file, or runs as training rows without secrets."""
+    chosen = list(dict.fromkeys(runs or ()))
+    if everything == bool(chosen):
+        msg = 'give either run ids or --all'
+        raise typer.BadParameter(msg, param_hint='RUN…')
+    if form is ExportFormat.run and (everything or len(chosen) != 1):
+        msg = 'this format holds one run; use --format jsonl for several'
+        raise typer.BadParameter(msg, param_hint='--format')
+    from habilis.cli.runs.export import export_rows, export_whole_run
+
+    if form is ExportFormat.run:
+        raise typer.Exit(export_whole_run(chosen[0], output, journal=journal, user=user))
+    raise typer.Exit(export_rows(chosen, output, journal=journal, user=user))
+
+
+@app.command('import')
+def import_(
+    file: Annotated[str, typer.Argument(metavar='FILE|-', help='File written by `export`, or - to read stdin.')],
+    run_id: Annotated[
+        str | None,
+        typer.Option('--run-id', metavar='ID', help='New id for the run (default: its own).', callback=printable),
+    ] = None,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Import an exported run, and print its id."""
+    from habilis.cli.runs.import_ import import_run
+
+    raise typer.Exit(import_run(file, run_id, journal=journal, user=user))
+
+
+@app.command()
+def score(
+    run: RunId,
+    value: Annotated[float, typer.Argument(metavar='SCORE', help='A number, such as 0.5.')],
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Record a score for a run: the reward of its last row in `export --format jsonl`."""
+    from habilis.cli.runs.score import score_run
+
+    raise typer.Exit(score_run(run, value, journal=journal, user=user))
+
+
+@app.command()
+def delete(
+    runs: Annotated[list[str], typer.Argument(metavar='RUN…', help='Ids of the runs.')],
+    yes: Yes = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Delete runs permanently."""
+    from habilis.cli.runs.delete import delete_runs
+
+    raise typer.Exit(delete_runs(list(dict.fromkeys(runs)), yes=yes, journal=journal, user=user))
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        str, typer.Option('--older-than', metavar='AGE', help='Minimum time since the last record: 30d, 12h or 90m.')
+    ],
+    status: Annotated[
+        list[RunStatus] | None,
+        typer.Option(
+            '--status', help='Only runs with this status (default: done, stopped and failed). Can be repeated.'
+        ),
+    ] = None,
+    keep: Annotated[int, typer.Option('--keep', metavar='N', help='Number of newest runs to keep.', min=0)] = 0,
+    dry_run: Annotated[bool, typer.Option('--dry-run', help='Only list the runs that would be deleted.')] = False,
+    yes: Yes = False,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Delete old runs. Running and waiting runs are kept unless --status names them."""
+    from habilis.cli.runs.prune import PruneOptions, parse_age, prune_runs
+
+    options = PruneOptions(
+        seconds=parse_age(older_than), states=tuple(state.value for state in status or ()), keep=keep
+    )
+    raise typer.Exit(prune_runs(options, dry_run=dry_run, yes=yes, journal=journal, user=user))

@@ -100,6 +100,9 @@ class Entry(_Strict):
     context_tokens: int = Field(ge=1)
     """The longest text it was made for. How much is used by default is another matter: memory is finite."""
 
+    small: bool = False
+    """Whether the agent uses the small-model policy for it."""
+
     sources: tuple[_Tagged, ...] = Field(min_length=1)
 
     @property

@@ -32,8 +32,11 @@ class LocalModel:
         self._config = config
         self._wanted = config.model_name
         self._context = config.context_tokens or CONTEXT_TOKENS
+        self._small = bool(config.small)
         if not store.looks_like_path(self._wanted):
-            self._wanted = catalogue.entry(self._wanted).name
+            entry = catalogue.entry(self._wanted)
+            self._wanted = entry.name
+            self._small = entry.small if config.small is None else config.small
         self._lease: Lease | None = None
 
     @property
@@ -44,7 +47,7 @@ class LocalModel:
     @property
     def traits(self) -> Traits:
         """Code travels in fenced blocks: small models do not call functions reliably."""
-        return Traits(functions=False, context_tokens=self._context, local=True)
+        return Traits(functions=False, context_tokens=self._context, local=True, small=self._small)
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
         """One reply. Raises `ModelError`."""
@@ -102,7 +105,7 @@ class LocalModel:
             msg = f'{self.name} calls no functions; ask it for code in a fenced block'
             raise ModelRefused(msg)
         config = self._config
-        temperature = options.temperature if options.temperature is not None else config.temperature
+        temperature = config.temperature_for(options)
         return Ask(
             turns=tuple(turn(message) for message in messages),
             temperature=temperature if temperature is not None else 0.0,

@@ -10,7 +10,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 from habilis.models.local.runner import Turn
 
 SHORTEST = 400

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from habilis.core.errors import DownloadError, ModelNotFound, NoModel
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 from habilis.models.local import catalogue
 from habilis.models.local.catalogue import Entry
 

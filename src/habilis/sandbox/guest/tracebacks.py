@@ -83,4 +83,4 @@ def _shorten(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = limit // 2
-    return f'{text[:half]}\n… {len(text) - 2 * half:,} characters cut …\n{text[-half:]}'
+    return f'{text[:half]}\n… {len(text) - 2 * half:,} characters truncated …\n{text[-half:]}'

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from habilis.core.errors import SandboxError
-from habilis.core.places import cache_folder
+from habilis.core.folders import cache_folder
 from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component
 from habilis.sandbox.wasm.progress import progress

@@ -1,12 +1,11 @@
 """The toolset `people`: questions and messages to the user."""
 
-import inspect
+import functools
 from collections.abc import Awaitable, Callable
-from typing import cast
 
 from habilis.sandbox.contract import Side
 from habilis.sandbox.deadline import deadline_paused
-from habilis.tools.attempts import on_thread
+from habilis.tools.attempts import call
 from habilis.tools.contract import NeedsAnswer
 from habilis.tools.logs import tell
 from habilis.tools.tool import tool
@@ -46,7 +45,5 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
 
 
 async def _answer(ask: AskPerson, question: str) -> str:
-    answer: object = ask(question) if inspect.iscoroutinefunction(ask) else await on_thread(lambda: ask(question))
-    if inspect.isawaitable(answer):
-        answer = await cast('Awaitable[object]', answer)
+    answer = await call(functools.partial(ask, question))
     return NO_ANSWER if answer is None else str(answer)

@@ -1,0 +1,26 @@
+"""The events of a run as an async iterator."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
+
+from habilis.agent.hooks.dispatch import Hook
+from habilis.core.events import Event
+
+
+async def stream_events(run: Callable[[Hook], Coroutine[Any, Any, object]]) -> AsyncGenerator[Event, None]:
+    """Yield the events of a run that is started with the hook. Leaving the iteration cancels the run."""
+    queue: asyncio.Queue[Event] = asyncio.Queue()
+    work = asyncio.ensure_future(run(queue.put_nowait))
+    try:
+        while not (work.done() and queue.empty()):
+            getting = asyncio.ensure_future(queue.get())
+            await asyncio.wait((getting, work), return_when=asyncio.FIRST_COMPLETED)
+            if getting.done():
+                yield getting.result()
+            else:
+                getting.cancel()
+        await work
+    finally:
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)

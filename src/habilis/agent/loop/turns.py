@@ -1,0 +1,213 @@
+"""The body of the loop: one model reply, and what it leads to."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+
+from habilis.agent.context.output import WrongOutput
+from habilis.agent.context.prompt import artifacts_message
+from habilis.agent.contract import Step
+from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
+from habilis.agent.loop.components import Components
+from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
+from habilis.agent.parsing.syntax import compiles
+from habilis.agent.policies import SeenReply, Verdict
+from habilis.core.errors import EmptyReply
+from habilis.core.events import Event
+from habilis.models.contract import Message, Options, Reply
+from habilis.sandbox import ToolCall
+
+MAX_EMPTY_REPLIES = 3
+MAX_REPAIRS = 4
+"""Answers of the wrong type that the model may correct."""
+
+
+class Turns:
+    """Takes the steps of one run."""
+
+    def __init__(self, components: Components) -> None:
+        self.reply: Reply | None = None
+        """The reply of the step under way."""
+
+        self.question: str | None = None
+        """What a tool needs a person to answer."""
+
+        self.repairs = 0
+        self.empty_replies = 0
+        self._components = components
+
+    async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Step:
+        """Ask the model once and do what it says. `lent` describes the tools that are there for this step only."""
+        components, started = self._components, time.perf_counter()
+        self.reply = None
+        extra = [lent] if lent else []
+        if artifacts:
+            extra.append(artifacts_message(artifacts, components.tools.bounds, code=components.code is not None))
+            if components.code:
+                await components.code.set_artifacts(artifacts)
+        options = Options(
+            functions=components.tools.functions,
+            temperature=components.temperature,
+            fallback_temperature=components.policy.temperature(components.history),
+        )
+        has_python = components.code is not None
+        reply = self.reply = await components.model.ask(
+            options,
+            system=None if can_stop else components.system_without_stop,
+            extra='\n\n'.join(extra),
+            code=has_python,
+        )
+        parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
+        step = await self._act(reply, parsed, number, can_stop)
+        return replace(step, seconds=max(time.perf_counter() - started, _recorded_seconds(step)))
+
+    async def _act(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
+        if reply.calls or parsed.calls:
+            self.empty_replies = 0
+            return await self._make_calls(reply, parsed, number, can_stop)
+        if parsed.code is not None and self._components.code is not None:
+            self.empty_replies = 0
+            return await self._run_code(self._components.code, reply, parsed, number, can_stop)
+        if not parsed.prose:
+            return await self._reject_empty(reply, number)
+        self.empty_replies = 0
+        return await self._take_words(reply, parsed.prose, number, can_stop)
+
+    # Code -------------------------------------------------------------------------------------------------------------
+
+    async def _run_code(self, runner: CodeRunner, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
+        code = parsed.code or ''
+        if parsed.truncated or reply.finish == 'length':
+            if self._components.policy.is_repeating(reply.text):
+                return await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
+            if not compiles(code):
+                return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
+        outcome = await runner.run(code, number=number, can_stop=can_stop)
+        if self._take_outcome(outcome):
+            self._components.conversation.add(reply.message)
+        else:
+            self._answer_reply(reply, outcome.observation)
+            self._forget(outcome.verdict)
+        return self._step_of(reply, number, code, outcome)
+
+    def _take_outcome(self, outcome: CellOutcome) -> bool:
+        """Whether the cell gave the answer."""
+        self.question = self.question or outcome.question
+        return self._components.answer.is_given
+
+    def _step_of(self, reply: Reply, number: int, code: str, outcome: CellOutcome) -> Step:
+        return Step(
+            number=number,
+            reply=reply,
+            code=code,
+            cell=outcome.cell,
+            calls=outcome.calls,
+            observation=None if self._components.answer.is_given else outcome.observation,
+        )
+
+    async def _make_calls(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
+        """The function calls of a reply: cells one after the other, tool calls between them at the same time."""
+        components = self._components
+        components.conversation.add(reply.message)
+        code: list[str] = []
+        outcome: CellOutcome | None = None
+        made: list[ToolCall] = []
+        texts: list[str] = []
+        for source, calls in components.tools.group(reply.calls or parsed.calls):
+            if components.answer.is_given:
+                answers = ['Not done: the answer was given before.'] * len(calls)
+            elif source is not None and components.code is not None:
+                code.append(source)
+                outcome = await components.code.run(source, number=number, can_stop=can_stop)
+                answers = ['The answer was taken.' if self._take_outcome(outcome) else outcome.observation]
+                made += outcome.calls
+            else:
+                answers = await components.tools.call(calls)
+                called = components.toolbox.take_records()
+                components.history.model_calls += called
+                made += called
+            texts += answers
+            for call, text in zip(calls, answers, strict=True):
+                role, of = ('tool', call.id) if reply.calls else ('user', None)
+                components.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
+        if not components.answer.is_given:
+            components.events.emit(Event(kind='observation', text='\n'.join(texts)))
+            if outcome is not None:
+                self._forget(outcome.verdict)
+        return Step(
+            number=number,
+            reply=reply,
+            code='\n\n'.join(code) or None,
+            cell=outcome.cell if outcome else None,
+            calls=tuple(made),
+            observation=None if components.answer.is_given else '\n'.join(texts),
+        )
+
+    # Words ------------------------------------------------------------------------------------------------------------
+
+    async def _take_words(self, reply: Reply, text: str, number: int, can_stop: bool) -> Step:
+        """A reply without code is the answer, if this step may end the run and the type is right."""
+        answer = self._components.answer
+        if not can_stop:
+            return await self._reject(reply, number, SeenReply(form='words', text=text))
+        try:
+            answer.take_text(text)
+        except WrongOutput as wrong:
+            self.repairs += 1
+            self._answer_reply(reply, str(wrong))
+            return Step(number=number, reply=reply, observation=str(wrong))
+        verdict = await self._judge(SeenReply(form='words', text=text, is_answer=True))
+        if verdict.refuse:
+            answer.withdraw()
+            self._answer_reply(reply, verdict.note)
+            return Step(number=number, reply=reply, observation=verdict.note)
+        self._components.conversation.add(reply.message)
+        return Step(number=number, reply=reply)
+
+    async def _reject_empty(self, reply: Reply, number: int) -> Step:
+        self.empty_replies += 1
+        if self.empty_replies >= MAX_EMPTY_REPLIES:
+            model = reply.model or 'the model'
+            msg = f'{model} gave an empty reply {self.empty_replies} times in a row; try another model'
+            raise EmptyReply(msg)
+        return await self._reject(reply, number, SeenReply(form='empty', text=reply.text))
+
+    async def _reject(self, reply: Reply, number: int, seen: SeenReply) -> Step:
+        """Answer a reply that cannot be used with the sentence of the policy."""
+        verdict = await self._judge(seen)
+        self._answer_reply(reply, verdict.note, forget=verdict.forget == 'reply')
+        self._forget(verdict)
+        return Step(number=number, reply=reply, observation=verdict.note)
+
+    async def _judge(self, seen: SeenReply) -> Verdict:
+        """The verdict of the policy, recorded: a replay gets the same from any policy."""
+        history, recorder = self._components.history, self._components.recorder
+        policy = self._components.policy
+        verdict = (
+            policy.after_reply(seen, history)
+            if recorder is None
+            else await recorder.verdict(lambda: policy.after_reply(seen, history))
+        )
+        verdict = history.allowed(verdict)
+        history.turns.append((seen, verdict))
+        return verdict
+
+    def _answer_reply(self, reply: Reply, text: str, *, forget: bool = False) -> None:
+        """Add the reply, unless it is to be forgotten, and the text that answers it to the conversation."""
+        conversation = self._components.conversation
+        if reply.text.strip() and not forget:
+            conversation.add(reply.message)
+        conversation.add(Message(role='user', text=text))
+        self._components.events.emit(Event(kind='observation', text=text))
+
+    def _forget(self, verdict: Verdict) -> None:
+        if verdict.forget == 'steps':
+            self._components.conversation.forget_steps(verdict.note)
+            self._components.events.emit(
+                Event(kind='compacted', text='the steps so far were removed for a fresh start')
+            )
+
+
+def _recorded_seconds(step: Step) -> float:
+    """Seconds of model and code by their own records: more than now if they come from the journal."""
+    return step.reply.usage.seconds + (step.cell.seconds if step.cell else 0.0)

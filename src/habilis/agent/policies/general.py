@@ -1,0 +1,35 @@
+"""The policy of every model: name what went wrong in one sentence, and take answers as they are."""
+
+from collections.abc import Mapping
+
+from habilis.agent.context.prompt import prompt_file
+from habilis.agent.parsing.repetition import is_repeating
+from habilis.agent.policies.contract import History, SeenCell, SeenReply, Verdict
+from habilis.agent.policies.hints import hint_for
+
+
+class GeneralPolicy:
+    """Explains unusable replies and failed cells."""
+
+    def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
+        """Nothing: the system prompt says it all."""
+        return ''
+
+    def temperature(self, history: History) -> float | None:
+        """As the model has it."""
+        return None
+
+    def is_repeating(self, text: str) -> bool:
+        """Whether the last lines of the reply are the same few again and again."""
+        return is_repeating(text)
+
+    def after_reply(self, reply: SeenReply, history: History) -> Verdict:
+        """Say what is wrong with a reply that cannot be used. What cannot be used need not be seen again."""
+        if reply.is_answer:
+            return Verdict()
+        forget = 'reply' if reply.form in ('empty', 'repeating') else 'nothing'
+        return Verdict(note=prompt_file(f'reply_{reply.form}'), forget=forget)
+
+    def after_cell(self, cell: SeenCell, history: History) -> Verdict:
+        """Add a hint to what the cell printed."""
+        return Verdict() if cell.is_answer else Verdict(note=hint_for(cell))

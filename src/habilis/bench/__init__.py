@@ -1,0 +1,1 @@
+"""Benchmarks of `habilis bench`: speed and memory of Habilis, next to installed alternatives."""

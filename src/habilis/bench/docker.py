@@ -1,0 +1,53 @@
+"""Find a running Docker engine and a local Python image."""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+TIMEOUT_SECONDS = 10.0
+PULL_IMAGE = 'docker pull python:3.14-slim'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Docker:
+    """The Docker engine of this machine."""
+
+    version: str = ''
+    image: str = ''
+    """A local image with Python; images are never pulled."""
+
+    problem: str = ''
+    """Why it cannot be used."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether an engine answers."""
+        return bool(self.version)
+
+
+def find_docker() -> Docker:
+    """Ask the engine for its version and its images."""
+    if shutil.which('docker') is None:
+        return Docker(problem='the `docker` command is not installed')
+    version, error = _docker('version', '--format', '{{.Server.Version}}')
+    if not version:
+        return Docker(problem=f'the `docker` command is installed, but no engine answers ({error})')
+    listing, _ = _docker('image', 'ls', '--format', '{{.Repository}}:{{.Tag}}')
+    images = [line for line in listing.splitlines() if line.rpartition('/')[2].startswith('python:')]
+    if not images:
+        return Docker(version=version, problem=f'no local image with Python: {PULL_IMAGE}')
+    return Docker(version=version, image=images[0])
+
+
+def _docker(*arguments: str) -> tuple[str, str]:
+    """Output and error message of a docker command."""
+    try:
+        done = subprocess.run(
+            ['docker', *arguments], capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return '', f'no answer in {TIMEOUT_SECONDS:g} s'
+    except OSError as error:
+        return '', str(error.strerror)
+    error = done.stderr.strip().splitlines()[:1] or ['no error message']
+    return (done.stdout.strip() if done.returncode == 0 else ''), error[0]

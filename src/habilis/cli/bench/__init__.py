@@ -1,1 +1,0 @@
-"""`habilis bench`: the numbers Habilis must hold, beside the peers that are installed."""

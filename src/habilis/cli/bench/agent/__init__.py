@@ -1,1 +1,0 @@
-"""`habilis bench agent`: what the agent adds to its model and its sandbox."""

@@ -1,1 +1,0 @@
-"""`habilis bench journal`: what it costs to write down every step of a run, and to go on from there."""

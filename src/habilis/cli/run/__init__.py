@@ -1,0 +1,1 @@
+"""`habilis run`: run a task."""

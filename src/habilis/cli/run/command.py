@@ -1,0 +1,143 @@
+"""Options of `habilis run`. Other rooms are imported when the command runs, so that `--help` is fast."""
+
+import math
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from habilis.cli import options
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+EPILOG = """\b
+The answer goes to stdout, everything else to stderr. Without TASK, or with -, the task is read from stdin. With TASK,
+stdin is data: the code reads it from the variable `stdin`.
+
+\b
+Exit codes:
+  0 answered    1 error of the model or the sandbox    2 usage error
+  3 limit reached    4 question or approval pending    130 Ctrl-C
+Runs are recorded: after 1, 3, 4, 130 or a crash, `habilis runs resume` continues the run.
+
+\b
+Examples:
+  habilis run "How many days are there between 3 May 1987 and today?"
+  habilis run "Which region sold most?" < sales.csv
+  habilis run "Draw the numbers of data.csv as bars into bars.svg" --workspace .
+  habilis run "What is the 100th prime?" --model ollama:qwen3 --output-type int --quiet
+  habilis run "Sort these words" --json < words.txt | jq .output
+"""
+
+
+class OutputType(Enum):
+    """Types an answer can be required to have."""
+
+    int = 'int'
+    float = 'float'
+    str = 'str'
+    bool = 'bool'
+    list = 'list'
+    dict = 'dict'
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not (value > 0 and math.isfinite(value)):
+        msg = f'expected a number above zero, not {value:g}'
+        raise typer.BadParameter(msg)
+    return value
+
+
+@app.command(epilog=EPILOG)
+def run(
+    task: Annotated[
+        str | None, typer.Argument(metavar='TASK|-', help='Task for the agent.', show_default=False)
+    ] = None,
+    model: options.ModelName = None,
+    sandbox: Annotated[
+        str | None, typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm).')
+    ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            '--workspace',
+            '-w',
+            metavar='DIR',
+            help='Folder the code may read and write (default: none).',
+            callback=options.folder,
+        ),
+    ] = None,
+    max_steps: Annotated[
+        int | None,
+        typer.Option(
+            '--max-steps', metavar='N', help='Maximum number of model replies (default: 20).', callback=_positive
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        float | None,
+        typer.Option('--max-seconds', metavar='S', help='Time limit in seconds (default: none).', callback=_positive),
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option('--max-cost', metavar='USD', help='Cost limit in US dollars (default: none).', callback=_positive),
+    ] = None,
+    output_type: Annotated[OutputType | None, typer.Option('--output-type', help='Type the answer must have.')] = None,
+    json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
+    quiet: options.Quiet = False,
+    yes: options.Download = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option('--temperature', metavar='T', help='Sampling temperature of the model.', min=0, max=2),
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')
+    ] = None,
+    summary: Annotated[bool, typer.Option('--summary', help='Let the model summarize its work at the end.')] = False,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            '--journal', metavar='WHERE', help='Journal of the run: a file, a folder, a URL, or off to record nothing.'
+        ),
+    ] = None,
+    user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Owner of the run.')] = None,
+    session: Annotated[
+        str | None,
+        typer.Option('--session', metavar='ID', help='Conversation to start or continue.', callback=options.printable),
+    ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option('--run-id', metavar='ID', help='Id of the run (default: generated).', callback=options.printable),
+    ] = None,
+) -> None:
+    """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
+    from habilis.cli.run.execution import execute
+    from habilis.cli.run.request import RunRequest
+    from habilis.cli.run.task_input import read_task
+
+    if base_url is not None and model is None:
+        msg = 'name a model of this server with --model'
+        raise typer.BadParameter(msg, param_hint='--base-url')
+    text, data = read_task(task, quiet=quiet)
+    request = RunRequest(
+        task=text,
+        data=data,
+        model=model,
+        overrides={'temperature': temperature, 'base_url': base_url},
+        settings={
+            'sandbox': sandbox,
+            'max_steps': max_steps,
+            'max_seconds': max_seconds,
+            'max_cost': max_cost,
+            'summary': 'default' if summary else None,
+            'journal': journal,
+            'user': user,
+        },
+        workspace=workspace,
+        output_type=output_type.value if output_type else None,
+        as_json=json,
+        quiet=quiet,
+        download=yes,
+        session=session,
+        run_id=run_id,
+    )
+    raise typer.Exit(execute(request))

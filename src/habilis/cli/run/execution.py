@@ -1,0 +1,195 @@
+"""Execute a run request: choose the model, run the agent, print the result."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from habilis.agent.agent import Agent
+from habilis.agent.contract import Result, Step
+from habilis.agent.hooks.sanitize import neutral
+from habilis.cli.interrupt import INTERRUPTED, run_interruptible
+from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.run import report
+from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run_view import RunView
+from habilis.cli.settings import read_settings
+from habilis.cli.streams import say
+from habilis.cli.terminal_user import TerminalUser
+from habilis.core.errors import HabilisError, StoreUnavailable
+from habilis.core.events import Event
+from habilis.core.settings import Settings
+from habilis.journal.copies import new_run_id
+from habilis.journal.errors import RESUME_LATER
+from habilis.journal.stores import OFF
+from habilis.models.around import AroundModel
+from habilis.models.contract import Model
+from habilis.models.scripted import ScriptedModel
+from habilis.tools import people_toolset
+
+
+def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
+    """Execute a request and return the exit code. Raises `HabilisError`.
+
+    `agent` is the agent of a user's program; without it, one is created from the request.
+    """
+    settings = read_settings(request.load_settings)
+    execution = Execution(request, settings, agent)
+    try:
+        return run_interruptible(execution.run)
+    except StoreUnavailable as error:
+        execution.view.end_line()
+        if execution.is_recorded:
+            raise
+        why = str(error).removesuffix(RESUME_LATER)
+        msg = f'{why}. The run was not started; name another journal with --journal, or off'
+        raise StoreUnavailable(msg) from error
+    except HabilisError:
+        execution.view.end_line()
+        if execution.is_recorded and execution.ran_code:
+            say(f'the run is recorded; resume with: {execution.command("resume")}')
+        raise
+    except KeyboardInterrupt:
+        execution.view.end_line(after_ctrl_c=True)
+        resume = execution.command('resume') if execution.is_recorded else None
+        say(report.interrupt_message(execution.steps, request.workspace, resume))
+        return INTERRUPTED
+
+
+class Execution:
+    """One run, with its view and its user."""
+
+    def __init__(self, request: RunRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
+        self._request = request
+        self._settings = settings
+        self._agent = agent
+        self._user = TerminalUser()
+        self._run = request.resume.run if request.resume else request.run_id or new_run_id()
+        self.view = RunView(quiet=request.quiet, header=False)
+        self.steps = 0
+        """Number of steps finished by this process."""
+
+        self.ran_code = False
+        """Whether this process has run code."""
+
+        self.is_recorded = False
+        """Whether the run can be resumed."""
+
+    def command(self, name: str, more: str = '') -> str:
+        """A `habilis runs` command line for this run."""
+        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
+
+    async def run(self) -> int:
+        """Choose the model, run the task, print the answer."""
+        try:
+            if self._agent is not None:
+                result, model = await self._run_agent(self._agent)
+            else:
+                result, model = await self._run_new_agent()
+        finally:
+            self._user.close()
+        self._print(result, model)
+        return report.exit_code(result)
+
+    async def _run_agent(self, agent: Agent[Any]) -> tuple[Result[Any], str]:
+        model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
+        self._skip_recorded_replies(model)
+        async with agent:
+            return await self._converse(agent, {}), model.name
+
+    async def _run_new_agent(self) -> tuple[Result[Any], str]:
+        request = self._request
+        option = None if request.model_is_recorded else '--model'
+        wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
+        model = await choose_model(wanted, self._settings, self._user, self._say)
+        try:
+            self._skip_recorded_replies(model)
+            output_type = OUTPUT_TYPES.get(request.output_type or '')
+            meta = request.to_meta(request.model or self._settings.model or model.name)
+            async with self._make_agent(model, output_type) as agent:
+                return await self._converse(agent, meta), model.name
+        finally:
+            await model.close()
+
+    def _skip_recorded_replies(self, model: Model) -> None:
+        while isinstance(model, AroundModel):
+            model = model.inner
+        if isinstance(model, ScriptedModel) and self._request.resume is not None:
+            model.skip(self._request.resume.replies)
+
+    async def _converse(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+        """Run the agent, and resume it with the user's answers to its questions."""
+        result = await self._start(agent, meta)
+        while result.ended == 'question' and self._user.is_present:
+            answer = await self._user.answer(result.question or '')
+            if answer is None:
+                break
+            result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
+        self._run = result.run_id
+        return result
+
+    async def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+        request, resume = self._request, self._request.resume
+        if resume is None:
+            return await agent.run(
+                request.task,
+                variables={} if request.data is None else {'stdin': request.data},
+                run_id=self._run,
+                session=request.session,
+                meta=meta,
+            )
+        self.is_recorded = True
+        return await agent.resume(
+            resume.run,
+            resume.answer,
+            max_steps=resume.max_steps,
+            on_change=resume.on_change,
+            hooks=self._hooks(agent),
+        )
+
+    def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
+        """Hooks for an agent of a user's program; an agent created here already has them."""
+        return (self._watch, self.view) if agent is self._agent else ()
+
+    def _make_agent(self, model: Model, output_type: Any) -> Agent[Any]:
+        return Agent[Any](
+            model,
+            output_type=output_type,
+            tools=[] if model.traits.small else [people_toolset()],  # a small model would ask instead of working
+            workspace=self._request.workspace,
+            settings=self._settings,
+            hooks=[self._watch, self.view],
+            approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
+        )
+
+    def _watch(self, event: Event) -> None:
+        if event.kind == 'step_started':
+            self.is_recorded = self._settings.journal != OFF
+        elif event.kind == 'step_finished':
+            self.steps += 1
+            self.ran_code = self.ran_code or (isinstance(event.data, Step) and event.data.code is not None)
+
+    def _print(self, result: Result[Any], model: str) -> None:
+        if self._request.as_json:
+            print(json.dumps(report.result_to_json(result, model=model)), flush=True)
+        elif result.ended == 'answer':
+            text = report.answer_text(result.output)
+            print(neutral(text) if sys.stdout.isatty() else text, flush=True)
+        if result.ended == 'question':
+            if not self._user.is_present:  # a user who is present has seen the question
+                say(f'the agent asks: {neutral(result.question or "")}')
+            if self.is_recorded:
+                say(f'answer with: {self.command("resume", " --answer TEXT")}')
+        elif result.ended == 'approval':
+            for line in report.pending_lines(result, self.command):
+                say(line)
+        elif result.ended != 'answer':
+            resume = self.command('resume') if self.is_recorded else None
+            say(report.limit_message(result, self._settings, self._request.output_type, resume))
+        elif result.summary and not self._request.quiet:
+            print(f'\n{neutral(result.summary)}', file=sys.stderr, flush=True)
+
+    def _say(self, text: str) -> None:
+        if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model
+            say(text)

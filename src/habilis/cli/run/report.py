@@ -1,0 +1,123 @@
+"""Result of a run: as text, as JSON and as an exit code."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.hooks.questions import is_question
+from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.core.codec import Json, NotPlain, pack
+from habilis.core.settings import Settings
+
+ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
+
+EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION, 'approval': QUESTION}
+"""All other ends are limits."""
+
+MAX_TOOL_NAME_CHARS = 60
+
+
+def runs_command(name: str, run: str, options: str = '', value: str = '') -> str:
+    """A `habilis runs` command line to show to the user, quoted for a shell."""
+    if run.startswith('-'):
+        return f'habilis runs {name}{options} -- {shlex.quote(run)}{value}'
+    return f'habilis runs {name} {shlex.quote(run)}{value}{options}'
+
+
+def exit_code(result: Result[Any]) -> int:
+    """Exit code for a result."""
+    return EXIT_CODES.get(result.ended, LIMIT_REACHED)
+
+
+def answer_text(output: object) -> str:
+    """The answer as text: strings as they are, other values as their repr."""
+    return output if isinstance(output, str) else repr(output)
+
+
+def result_to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
+    """All fields of the result. Values JSON has no type for become `{"$": type, "v": …}`."""
+    return {
+        'output': value_to_json(result.output),
+        'ended': result.ended,
+        'question': result.question,
+        'summary': result.summary,
+        'steps': [_step_to_json(step) for step in result.steps],
+        'usage': asdict(result.usage),
+        'cost': result.cost,
+        'seconds': result.seconds,
+        'run_id': result.run_id,
+        'model': model,
+        'scripted': result.scripted,
+    }
+
+
+def _step_to_json(step: Step) -> dict[str, Json]:
+    cell = step.cell
+    error = cell.error if cell else None
+    return {
+        'code': step.code,
+        'stdout': cell.stdout if cell else '',
+        'error': None if error is None or is_question(error.message) else str(error),
+        'seconds': step.seconds,
+    }
+
+
+def value_to_json(value: object) -> Json:
+    """The value as JSON; its repr if it is not plain data."""
+    try:
+        return pack(value)
+    except NotPlain:  # a host object, for example from a tool
+        return repr(value)
+
+
+def count_steps(number: int) -> str:
+    """`1 step`, `2 steps`."""
+    return f'{number} {"step" if number == 1 else "steps"}'
+
+
+def limit_message(result: Result[Any], settings: Settings, output_type: str | None, resume: str | None) -> str:
+    """Which limit ended the run, and how to continue: the `resume` command, else a higher limit."""
+    if result.ended == 'invalid_output':
+        return (
+            f'stopped after {count_steps(len(result.steps))}: no answer had the type {output_type}; try another model'
+        )
+    limit, raise_with = _limits(settings).get(result.ended, (result.ended, ''))
+    advice = f'; resume with: {resume}' if resume else f'; raise the limit with {raise_with}' if raise_with else ''
+    return f'stopped at the limit of {limit} without an answer{advice}'
+
+
+def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
+    """Each limit as text, and what raises it."""
+    steps, seconds, cost = settings.max_steps, settings.max_seconds or 0, settings.max_cost or 0
+    return {
+        'max_steps': (count_steps(steps), f'--max-steps {2 * steps}'),
+        'max_seconds': (f'{seconds:g} s', f'--max-seconds {2 * seconds:g}'),
+        'max_cost': (f'${cost:g}', f'--max-cost {2 * cost:g}'),
+        'max_tokens': (f'{settings.max_run_tokens or 0:,} tokens', 'HABILIS_MAX_RUN_TOKENS'),
+        'max_tool_calls': (f'{settings.max_tool_calls} tool calls', 'HABILIS_MAX_TOOL_CALLS'),
+    }
+
+
+def pending_lines(result: Result[Any], command: Callable[[str, str], str]) -> Iterator[str]:
+    """Pending approvals and questions, each with the command that answers it."""
+    several = len(result.waiting) > 1
+    for waiting in result.waiting:
+        path = f' --path {shlex.quote(waiting.path)}' if several else ''
+        if waiting.tool:
+            yield f'{one_line(waiting.tool, MAX_TOOL_NAME_CHARS)} needs approval: {neutral(waiting.question)}'
+            yield f'approve with: {command("approve", path)}  or deny with: {command("deny", path)}'
+        else:
+            yield f'the run needs an answer: {neutral(waiting.question)}'
+            yield f'see how to answer: {command("show", "")}'
+
+
+def interrupt_message(steps: int, workspace: str | None, resume: str | None) -> str:
+    """State of the run after Ctrl-C."""
+    stopped = f'interrupted after {count_steps(steps)}'
+    if resume is not None:
+        return f'{stopped}; resume with: {resume}'
+    if workspace is not None:
+        return f'{stopped}; the run was not recorded, but the files in {workspace} are kept'
+    return f'{stopped}; the run was not recorded. Use --workspace DIR to keep its files'

@@ -1,0 +1,158 @@
+"""What a command line asks for: a new run, or an existing run to resume."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self, TypedDict, Unpack, cast
+
+from habilis.cli.settings import settings_with_options, usage_errors
+from habilis.core.errors import JournalError, SettingsError
+from habilis.core.logs import redact
+from habilis.core.settings import Settings, check_model, load_settings
+from habilis.journal import OnChange
+from habilis.models.registry import Overrides
+from habilis.sandbox.backends import names
+
+FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
+"""Providers whose models may be files."""
+
+OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
+
+META_KEY = 'habilis run'
+"""Key of the request in the metadata of the run."""
+
+UNTRUSTED = (
+    'this imported run needs a folder or a server of the machine it was made on; '
+    'give it a folder with --workspace DIR and a model with --model M'
+)
+LOCATION_SETTINGS = frozenset({'journal', 'user'})
+"""Settings that say where the run is stored; not recorded with it."""
+
+
+def journal_options(journal: object, user: object) -> str:
+    """Options of `habilis runs` that find a run again, without passwords."""
+    given = {'--journal': journal, '--user': user}
+    return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeRequest:
+    """A run to resume."""
+
+    run: str
+    answer: str | None = None
+    max_steps: int | None = None
+    on_change: OnChange = 'fail'
+    replies: int = 0
+    """Number of recorded model replies; a scripted model skips them."""
+
+
+class ResumeOverrides(TypedDict, total=False):
+    """Options that replace recorded ones when a run is resumed."""
+
+    model: str | None
+    workspace: str | None
+    trusted: bool
+    """False for an imported run: it gets no access to this machine that is not requested again."""
+
+    settings: Mapping[str, object]
+    as_json: bool
+    quiet: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """Arguments of one `habilis run`. None means not given."""
+
+    task: str
+    data: str | None = None
+    """Data from stdin."""
+
+    model: str | None = None
+    model_is_recorded: bool = False
+    """Whether the model comes from the record of the run instead of an option."""
+
+    overrides: Overrides = field(default_factory=Overrides)
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    workspace: str | None = None
+    output_type: str | None = None
+    as_json: bool = False
+    quiet: bool = False
+    download: bool = False
+    """Download the embedded model without asking."""
+
+    session: str | None = None
+    run_id: str | None = None
+    resume: ResumeRequest | None = None
+    """Run to resume instead of starting one."""
+
+    @property
+    def journal_options(self) -> str:
+        """Options of `habilis runs` that find this run again."""
+        return journal_options(self.settings.get('journal'), self.settings.get('user'))
+
+    def to_meta(self, model: str) -> dict[str, object]:
+        """Metadata recorded with the run, so that it can be resumed without repeating the options."""
+        settings = {name: value for name, value in _given(self.settings).items() if name not in LOCATION_SETTINGS}
+        return {
+            META_KEY: {
+                'model': _absolute(model),
+                'overrides': _given(self.overrides),
+                'settings': settings,
+                'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
+                'output_type': self.output_type,
+            }
+        }
+
+    @classmethod
+    def from_meta(
+        cls, task: str, meta: Mapping[str, object], resume: ResumeRequest, **overrides: Unpack[ResumeOverrides]
+    ) -> Self | None:
+        """The request that resumes a recorded run; None if `habilis run` did not make it."""
+        recorded = meta.get(META_KEY)
+        if not isinstance(recorded, dict):
+            return None
+        known = cast('dict[str, Any]', recorded)
+        model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
+        settings = cast('dict[str, object]', known.get('settings') or {})
+        model_overrides = cast('Overrides', known.get('overrides') or {})
+        if not overrides.get('trusted', True):
+            if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
+                raise JournalError(UNTRUSTED)
+            settings = {name: value for name, value in settings.items() if name.startswith('max_')}
+        return cls(
+            task=task,
+            model=model or known.get('model'),
+            model_is_recorded=model is None,
+            overrides=Overrides() if model else model_overrides,
+            settings={**settings, **_given(overrides.get('settings', {}))},
+            workspace=workspace,
+            output_type=known.get('output_type'),
+            as_json=overrides.get('as_json', False),
+            quiet=overrides.get('quiet', False),
+            resume=resume,
+        )
+
+    def load_settings(self) -> Settings:
+        """The settings of this run. An invalid option is a usage error."""
+        load_settings()
+        with usage_errors():
+            check_model(self.model or 'any', self.overrides)
+            settings = settings_with_options(self.settings)
+            if self.settings.get('sandbox') and self.resume is None and settings.sandbox not in names():
+                msg = (
+                    f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
+                )
+                raise SettingsError(msg)
+        return settings
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _absolute(model: str) -> str:
+    """The model name with an absolute path, if the model is a file."""
+    provider, _, name = model.partition(':')
+    return f'{provider}:{os.path.abspath(name)}' if provider in FILE_PROVIDERS and os.path.isfile(name) else model

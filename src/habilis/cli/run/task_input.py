@@ -1,0 +1,54 @@
+"""Read the task, and the data piped in with it."""
+
+import os
+import select
+import stat
+import sys
+
+import typer
+
+from habilis.cli.streams import say
+
+EXAMPLE = 'for example: habilis run "What is the sum of the first 100 primes?"'
+NOTICE_SECONDS = 1.0
+"""Seconds without input after which the user is told that the command waits for stdin."""
+
+
+def read_task(argument: str | None, *, quiet: bool = False) -> tuple[str, str | None]:
+    """The task, and the data from stdin if there is any."""
+    if argument is not None and argument != '-':
+        task, data = argument, _read_stdin(quiet=quiet) if _is_piped() else None
+    elif argument is None and _is_terminal():
+        msg = f'no task given; {EXAMPLE}'
+        raise typer.BadParameter(msg, param_hint='TASK')
+    else:
+        task, data = _read_stdin(quiet=True), None
+    if not task.strip():
+        msg = f'the task is empty; {EXAMPLE}'
+        raise typer.BadParameter(msg, param_hint='TASK')
+    return task, data or None
+
+
+def _is_terminal() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()  # pyright: ignore[reportUnnecessaryComparison]
+
+
+def _is_piped() -> bool:
+    """Whether stdin is a pipe, a socket or a file. A terminal, `/dev/null` and a closed stdin bring no data."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _read_stdin(*, quiet: bool) -> str:
+    if os.name == 'posix' and not quiet and not select.select([0], [], [], NOTICE_SECONDS)[0]:
+        say('waiting for data on stdin; use `< /dev/null` if there is none')
+    try:
+        return sys.stdin.buffer.read().decode('utf-8-sig')
+    except UnicodeDecodeError:
+        msg = 'stdin is not UTF-8 text; save it to a file and share its folder with --workspace'
+        raise typer.BadParameter(msg, param_hint='stdin') from None
+    except (OSError, AttributeError):  # stdin is closed
+        return ''

@@ -1,0 +1,60 @@
+"""Progress of a run on stderr. Only the answer goes to stdout, and the command prints it."""
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from habilis.core.events import Event, EventKind
+from habilis.core.logs import log_to_terminal
+
+if TYPE_CHECKING:
+    from habilis.agent.hooks.logs import LogEvents
+    from habilis.agent.hooks.terminal import TerminalView
+
+PRINTED_BY_COMMAND: frozenset[EventKind] = frozenset({'answer', 'question', 'approval_asked', 'run_failed'})
+"""Events the view skips: the command itself prints the answer, questions and errors."""
+
+
+class RunView:
+    """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it."""
+
+    def __init__(self, *, quiet: bool, header: bool = True) -> None:
+        self._hidden = PRINTED_BY_COMMAND if header else PRINTED_BY_COMMAND | {'run_started'}
+        self._view = None if quiet else _view_on_stderr()
+        self._log = _event_log()
+        self._log_lines = log_to_terminal()
+        if self._view is not None:
+            self._log_lines.line_begun = lambda: self._view is not None and self._view.line_begun
+
+    def __call__(self, event: Event) -> None:
+        """Handle an event of the run."""
+        if self._view is not None and event.kind not in self._hidden:
+            self._view(event)
+        if self._log is not None:
+            self._log(event)
+            self._log_lines.flush()
+
+    def end_line(self, *, after_ctrl_c: bool = False) -> None:
+        """Make the next output start on a new line. After Ctrl-C the terminal has echoed `^C`."""
+        if after_ctrl_c and sys.stderr.isatty():
+            print(file=sys.stderr, flush=True)
+        elif self._view is not None:
+            self._view.end_line()
+        self._log_lines.flush()
+
+
+def _view_on_stderr() -> 'TerminalView':
+    from rich.console import Console
+
+    from habilis.agent.hooks.terminal import TerminalView
+
+    return TerminalView(Console(stderr=True, highlight=False))
+
+
+def _event_log() -> 'LogEvents | None':
+    """None if only warnings are logged: the view or the command already prints those."""
+    if not logging.getLogger('habilis.agent').isEnabledFor(logging.INFO):
+        return None
+    from habilis.agent.hooks.logs import LogEvents
+
+    return LogEvents()

@@ -1,0 +1,43 @@
+"""`habilis runs calls`."""
+
+import json
+from collections.abc import Sequence
+
+from habilis.agent.durable.audit import call_as_json
+from habilis.agent.durable.trajectory import stories
+from habilis.cli.printing import format_time, print_table
+from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.streams import say
+from habilis.sandbox import ToolCall
+
+
+def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None) -> int:
+    """Print the tool calls of a run."""
+
+    async def work(access: JournalAccess) -> int:
+        reading = await access.read(run)
+        found = [(turn.number, call) for story in await stories(reading) for turn in story.turns for call in turn.calls]
+        if as_json:
+            print(json.dumps([{'run': run, 'step': number, **call_as_json(call)} for number, call in found]))
+        elif found:
+            print_table(('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS'), _rows(found))
+        elif not reading.damage:
+            say(f'{run} has no tool calls')
+        return report_damage(reading)
+
+    return with_journal(journal, user, work)
+
+
+def _rows(found: Sequence[tuple[int, ToolCall]]) -> list[tuple[str, ...]]:
+    return [
+        (
+            format_time(call.at),
+            str(number),
+            call.name,
+            '?' if call.arguments is None else ', '.join(f'{name}={value!r}' for name, value in call.arguments.items()),
+            call.decision,
+            call.error or call.result,
+            f'{call.seconds:.3f}' if call.seconds else '',
+        )
+        for number, call in found
+    ]

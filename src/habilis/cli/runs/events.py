@@ -1,0 +1,50 @@
+"""`habilis runs events`."""
+
+import asyncio
+from dataclasses import asdict
+
+from habilis.agent.hooks.sanitize import one_line
+from habilis.cli.printing import format_time
+from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.core.codec import Json, dump
+from habilis.journal import Record
+from habilis.journal.lookup import info_of
+from habilis.journal.runs import State, TolerantStore, state_of
+
+POLL_SECONDS = 0.3
+MAX_VALUE_CHARS = 100
+MAX_PATH_CHARS = 200
+ACTIVE: frozenset[State] = frozenset({'queued', 'running'})
+
+
+def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, user: str | None) -> int:
+    """Print the records of a run in order; with `follow` until it is no longer active."""
+
+    async def work(access: JournalAccess) -> int:
+        store = TolerantStore(access.store)
+        last, active = 0, True
+        while active:
+            info = await info_of(access.store, run, access.user)
+            active = follow and await state_of(access.store, info) in ACTIVE
+            for record in await store.load(run, after=last):
+                print(dump(_to_json(record)) if as_json else _line(record), flush=True)
+                last = record.seq
+            if run in store.damage:
+                raise store.damage[run]
+            if active:
+                await asyncio.sleep(POLL_SECONDS)
+        return 0
+
+    return with_journal(journal, user, work)
+
+
+def _to_json(record: Record) -> dict[str, Json]:
+    return {**asdict(record), 'attached': dict(record.attached)}
+
+
+def _line(record: Record) -> str:
+    value = f'(blob {record.blob[:12]}…)' if record.blob else '' if record.value is None else dump(record.value)
+    attached = f' +{",".join(record.attached)}' if record.attached else ''
+    path = one_line(record.path, MAX_PATH_CHARS) or '/'
+    text = one_line(value + attached, MAX_VALUE_CHARS)
+    return f'{record.seq:>5}  {format_time(record.at)}  {record.kind:<8}  {path}  {text}'.rstrip()

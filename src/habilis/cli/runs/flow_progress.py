@@ -1,0 +1,50 @@
+"""Print the steps of a flow as they finish."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+
+from habilis.agent.hooks.sanitize import one_line
+from habilis.cli.streams import say
+from habilis.core.errors import JournalError
+from habilis.journal import Record
+from habilis.journal.stores import open_store
+
+POLL_SECONDS = 0.3
+
+
+@contextlib.asynccontextmanager
+async def print_steps(journal: str | None, run: str) -> AsyncGenerator[None]:
+    """Inside this context, print each top-level step of the run when it finishes."""
+    store = open_store(journal)
+    last = 0
+
+    async def poll(*, silent: bool = False) -> None:
+        nonlocal last
+        with contextlib.suppress(JournalError):  # the resumed flow will raise it
+            for record in await store.load(run, after=last):
+                last = record.seq
+                if not silent and (line := _line(record)):
+                    say(line)
+
+    async def watch() -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            await poll()
+
+    await poll(silent=True)
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+        await poll()
+        await store.close()
+
+
+def _line(record: Record) -> str:
+    _, slash, step = record.path.partition('/')
+    if not slash or '/' in step or record.kind not in {'done', 'failed'}:
+        return ''
+    return f'{one_line(step, 200)} {record.kind}'

@@ -1,0 +1,61 @@
+"""Resume the run of a flow, and print what it returns."""
+
+import contextlib
+import json
+import sys
+
+from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.cli.interrupt import INTERRUPTED, run_interruptible
+from habilis.cli.run import report
+from habilis.cli.runs.app_loader import AnyFlow
+from habilis.cli.runs.flow_progress import print_steps
+from habilis.cli.settings import read_settings
+from habilis.cli.streams import say
+from habilis.core.errors import HabilisError
+from habilis.core.settings import load_settings
+from habilis.flows.contract import FlowPaused
+from habilis.journal import OnChange
+
+
+def resume_flow(
+    flow: AnyFlow,
+    run: str,
+    *,
+    journal: str | None,
+    user: str | None,
+    on_change: OnChange,
+    command: str,
+    as_json: bool = False,
+    quiet: bool = False,
+) -> int:
+    """Resume a flow, print its steps unless `quiet`, and print its result. Returns the exit code."""
+    settings = read_settings(lambda: load_settings(None, journal=journal, user=user))
+
+    async def work() -> object:
+        async with contextlib.nullcontext() if quiet else print_steps(settings.journal, run):
+            return await flow.resume(run, journal=settings.journal, user=settings.user, on_change=on_change)
+
+    try:
+        value = run_interruptible(work)
+    except KeyboardInterrupt:
+        say(f'interrupted; resume with: {command}')
+        return INTERRUPTED
+    except FlowPaused as paused:
+        for question in paused.questions:
+            say(f'{one_line(question.path, 200)} needs an answer: {neutral(question.text)}')
+        say(f'see how to answer: {command.replace(" resume ", " show ", 1)}')
+        if as_json:
+            print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
+        return report.QUESTION
+    except HabilisError:
+        raise
+    except Exception as error:  # raised by the flow itself
+        notes = ''.join(f' ({note})' for note in getattr(error, '__notes__', ()))
+        say(f'{run} failed: {one_line(f"{type(error).__name__}: {error}{notes}", 1000)}')
+        return report.FAILED
+    if as_json:
+        print(json.dumps({'output': report.value_to_json(value), 'ended': 'answer', 'run_id': run}), flush=True)
+        return report.ANSWERED
+    text = report.answer_text(value)
+    print(neutral(text) if sys.stdout.isatty() else text, flush=True)
+    return report.ANSWERED

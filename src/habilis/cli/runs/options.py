@@ -1,0 +1,65 @@
+"""Options that the subcommands of `habilis runs` share."""
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from habilis.cli.options import not_empty
+
+
+class RunStatus(Enum):
+    """States of a run."""
+
+    queued = 'queued'
+    running = 'running'
+    interrupted = 'interrupted'
+    waiting = 'waiting'
+    stopped = 'stopped'
+    failed = 'failed'
+    done = 'done'
+
+
+class OnChange(Enum):
+    """What to do where the record no longer matches the code."""
+
+    fail = 'fail'
+    continue_ = 'continue'
+    fork = 'fork'
+
+
+class ExportFormat(Enum):
+    """Formats of `export`."""
+
+    run = 'run'
+    jsonl = 'jsonl'
+
+
+RunId = Annotated[str, typer.Argument(metavar='RUN', help='Id of the run.', show_default=False)]
+Journal = Annotated[
+    str | None,
+    typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),
+]
+User = Annotated[
+    str | None, typer.Option('--user', metavar='NAME', help='Owner of the runs (default: from the settings).')
+]
+AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+App = Annotated[
+    str | None,
+    typer.Option('--app', metavar='MODULE:NAME', help='Agent, Flow or Workflow of the program that made the run.'),
+]
+NoResume = Annotated[bool, typer.Option('--no-resume', help='Do not resume the run.')]
+QuestionPath = Annotated[
+    str | None, typer.Option('--path', metavar='PATH', help='Path of the question, if several are pending.')
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        '--model',
+        '-m',
+        metavar='MODEL',
+        help='Model as provider:model (default: the model of the run).',
+        callback=not_empty,
+    ),
+]
+Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]

@@ -1,0 +1,1 @@
+"""`habilis sandbox`: run Python in a sandbox, without an agent."""

@@ -1,0 +1,151 @@
+"""Options of `habilis sandbox`. Other rooms are imported when a command runs, so that `--help` is fast."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habilis.cli.options import folder
+from habilis.cli.streams import say
+
+if TYPE_CHECKING:
+    from habilis.sandbox.options import Settings
+
+app = typer.Typer(
+    help='Run Python in a sandbox: a file or an interactive prompt.',
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Seconds = Annotated[
+    float | None, typer.Option('--seconds', metavar='S', help='Time limit of a cell in seconds (default: 30).')
+]
+MemoryMb = Annotated[
+    int | None,
+    typer.Option('--memory-mb', metavar='MB', help='Memory limit in MB, interpreter included (default: 256).'),
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        metavar='DIR',
+        help='Folder to share; the sandbox mounts it as /workspace, its current folder.',
+        callback=folder,
+    ),
+]
+ReadOnly = Annotated[bool, typer.Option('--read-only', help='Mount the workspace read-only.')]
+Packages = Annotated[
+    list[str] | None,
+    typer.Option('--package', metavar='PACKAGE', help='Pure-Python package: name, wheel or folder. Can be repeated.'),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option('--env', metavar='K=V', help='Environment variable for the sandbox. Can be repeated.'),
+]
+Network = Annotated[bool, typer.Option('--network', help='Allow network connections to any host.')]
+
+RUN_EPILOG = """\b
+Exit codes:
+  0 success    1 exception    n sys.exit(n)    2 usage error
+  124 time limit    130 Ctrl-C    137 memory limit
+
+\b
+Examples:
+  habilis sandbox run script.py
+  echo '[n ** 2 for n in range(5)]' | habilis sandbox run -
+  habilis sandbox run report.py --workspace data --read-only --package tabulate
+  habilis sandbox run script.py --json | jq .stdout
+"""
+
+REPL_EPILOG = """\b
+Type :help for a list of commands. Ctrl-C stops the running cell, Ctrl-D exits.
+With piped input there are no prompts, and the exit code is 1 if a cell failed.
+
+\b
+Examples:
+  habilis sandbox repl --workspace .
+  printf 'x = 41\\nx + 1\\n' | habilis sandbox repl
+"""
+
+
+@app.command(epilog=RUN_EPILOG)
+def run(
+    file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - to read stdin.', show_default=False)],
+    seconds: Seconds = None,
+    memory_mb: MemoryMb = None,
+    workspace: Workspace = None,
+    read_only: ReadOnly = False,
+    package: Packages = None,
+    env: Env = None,
+    network: Network = False,
+    json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
+) -> None:
+    """Run a file in a new sandbox; print its output, then the value of its last expression or its error."""
+    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    from habilis.cli.sandbox.run import SourceError, run_file
+
+    try:
+        code = run_file(file, settings, as_json=json)
+    except SourceError as error:
+        say(str(error))
+        code = 2
+    raise typer.Exit(code)
+
+
+@app.command(epilog=REPL_EPILOG)
+def repl(
+    seconds: Seconds = None,
+    memory_mb: MemoryMb = None,
+    workspace: Workspace = None,
+    read_only: ReadOnly = False,
+    package: Packages = None,
+    env: Env = None,
+    network: Network = False,
+) -> None:
+    """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
+    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    from habilis.cli.sandbox.repl import interact
+
+    raise typer.Exit(interact(settings))
+
+
+def _settings(
+    seconds: float | None,
+    memory_mb: int | None,
+    workspace: str | None,
+    read_only: bool,
+    packages: list[str] | None,
+    env: list[str] | None,
+    network: bool,
+) -> 'Settings':
+    """Arguments for `Sandbox.create`."""
+    if read_only and workspace is None:
+        msg = '--read-only needs a workspace; name a folder with --workspace'
+        raise typer.BadParameter(msg, param_hint='--read-only')
+    from habilis.core.limits import Limits
+
+    try:
+        limits = Limits()
+        limits = Limits(
+            seconds=limits.seconds if seconds is None else seconds,
+            memory_mb=limits.memory_mb if memory_mb is None else memory_mb,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error).replace('Limits.', '--').replace('_', '-')) from None
+    return {
+        'limits': limits,
+        'workspace': workspace,
+        'read_only': read_only,
+        'packages': packages or [],
+        'env': dict(map(_variable, env or [])),
+        'network': network,
+    }
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition('=')
+    if not equals or not name:
+        msg = f'{text!r} is not NAME=VALUE'
+        raise typer.BadParameter(msg, param_hint='--env')
+    return name, value

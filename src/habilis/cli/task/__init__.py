@@ -1,1 +1,0 @@
-"""`habilis run`: a task for the agent."""

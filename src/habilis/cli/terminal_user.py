@@ -1,0 +1,74 @@
+"""The user at the terminal, if there is one: questions go to stderr, answers come from stdin."""
+
+import asyncio
+import sys
+import threading
+
+from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.cli.colours import has_colours
+from habilis.cli.line_reader import LineReader
+from habilis.tools import ApprovalRequest
+
+YES = frozenset({'y', 'yes'})
+NO = frozenset({'n', 'no', ''})
+MAX_ARGUMENT_CHARS = 200
+"""Max characters of an argument shown in an approval request; the diff has the rest."""
+
+_DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
+
+
+class TerminalUser:
+    """Asks one question at a time."""
+
+    def __init__(self, *, is_present: bool | None = None) -> None:
+        self.is_present = sys.stdin.isatty() and sys.stderr.isatty() if is_present is None else is_present
+        """Whether somebody can answer."""
+
+        self._lines = LineReader()
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Stop waiting for an answer."""
+        self._closed.set()
+
+    async def answer(self, question: str) -> str | None:
+        """The user's answer; None if there is no user or the input ends (Ctrl-D)."""
+        return await asyncio.to_thread(self.ask, f'\n{neutral(question)}\n> ')
+
+    async def approve(self, request: ApprovalRequest) -> bool:
+        """Whether a tool may be called. False if there is no user."""
+        return await asyncio.to_thread(self.confirm, describe(request))
+
+    def confirm(self, question: str) -> bool:
+        """Ask until the answer is yes or no. Blocks."""
+        while True:
+            answer = self.ask(f'{question} [y/N] ')
+            if answer is None or answer.strip().lower() in NO:
+                return False
+            if answer.strip().lower() in YES:
+                return True
+
+    def ask(self, prompt: str) -> str | None:
+        """Read one line. Blocks until it arrives, or until `close`."""
+        if not self.is_present or self._closed.is_set():
+            return None
+        print(prompt, end='', file=sys.stderr, flush=True)
+        line = self._lines.read(self._closed)
+        if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
+            print(file=sys.stderr, flush=True)
+        return line
+
+
+def describe(request: ApprovalRequest) -> str:
+    """The call, its diff and the question."""
+    arguments = ', '.join(
+        f'{name}={one_line(repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
+    )
+    diff = [_colour(line) for line in neutral(request.diff).splitlines()]
+    return '\n'.join(['', f'{request.tool}({arguments})', *diff, neutral(request.question)])
+
+
+def _colour(line: str) -> str:
+    """A line of a diff in its colour."""
+    colour = _DIFF_COLOURS.get(line[:1], '')
+    return f'{colour}{line}\033[0m' if colour and has_colours(sys.stderr) else line

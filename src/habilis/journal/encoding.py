@@ -1,0 +1,219 @@
+"""Encoding of records, run infos and blobs. A record is one line of text: a checksum, then JSON."""
+
+import hashlib
+import logging
+import math
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields as fields_of
+from typing import cast, get_args
+
+from pydantic_core import from_json
+
+from habilis.core.codec import CodecError, Json, dump, parse
+from habilis.core.errors import CorruptRecord
+from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunInfo, Status
+
+logger = logging.getLogger('habilis.journal')
+
+_KINDS = frozenset(get_args(Kind))
+_STATES = frozenset(get_args(Status))
+_DECODE_ERRORS = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+_set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, _set_at = (
+    cast('Callable[[Record, object], None]', getattr(Record, field.name).__set__) for field in fields_of(Record)
+)
+_TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
+
+
+def encode_record(record: Record) -> str:
+    """A record as one line of ASCII text, without a line break."""
+    fields: dict[str, Json] = {
+        'v': SCHEMA,
+        'n': record.seq,
+        'p': record.path,
+        'k': record.kind,
+        't': round(record.at, 6),
+    }
+    if record.key:
+        fields['f'] = record.key
+    if record.blob:
+        fields['b'] = record.blob
+    elif record.value is not None:
+        fields['d'] = record.value
+    if record.attached:
+        fields['a'] = dict(record.attached)
+    text = dump(fields)
+    return f'{_checksum(text)} {text}'
+
+
+def decode_record(line: str, *, run: str, seq: int) -> Record:
+    """The record in a line, which must have the number `seq`. Raises `CorruptRecord`."""
+    checksum, _, text = line.partition(' ')
+    if checksum != _checksum(text):
+        raise _corrupt(run, seq, 'its checksum does not match')
+    try:
+        return _decode(cast('dict[str, Json]', _parse(text)), run, seq)
+    except _DECODE_ERRORS as error:
+        raise _corrupt(run, seq, f'it is not a record ({error})') from None
+
+
+def decode_records(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
+    """The records in the lines after record `after`. Raises `CorruptRecord`, with the records before it."""
+    records: list[Record] = []
+    try:
+        for seq, line in enumerate(lines, after + 1):
+            records.append(decode_record(line, run=run, seq=seq))
+    except CorruptRecord as error:
+        error.before = records
+        raise
+    return records
+
+
+def _parse(text: str) -> Json:
+    if len(text) < 2 * BLOB_BYTES:
+        try:
+            return from_json(text, allow_inf_nan=False)
+        except (ValueError, TypeError):
+            pass  # a lone surrogate or a very large number, which the standard library accepts
+    if 'NaN' in text or 'Infinity' in text:
+        dump(parse(text))  # raises: these are not valid JSON
+    return parse(text)
+
+
+def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
+    version = fields['v']
+    if not isinstance(version, int) or version > SCHEMA:
+        raise _corrupt(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
+    kind, path, key, blob = fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
+    if fields['n'] != seq:
+        raise _corrupt(run, seq, f'its number is {fields["n"]}')
+    if kind not in _KINDS:
+        raise _corrupt(run, seq, f'its kind {kind!r} is unknown')
+    if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
+        raise TypeError(path, key, blob)
+    attached = _attached(fields['a']) if 'a' in fields else {}
+    return new_record(
+        seq=seq,
+        path=path,
+        kind=cast('Kind', kind),
+        key=key,
+        value=fields.get('d'),
+        blob=blob,
+        attached=attached,
+        at=_number(fields['t']),
+    )
+
+
+def new_record(
+    *, seq: int, path: str, kind: Kind, key: str, value: Json, blob: str, attached: Mapping[str, str], at: float
+) -> Record:
+    """`Record(…)` in half the time: the constructor of a frozen dataclass is slow."""
+    record = object.__new__(Record)
+    _set_seq(record, seq)
+    _set_path(record, path)
+    _set_kind(record, kind)
+    _set_key(record, key)
+    _set_value(record, value)
+    _set_blob(record, blob)
+    _set_attached(record, attached)
+    _set_at(record, at)
+    return record
+
+
+def _attached(fields: Json) -> dict[str, str]:
+    return {name: _text(digest) for name, digest in cast('dict[str, Json]', fields or {}).items()}
+
+
+def encode_info(info: RunInfo) -> str:
+    """The info of a run as JSON."""
+    fields: dict[str, Json] = {name: getattr(info, name) for name in _TEXT_FIELDS if getattr(info, name)}
+    fields |= {'v': SCHEMA, 'status': info.status, 'created': info.created, 'updated': info.updated}
+    return dump(fields)
+
+
+def decode_info(text: str) -> RunInfo:
+    """The info of a run from its JSON. Raises `CorruptRecord`."""
+    try:
+        fields = cast('dict[str, Json]', parse(text))
+        version = fields['v']
+        if not isinstance(version, int) or version > SCHEMA:
+            msg = f'a run was written by a newer Habilis (format {version}, this one reads {SCHEMA}): {text[:100]}'
+            raise CorruptRecord(msg)
+        texts = {name: _text(fields[name]) for name in _TEXT_FIELDS if name in fields}
+        if fields['status'] not in _STATES or texts.get('kind') not in {'agent', 'flow'} or not texts.get('run'):
+            raise ValueError(texts.get('kind'))
+        return RunInfo(
+            **texts,  # pyright: ignore[reportArgumentType]
+            status=cast('Status', fields['status']),
+            created=_number(fields['created']),
+            updated=_number(fields['updated']),
+        )
+    except _DECODE_ERRORS:
+        msg = f'the info of a run is damaged: {text[:100]}'
+        raise CorruptRecord(msg) from None
+
+
+def decode_infos(found: Iterable[tuple[object, str]]) -> Iterator[RunInfo]:
+    """The infos of runs from pairs of id and JSON. Damaged ones are skipped."""
+    for run, text in found:
+        try:
+            yield decode_info(text)
+        except CorruptRecord as error:
+            log_skipped(run, error)
+
+
+def log_skipped(run: object, error: CorruptRecord) -> None:
+    """Log that a damaged run is missing in a list."""
+    logger.warning('%s is not listed: %s', run, error)
+
+
+def select_runs(
+    infos: Iterable[RunInfo], *, user: str | None = None, session: str | None = None, status: Status | None = None
+) -> list[RunInfo]:
+    """The runs of a user, session or status, newest first."""
+    selected = [
+        info
+        for info in infos
+        if user in {None, info.user} and session in {None, info.session} and status in {None, info.status}
+    ]
+    return sorted(selected, key=lambda info: (info.created, info.run), reverse=True)
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of a blob."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def check_blob(data: bytes | None, digest: str, *, run: str) -> bytes:
+    """The blob. Raises `CorruptRecord` if it is missing, or does not match its digest."""
+    if data is None:
+        msg = f'{run}: the blob {digest[:12]}… is missing'
+        raise CorruptRecord(msg)
+    if digest_of(data) != digest:
+        msg = f'{run}: the blob {digest[:12]}… is damaged (its checksum does not match)'
+        raise CorruptRecord(msg)
+    return data
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _number(value: Json) -> float:
+    number = float(value) if isinstance(value, (int, float)) else math.nan
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _checksum(text: str) -> str:
+    return f'{zlib.crc32(text.encode("utf-8", "surrogatepass")):08x}'
+
+
+def _corrupt(run: str, seq: int, why: str) -> CorruptRecord:
+    return CorruptRecord(
+        f'record {seq} of {run} is damaged: {why}. To recover, fork the run before it: '
+        f'habilis runs fork {run} --before {seq}'
+    )

@@ -1,0 +1,40 @@
+"""Errors that all stores raise with the same messages."""
+
+from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunNotFound, StoreUnavailable
+from habilis.journal.leases import describe_owner
+
+RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
+"""The end of the message of `store_unavailable`."""
+
+
+def run_not_found(run: str) -> RunNotFound:
+    """The store has no run with this id."""
+    return RunNotFound(f'no such run: {run!r}; `habilis runs list` lists all runs')
+
+
+def unnamed_run() -> JournalError:
+    """The id of a new run is empty."""
+    return JournalError('the id of a run must not be empty; `new_run_id()` generates one')
+
+
+def check_run_name(run: str) -> None:
+    """Raise `JournalError` for an id that a person could not read or type. Stores themselves accept any."""
+    if not run.isprintable():
+        msg = f'{run!r} is not a valid run id: it contains characters that cannot be printed'
+        raise JournalError(msg)
+
+
+def run_busy(run: str, owner: str) -> RunBusy:
+    """Another owner holds the lease."""
+    return RunBusy(f'{run} is being executed by {describe_owner(owner)}; stop that process, or wait until it has ended')
+
+
+def lease_lost(run: str) -> LeaseLost:
+    """Another owner has claimed the run since."""
+    return LeaseLost(f'{run} was taken over by another process; this process can no longer write to it')
+
+
+def store_unavailable(where: str, why: object, *, passing: bool = False) -> StoreUnavailable:
+    """The store cannot be used. `passing`: the problem may pass by itself, like a lost connection."""
+    msg = f'the journal at {where} is unavailable: {why}. {RESUME_LATER}'
+    return StoreUnavailable(msg, passing=passing)

@@ -1,0 +1,179 @@
+"""How a policy is chosen, what it may do, and that its verdicts are recorded."""
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from habilis.agent import Agent
+from habilis.agent.policies import GeneralPolicy, History, Policy, SeenCell, SeenReply, Verdict, load_policy
+from habilis.agent.policies.small import SmallPolicy
+from habilis.core.errors import AgentError
+from habilis.journal import MemoryStore
+from habilis.models import ModelConfig, ScriptedModel
+from habilis.models.contract import Traits
+from habilis.models.fallback import FallbackModel
+from habilis.models.load import load_model
+from habilis.tools import tool
+from tests.agent.scripts import block, sent
+
+
+def policy_of(model: Any) -> type:
+    return type(load_policy(None, model.traits))
+
+
+@pytest.mark.parametrize('name', ['ollama:qwen3', 'vllm:any', 'openai:gpt-5', 'openai-compatible:tiny-1b'])
+def test_a_server_is_not_small_unless_it_is_declared_so(name: str) -> None:
+    config = ModelConfig(model=name, base_url='http://127.0.0.1:9/v1', api_key='x')
+    assert policy_of(load_model(config)) is GeneralPolicy
+    assert policy_of(load_model(replace(config, small=True))) is SmallPolicy
+
+
+def test_a_fallback_is_small_only_if_all_of_it_is() -> None:
+    large, little = ScriptedModel([], functions=True), ScriptedModel([], small=True)
+    assert policy_of(FallbackModel([large, large])) is GeneralPolicy
+    assert policy_of(FallbackModel([little, large])) is GeneralPolicy
+    assert policy_of(FallbackModel([little, little])) is SmallPolicy
+
+
+def test_the_protocol_does_not_decide() -> None:
+    assert policy_of(ScriptedModel([], functions=False)) is GeneralPolicy
+    assert policy_of(ScriptedModel([], functions=True, small=True)) is SmallPolicy
+
+
+async def test_a_policy_is_chosen_by_name_or_given() -> None:
+    assert type(load_policy('small', Traits())) is SmallPolicy
+    assert type(load_policy('general', Traits(small=True))) is GeneralPolicy
+    own = GeneralPolicy()
+    assert load_policy(own, Traits(small=True)) is own
+    with pytest.raises(AgentError, match="no policy 'tiny'; choose one of general, small"):
+        load_policy('tiny', Traits())
+    with pytest.raises(TypeError, match='policy must be'):
+        Agent(ScriptedModel([]), policy=5)  # pyright: ignore[reportArgumentType]
+
+
+class Stubborn(GeneralPolicy):
+    """Refuses every answer, and wants everything forgotten."""
+
+    def after_reply(self, reply: SeenReply, history: History) -> Verdict:
+        return Verdict(note='No.', refuse=True, forget='steps')
+
+    def after_cell(self, cell: SeenCell, history: History) -> Verdict:
+        return Verdict(note='No.', refuse=True, forget='steps')
+
+
+async def test_no_policy_can_refuse_an_answer_once_a_tool_was_called() -> None:
+    made: list[str] = []
+
+    @tool(idempotent=False)
+    def send(text: str) -> None:
+        """Send a mail."""
+        made.append(text)
+
+    model = ScriptedModel([block('x = 1'), block('send("a")'), block('final_answer([])')])
+    async with Agent(model, tools=[send], policy=Stubborn()) as agent:
+        result = await agent.run('go')
+    assert (result.output, made) == ([], ['a'])
+    assert 'send("a")' in sent(model, 2), 'nor have it forgotten'
+
+
+async def test_verdicts_are_recorded_and_replayed_whatever_the_policy_is_then() -> None:
+    """A run under one policy is resumed under another, and takes the same way as far as its record goes."""
+    replies = ['It is 3.', block('final_answer(4)'), block('final_answer(5)'), block('final_answer(6)')]
+
+    class Twice(GeneralPolicy):
+        """Refuses the first two answers."""
+
+        def after_reply(self, reply: SeenReply, history: History) -> Verdict:
+            return self._refuse(history)
+
+        def after_cell(self, cell: SeenCell, history: History) -> Verdict:
+            return self._refuse(history)
+
+        def _refuse(self, history: History) -> Verdict:
+            return Verdict(note='Again.', refuse=len(history.turns) < 2)
+
+    journal, model = MemoryStore(), ScriptedModel(replies)
+    async with Agent(model, policy=Twice(), journal=journal) as agent:
+        stopped = await agent.run('go', max_steps=2)
+        assert stopped.ended == 'max_steps'
+    other = ScriptedModel(replies)
+    other.skip(2)
+    async with Agent(other, policy='general', journal=journal) as agent:
+        resumed = await agent.resume(stopped.run_id)
+    assert (resumed.output, len(resumed.steps)) == (5, 3)
+    assert [step.observation for step in resumed.steps[:2]] == [step.observation for step in stopped.steps]
+    assert 'Again.' in sent(other, 0)
+
+
+async def test_a_policy_never_gets_the_words_of_the_task() -> None:
+    seen: list[object] = []
+
+    class Spy:
+        """Keeps everything it is given."""
+
+        def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
+            seen.append(tools)
+            return ''
+
+        def temperature(self, history: History) -> float | None:
+            seen.append(repr(history))
+            return None
+
+        def is_repeating(self, text: str) -> bool:
+            seen.append(text)
+            return False
+
+        def after_reply(self, reply: SeenReply, history: History) -> Verdict:
+            seen.append((reply, repr(history)))
+            return Verdict(note='Go on.')
+
+        def after_cell(self, cell: SeenCell, history: History) -> Verdict:
+            seen.append((cell, repr(history)))
+            return Verdict()
+
+    assert isinstance(Spy(), Policy)
+    model = ScriptedModel(['', block('x = 1\nprint(x)'), block('final_answer(x)')])
+    async with Agent(model, policy=Spy()) as agent:
+        assert (await agent.run('Count the zebras.')).output == 1
+    assert len(seen) > 5
+    assert 'zebra' not in repr(seen)
+
+
+def test_the_loop_works_without_the_folder_of_the_small_policy(tmp_path: Path) -> None:
+    """House rule: the small policy is an addition. The tests of the loop pass in a copy that has no such folder."""
+    import shutil
+
+    import habilis
+
+    source = Path(habilis.__file__).parents[1]
+    shutil.copytree(source, tmp_path / 'src', ignore=shutil.ignore_patterns('__pycache__'))
+    shutil.rmtree(tmp_path / 'src/habilis/agent/policies/small')
+    root = Path(__file__).parents[3]
+    for name in ('tests', 'pyproject.toml'):
+        (tmp_path / name).symlink_to(root / name)
+    tests = ['tests/agent/loop/test_run.py', 'tests/agent/loop/test_code_turn.py', 'tests/agent/policies/test_hints.py']
+    code = (
+        'import sys, pytest, habilis\n'
+        f'assert habilis.__file__.startswith({str(tmp_path)!r}), habilis.__file__\n'
+        f'sys.exit(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-k", "not call", *{tests!r}]))\n'
+    )
+    done = subprocess.run(
+        [sys.executable, '-c', code],
+        cwd=tmp_path,
+        env={**_environment(), 'PYTHONPATH': str(tmp_path / 'src')},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return dict(os.environ)

@@ -1,0 +1,133 @@
+"""A mistake in what an agent or a run is given is named at once, and nothing is begun."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from habilis.agent import Agent, RunLimits
+from habilis.agent.team import plan_and_implement
+from habilis.models import ScriptedModel
+from habilis.tools import Toolset
+from tests.agent.scripts import block
+
+Call = Callable[[Agent[Any], dict[str, Any]], Coroutine[Any, Any, object]]
+
+
+async def _streamed(agent: Agent[Any], options: dict[str, Any]) -> object:
+    return [event async for event in agent.stream('go', **options)]
+
+
+async def _sync(agent: Agent[Any], options: dict[str, Any]) -> object:
+    return agent.run_sync('go', **options)
+
+
+WAYS: dict[str, Call] = {
+    'run': lambda agent, options: agent.run('go', **options),
+    'start': lambda agent, options: agent.start('go', **options),
+    'stream': _streamed,
+    'run_sync': _sync,
+}
+
+
+@pytest.mark.parametrize('way', WAYS)
+@pytest.mark.parametrize(
+    ('option', 'message'),
+    [
+        ('max_turns', "a run has no option 'max_turns'; did you mean 'max_steps'?"),
+        ('variable', "did you mean 'variables'?"),
+        ('output_type', r"no option 'output_type': it is an option of Agent\(…\)"),
+        ('tools', r'it is an option of Agent\(…\)'),
+        ('tokens', r'pass limits=RunLimits\(tokens=…\)'),
+        ('max_seconds', r'pass limits=RunLimits\(seconds=…\)'),
+        ('xyz', 'it has variables, artifacts, history'),
+    ],
+)
+async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: str, message: str) -> None:
+    model = ScriptedModel([block('final_answer(1)')])
+    async with Agent(model) as agent:
+        with pytest.raises(TypeError, match=message):
+            await WAYS[way](agent, {option: 1})
+    assert not model.requests
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ({'artifacts': {'a.txt': 5}}, 'a run: artifacts must be a dict of texts by name, not'),
+        ({'artifacts': {'a.txt': b'x'}}, 'artifacts must be'),
+        ({'artifacts': 'x'}, 'artifacts must be'),
+        ({'limits': {'steps': 1}}, r"limits must be `RunLimits\(…\)`, not \{'steps': 1\} \(dict\)"),
+        ({'history': 'x'}, 'history must be a list of messages'),
+        ({'history': ['hello']}, 'history must be a list of messages'),
+        ({'variables': [1]}, 'variables must be a dict'),
+        ({'hooks': print}, 'hooks must be a list of functions'),
+        ({'user': 7}, 'user must be text, not 7'),
+    ],
+)
+async def test_an_option_of_another_kind_is_refused(options: dict[str, Any], message: str) -> None:
+    async with Agent(ScriptedModel([block('final_answer(1)')])) as agent:
+        with pytest.raises(TypeError, match=message):
+            await agent.run('go', **options)
+
+
+async def test_options_that_are_none_are_as_if_they_were_not_given() -> None:
+    names = ['variables', 'artifacts', 'history', 'limits', 'max_steps', 'hooks', 'run_id', 'user', 'session', 'meta']
+    nothing: dict[str, Any] = dict.fromkeys(names)
+    async with Agent(ScriptedModel([block('final_answer("ok")')] * 2)) as agent:
+        assert (await agent.run('go', **nothing)).output == 'ok'
+        assert [event async for event in agent.stream('go', **nothing)][-1].kind == 'run_finished'
+
+
+@pytest.mark.parametrize('task', [None, 5, b'go'])
+async def test_a_task_is_text(task: Any) -> None:
+    async with Agent(ScriptedModel(['x'])) as agent:
+        with pytest.raises(TypeError, match='the task must be text, not'):
+            await agent.run(task)
+        with pytest.raises(TypeError, match='the task must be text, not'):
+            await plan_and_implement(agent, agent, task)
+
+
+@pytest.mark.parametrize(
+    ('model', 'options', 'message'),
+    [
+        (5, {}, 'Agent: model must be a name such as `provider:model`'),
+        (None, {'max_steps': 3}, r"Agent has no option 'max_steps': pass limits=RunLimits\(steps=…\)"),
+        (None, {'variables': {}}, r'it is an option of run\(…\)'),
+        (None, {'tool': []}, "did you mean 'tools'?"),
+        (None, {'tools': Toolset}, 'tools must be a list of functions'),
+        (None, {'limits': {'steps': 1}}, 'limits must be'),
+        (None, {'sandbox': 5}, 'sandbox must be'),
+    ],
+)
+def test_what_an_agent_cannot_be_made_of_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Agent(model, **options)
+
+
+async def test_limits_of_another_kind_are_refused_by_resume_too() -> None:
+    async with Agent(ScriptedModel([block('x = 1')])) as agent:
+        stopped = await agent.run('go', max_steps=1)
+        limits: Any = {'steps': 1}
+        with pytest.raises(TypeError, match='resume: limits must be'):
+            await agent.resume(stopped.run_id, limits=limits)
+
+
+async def test_documents_for_a_step_by_hand_are_texts() -> None:
+    async with Agent(ScriptedModel([block('x = 1')])) as agent:
+        run = await agent.start('go')
+        documents: Any = {'a': 5}
+        with pytest.raises(TypeError, match='artifacts must be a dict of texts by name'):
+            await run.step(artifacts=documents)
+
+
+@pytest.mark.parametrize('value', [True, 1.5, '3', 0, -1, float('inf')])
+def test_a_limit_that_counts_is_a_whole_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=r'RunLimits\.steps must be a whole number more than zero, or None'):
+        RunLimits(steps=value)
+
+
+@pytest.mark.parametrize('value', [True, '3', 0, float('nan')])
+def test_a_limit_that_measures_is_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=r'RunLimits\.seconds must be a number more than zero, or None'):
+        RunLimits(seconds=value)

@@ -1,0 +1,127 @@
+"""`habilis run` in front of a person: live words, questions, Ctrl-C."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.chat import code, script, streamed
+from tests.cli.process import on_terminal
+from tests.models.protocol_server import ProtocolServer
+from tests.place import Place
+
+APPROVE = """
+import asyncio
+from habilis.cli.terminal_user import Person
+from habilis.tools import ApprovalRequest
+request = ApprovalRequest(
+    id=1, tool='write_file', arguments={'path': 'a.txt', 'text': 'x' * 500}, question='May write_file be called?',
+    diff='--- a.txt\\n+++ a.txt\\n@@ -1 +1 @@\\n-old\\x1b[2J\\n+new',
+)
+print('said', asyncio.run(Person().approve(request)))
+"""
+
+
+def test_the_words_of_the_model_appear_before_it_has_ended(server: ProtocolServer) -> None:
+    server.will_answer(streamed('Let me ', 'think about ', 'this', ' and that', silent_after=3))
+    with on_terminal('run', 'Think', '-m', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('think about ')
+        assert terminal.process.poll() is None
+        terminal.type('\x03')
+        terminal.wait_for('\nhabilis: stopped after 0 steps; go on with: habilis runs resume run-', seconds=20)
+        assert terminal.process.wait(timeout=20) == 130
+    assert server.wait_until_hung_up()
+
+
+def test_a_second_ctrl_c_ends_it_at_once(place: Place) -> None:
+    stubborn = 'import signal, asyncio, time\nfrom habilis.cli.interrupt import run_interruptible\n'
+    stubborn += 'async def work():\n    print("wor" + "king", flush=True)\n    while True:\n        time.sleep(0.01)\n'
+    stubborn += 'run_interruptible(work)\n'
+    with on_terminal(command=(sys.executable, '-c', stubborn)) as terminal:
+        terminal.wait_for('working')
+        terminal.type('\x03')
+        with pytest.raises(subprocess.TimeoutExpired):
+            terminal.process.wait(timeout=1)
+        terminal.type('\x03')
+        assert terminal.process.wait(timeout=20) == 130
+
+
+def test_a_question_is_asked_and_the_run_goes_on_with_the_answer(place: Place) -> None:
+    model = script(place.folder, code("ask_user('Which colour?')"), code("final_answer('painted')"))
+    with on_terminal('run', 'Paint it', '--model', model) as terminal:
+        terminal.wait_for('Which colour?\n> ')
+        terminal.type('blue\n')
+        terminal.wait_for('done')
+        terminal.wait_for('painted\n')
+        assert terminal.process.wait(timeout=20) == 0
+
+
+def test_the_answer_of_the_person_reaches_the_model(server: ProtocolServer) -> None:
+    server.will_answer(streamed(code("ask_user('Which colour?')")), streamed('Done.'))
+    with on_terminal('run', 'Paint it', '-m', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        terminal.wait_for('Which colour?\n> ')
+        terminal.type('ultramarine\n')
+        terminal.wait_for('Done.')
+        assert terminal.process.wait(timeout=20) == 0
+    assert server.last.json['messages'][-1]['content'] == 'ultramarine'
+
+
+def test_a_question_that_the_person_will_not_answer_ends_the_run(place: Place) -> None:
+    model = script(place.folder, code("ask_user('Which colour?')"), 'never said')
+    with on_terminal('run', 'Paint it', '--model', model) as terminal:
+        terminal.wait_for('> ')
+        terminal.type('\x04')
+        shown = terminal.wait_for('\nhabilis: answer with: habilis runs resume run-')
+        assert 'Which colour?' not in shown
+        assert terminal.process.wait(timeout=20) == 4
+
+
+def test_ctrl_c_at_a_question_stops(place: Place) -> None:
+    model = script(place.folder, code("ask_user('Which colour?')"), 'never said')
+    with on_terminal('run', 'Paint it', '--model', model) as terminal:
+        terminal.wait_for('> ')
+        terminal.type('\x03')
+        terminal.wait_for('habilis: stopped after 1 step; go on with: habilis runs resume run-', seconds=20)
+        assert terminal.process.wait(timeout=20) == 130
+
+
+def test_without_a_task_a_person_is_told_how_to_give_one() -> None:
+    with on_terminal('run') as terminal:
+        terminal.wait_for('say what to do; for example: habilis run "')
+        assert terminal.process.wait(timeout=20) == 2
+
+
+def test_a_download_is_asked_for_first(place: Place) -> None:
+    place.environment(HABILIS_CACHE=str(place.folder / 'empty'))
+    with on_terminal('run', 'What is it?', '--model', 'local') as terminal:
+        terminal.wait_for('(1.1 GB')
+        terminal.wait_for('[y/N] ')
+        terminal.type('n\n')
+        terminal.wait_for('was not installed')
+        assert terminal.process.wait(timeout=20) == 1
+
+
+def test_what_an_answer_holds_is_not_obeyed_by_the_terminal(place: Place) -> None:
+    model = script(place.folder, code(r"final_answer('a\x1b[2Jb')"))
+    with on_terminal('run', 'Clear it', '--quiet', '--model', model) as terminal:
+        terminal.wait_for('a\\x1b[2Jb')
+        assert terminal.process.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize(
+    ('typed', 'said'), [('y\n', 'True'), ('what?\nYES\n', 'True'), ('n\n', 'False'), ('\n', 'False')]
+)
+def test_an_approval_shows_the_diff_and_takes_yes_or_no(typed: str, said: str) -> None:
+    with on_terminal(command=(sys.executable, '-c', APPROVE)) as terminal:
+        shown = terminal.wait_for('May write_file be called? [y/N] ')
+        assert "path='a.txt'" in shown
+        assert '\033[31m-old\\x1b[2J\033[0m' in shown
+        assert '\033[32m+new\033[0m' in shown
+        terminal.type(typed)
+        terminal.wait_for(f'said {said}')
+
+
+def test_an_approval_with_nobody_there_is_a_no() -> None:
+    command = [sys.executable, '-c', APPROVE]
+    done = subprocess.run(command, input='y\n', capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ('said False\n', '')
