@@ -11,8 +11,8 @@ from habilis import flows
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.options import AgentOptions, RunOptions
 from habilis.cli.main import COMMANDS
-from habilis.cli.runs.command import app as runs_app
 from habilis.cli.run import report
+from habilis.cli.runs.command import app as runs_app
 from habilis.core import errors
 from habilis.core.events import Event, EventKind
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from habilis.cli.sandbox.repl import judge
+from habilis.cli.sandbox.repl import completeness
 from tests.cli.process import Terminal, habilis, on_terminal
 
 
@@ -220,21 +220,21 @@ def test_a_cell_can_ask_at_the_terminal() -> None:
 @pytest.mark.parametrize(
     ('source', 'verdict'),
     [
-        ('', 'whole'),
-        ('1', 'whole'),
-        ('await x', 'whole'),
-        ('def f():', 'more'),
-        ('def f():\n    pass', 'more'),
-        ('def f():\n    pass\n', 'whole'),
-        ('(', 'more'),
-        ('"""', 'more'),
-        ('x \\', 'more'),
-        ('async for i in x:', 'more'),
-        (')', 'wrong'),
-        ('x = = 1', 'wrong'),
-        ('\0', 'wrong'),
-        ('(' * 1000, 'wrong'),
+        ('', 'complete'),
+        ('1', 'complete'),
+        ('await x', 'complete'),
+        ('def f():', 'incomplete'),
+        ('def f():\n    pass', 'incomplete'),
+        ('def f():\n    pass\n', 'complete'),
+        ('(', 'incomplete'),
+        ('"""', 'incomplete'),
+        ('x \\', 'incomplete'),
+        ('async for i in x:', 'incomplete'),
+        (')', 'invalid'),
+        ('x = = 1', 'invalid'),
+        ('\0', 'invalid'),
+        ('(' * 1000, 'invalid'),
     ],
 )
-def test_it_knows_when_a_statement_is_whole(source: str, verdict: Literal['whole', 'more', 'wrong']) -> None:
-    assert judge(source) == verdict
+def test_it_knows_when_a_statement_is_whole(source: str, verdict: Literal['complete', 'incomplete', 'invalid']) -> None:
+    assert completeness(source) == verdict
