@@ -13,7 +13,7 @@ from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
 from tests.place import Place
 
-LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
+LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
 SAVED = "open('kept.txt', 'w').write('1')"
 
 
@@ -178,7 +178,7 @@ def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | b
 def test_the_help_tells_the_exit_codes() -> None:
     done = run('--help')
     assert done.returncode == 0
-    for part in ('0 an answer', '3 stopped at a limit', '4 a question', '130 Ctrl-C', '--max-cost', 'Examples:'):
+    for part in ('0 answered', '3 limit reached', '4 question', '130 Ctrl-C', '--max-cost', 'Examples:'):
         assert part in done.stdout
 
 
@@ -285,7 +285,7 @@ def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place)
     assert (done.returncode, done.stdout) == (1, '')
     last = done.stderr.splitlines()[-1]
     assert 'cannot be used' in last
-    assert last.endswith('The run was not begun; --journal names another place, or off')
+    assert last.endswith('The run was not started; name another journal with --journal, or off')
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from tests.cli.runs.making import SUM, journal, listed, make, runs
 from tests.models.protocol_server import ProtocolServer, wait_for_requests
 from tests.place import Place
 
-LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
+LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
 
 
 @contextlib.contextmanager
