@@ -39,7 +39,7 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Measure the sandbox, the agent and the journal beside their peers
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent and the journal
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
 	$(BIN)/habilis bench journal

@@ -85,7 +85,7 @@ def test_without_any_model_one_line_says_what_to_do(place: Place) -> None:
     place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'))
     done = alone('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
-    assert done.stderr.startswith('habilis: no model is there to use: ')
+    assert done.stderr.startswith('habilis: no model available: ')
     assert 'OPENAI_API_KEY' in done.stderr
 
 
@@ -102,7 +102,7 @@ def test_an_embedded_model_that_is_set_but_missing_is_told_like_one_that_is_name
     done = habilis('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
     assert done.stderr.startswith('habilis: qwen2.5-coder-1.5b is not downloaded yet (1.1 GB): habilis models install')
-    assert done.stderr.endswith('--yes downloads it now\n')
+    assert done.stderr.endswith('Use --yes to download it now\n')
 
 
 def test_a_server_that_is_set_without_a_model_is_not_passed_over(place: Place) -> None:
@@ -124,7 +124,7 @@ def test_ctrl_c_during_a_download_keeps_what_is_in_and_says_so(tmp_path: Path, p
         with on_terminal('run', 'What is it?', '--model', 'local:tiny', '--yes') as terminal:
             terminal.wait_for('downloading: 0 of 1 MB (33%)')
             terminal.type('\x03')
-            terminal.wait_for('habilis: what is downloaded so far is kept: the same command goes on with it')
+            terminal.wait_for('habilis: the partial download is kept; run the same command to resume it')
             assert terminal.process.wait() == 130
 
 
@@ -236,7 +236,7 @@ def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
         ('openai:', "the name of a model is missing after 'openai'"),
         ('scripted:', "the name of a model is missing after 'scripted'"),
         ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
-        ('', "Invalid value for '--model' / '-m': it is empty"),
+        ('', "Invalid value for '--model' / '-m': the value is empty"),
     ],
 )
 @pytest.mark.parametrize('command', [('run', 'What is it?'), ('demo', '1')], ids=['run', 'demo'])

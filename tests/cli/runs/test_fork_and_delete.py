@@ -96,14 +96,14 @@ def test_a_score_becomes_the_reward_and_the_run_stays_as_it_was(place: Place) ->
 def test_runs_are_deleted_after_asking(place: Place) -> None:
     run = make(place)
     refused = runs('delete', run)
-    assert (refused.returncode, '--yes agrees to it' in ' '.join(refused.stderr.split())) == (2, True)
+    assert (refused.returncode, 'use --yes' in ' '.join(refused.stderr.split())) == (2, True)
     with on_terminal('runs', 'delete', run) as terminal:
-        terminal.wait_for(f'Delete {run} for good? [y/N]')
+        terminal.wait_for(f'Delete {run} permanently? [y/N]')
         terminal.type('n\n')
-        terminal.wait_for('nothing was deleted')
+        terminal.wait_for('nothing deleted')
         assert terminal.process.wait(timeout=20) == 1
     assert len(listed()) == 1
-    assert runs('delete', run, run, '--yes').stderr == 'habilis: 1 run deleted\n'
+    assert runs('delete', run, run, '--yes').stderr == 'habilis: deleted 1 run\n'
     assert listed() == []
 
 
@@ -135,15 +135,15 @@ def test_prune_says_what_it_would_delete_and_leaves_what_waits(place: Place) -> 
     done, waiting, stopped = aged(place)
     young = make(place)
     tried = runs('prune', '--older-than', '30d', '--dry-run')
-    assert (tried.returncode, tried.stderr) == (0, 'habilis: 2 runs would be deleted\n')
+    assert (tried.returncode, tried.stderr) == (0, 'habilis: would delete 2 runs\n')
     assert done in tried.stdout
     assert stopped in tried.stdout
     assert waiting not in tried.stdout
     assert len(listed()) == 4
     assert runs('prune', '--older-than', '30d').returncode == 2
-    assert runs('prune', '--older-than', '30d', '--yes').stderr.endswith('habilis: 2 runs deleted\n')
+    assert runs('prune', '--older-than', '30d', '--yes').stderr.endswith('habilis: deleted 2 runs\n')
     assert [run['run'] for run in listed()] == [young, waiting]
-    assert runs('prune', '--older-than', '30d', '--yes').stderr == 'habilis: no run is so old; nothing is deleted\n'
+    assert runs('prune', '--older-than', '30d', '--yes').stderr == 'habilis: no runs are that old; nothing deleted\n'
     assert waiting in runs('prune', '--older-than', '1h', '--status', 'waiting', '--yes').stdout
     assert [run['run'] for run in listed()] == [young]
 
@@ -162,4 +162,4 @@ def test_prune_keeps_the_newest_and_only_takes_the_state_that_is_named(place: Pl
 def test_a_time_that_is_none_is_wrong_usage(time: str) -> None:
     done = runs('prune', f'--older-than={time}', '--dry-run')
     assert (done.returncode, done.stdout) == (2, '')
-    assert 'is no time' in done.stderr
+    assert 'is not an age' in done.stderr

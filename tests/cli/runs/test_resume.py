@@ -16,7 +16,7 @@ from tests.cli.runs.making import SUM, journal, listed, make, runs
 from tests.models.protocol_server import ProtocolServer, wait_for_requests
 from tests.place import Place
 
-LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
+LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def test_a_run_killed_in_the_middle_of_its_code_is_finished_by_resume(place: Pla
     with begun('-m', model, '-w', 'data', '--run-id', 'run-1'):
         wait_until(lambda: mark.exists() and mark.read_text() == 'x')
     assert [(run['run'], run['status'], run['steps']) for run in listed()] == [('run-1', 'interrupted', 2)]
-    assert 'interrupted; go on with: habilis runs resume run-1' in runs('show', 'run-1').stdout
+    assert 'interrupted; resume with: habilis runs resume run-1' in runs('show', 'run-1').stdout
     (place.folder / 'data' / 'go').touch()
     elsewhere = place.folder / 'elsewhere'
     elsewhere.mkdir()
@@ -92,7 +92,7 @@ def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=PATIENCE)
     assert (process.returncode, bool(line)) == (130, True), rest
-    assert rest.splitlines()[-1] == 'habilis: stopped after 1 step; go on with: habilis runs resume run-1'
+    assert rest.splitlines()[-1] == 'habilis: stopped after 1 step; resume with: habilis runs resume run-1'
     assert listed()[0]['status'] == 'stopped'
     (place.folder / 'data' / 'go').touch()
     done = runs('resume', 'run-1', '--quiet')
@@ -104,7 +104,7 @@ def test_ctrl_c_while_going_on_says_how_to_go_on(place: Place) -> None:
     with on_terminal('runs', 'resume', run) as terminal:
         terminal.wait_for('looping')
         terminal.type('\x03')
-        terminal.wait_for(f'go on with: habilis runs resume {run}', seconds=20)
+        terminal.wait_for(f'resume with: habilis runs resume {run}', seconds=20)
         assert terminal.process.wait(timeout=20) == 130
 
 
@@ -113,7 +113,7 @@ def test_a_limit_gives_as_much_again_or_as_much_as_is_said(place: Place) -> None
     again = runs('resume', run)
     assert again.returncode == 3
     assert again.stderr.splitlines()[-1] == (
-        f'habilis: stopped at its limit of 1 step, without an answer; go on with: habilis runs resume {run}'
+        f'habilis: stopped at the limit of 1 step without an answer; resume with: habilis runs resume {run}'
     )
     done = runs('resume', run, '--max-steps', '5', '--json', '--quiet')
     assert done.returncode == 0
@@ -127,7 +127,7 @@ def test_a_model_that_failed_is_asked_again(place: Place) -> None:
     failed = habilis('run', 'Add', '-q', '-m', model, '--run-id', 'run-1')
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-2:] == [
-        'habilis: what was done is kept; go on with: habilis runs resume run-1',
+        'habilis: the run is recorded; resume with: habilis runs resume run-1',
         'habilis: scripted:script has no more replies: 1 were given, and this is request 2',
     ]
     assert listed()[0]['status'] == 'failed'
@@ -152,7 +152,7 @@ def test_a_journal_elsewhere_is_named_in_what_is_advised(place: Place) -> None:
         'run', 'Add', '-q', '-m', model, '--max-steps', '2', '--run-id', 'r', '--journal', 'my runs.db', '--user', 'ada'
     )
     resume = "habilis runs resume r --journal 'my runs.db' --user ada"
-    assert stopped.stderr.endswith(f'go on with: {resume}\n')
+    assert stopped.stderr.endswith(f'resume with: {resume}\n')
     assert not journal(place).exists()
     assert runs('resume', 'r', '-q').returncode == 1
     done = runs('resume', 'r', '--journal', 'my runs.db', '--user', 'ada', '-q')
@@ -163,7 +163,7 @@ def test_without_a_journal_nothing_is_kept_and_nothing_is_advised(place: Place) 
     model = script(place.folder, *SUM)
     stopped = habilis('run', 'Add', '-q', '-m', model, '--max-steps', '1', '--journal', 'off')
     assert stopped.returncode == 3
-    assert stopped.stderr.endswith('without an answer; --max-steps 2 gives it more\n')
+    assert stopped.stderr.endswith('without an answer; raise the limit with --max-steps 2\n')
     assert not journal(place).exists()
     done = runs('list', '--journal', 'off')
     assert (done.returncode, done.stdout) == (1, '')
@@ -197,7 +197,7 @@ def test_a_question_is_answered_with_resume(asking: str) -> None:
     ]
     done = runs('resume', asking, '--answer', 'blue')
     assert (done.returncode, done.stdout) == (0, 'painted\n')
-    assert 'you said\n    blue' in runs('show', asking).stdout
+    assert 'message\n    blue' in runs('show', asking).stdout
 
 
 @pytest.mark.parametrize('answer', ['blue', '"blue"'])
@@ -206,7 +206,7 @@ def test_a_question_is_answered_with_answer_too(asking: str, answer: str) -> Non
     assert refused.returncode == 2
     done = runs('answer', asking, answer)
     assert (done.returncode, done.stdout) == (0, 'painted\n')
-    assert 'you said\n    blue' in runs('show', asking).stdout
+    assert 'message\n    blue' in runs('show', asking).stdout
 
 
 def test_a_person_at_the_terminal_is_asked(asking: str) -> None:
@@ -240,7 +240,7 @@ def test_a_run_that_has_ended_cannot_be_told_more(place: Place) -> None:
     run = make(place)
     told = runs('resume', run, '--answer', 'more')
     assert (told.returncode, told.stdout, told.stderr.count('\n')) == (2, '', 1)
-    assert f'{run} has ended with its answer: --answer was not used' in told.stderr
+    assert f'{run} already has an answer, so --answer is not used' in told.stderr
     assert runs('resume', run, '-q').stdout == '126\n'
 
 

@@ -67,8 +67,8 @@ def test_a_file_that_is_no_run_is_refused(place: Place, text: bytes) -> None:
 
 def test_files_that_cannot_be_read_or_written_are_named(place: Place) -> None:
     run = make(place)
-    assert runs('import', 'missing').stderr == 'habilis: missing cannot be read: No such file or directory\n'
-    assert runs('export', run, '-o', '.').stderr == 'habilis: . cannot be written: Is a directory\n'
+    assert runs('import', 'missing').stderr == 'habilis: cannot read missing: No such file or directory\n'
+    assert runs('export', run, '-o', '.').stderr == 'habilis: cannot write .: Is a directory\n'
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def program(place: Place, text: str, name: str = 'program') -> None:
 def test_an_empty_list_says_how_to_make_a_run_and_makes_no_journal(place: Place) -> None:
     done = runs('list')
     assert (done.returncode, done.stdout) == (0, '')
-    assert done.stderr == 'habilis: no runs yet; make one: habilis run "What is the 100th prime?"\n'
+    assert done.stderr == 'habilis: no runs yet; start one: habilis run "What is the 100th prime?"\n'
     assert not journal(place).exists()
     assert listed() == []
 
@@ -48,8 +48,8 @@ def test_the_list_can_be_narrowed(place: Place) -> None:
     assert [run['run'] for run in listed('--status', 'done')] == [first]
     assert [run['run'] for run in listed('--session', 's')] == [first]
     assert [run['run'] for run in listed('--limit', '1')] == [second]
-    assert '1 more; --limit 2 shows all' in runs('list', '--limit', '1').stderr
-    assert runs('list', '--status', 'failed').stderr == 'habilis: no such runs\n'
+    assert '1 more; use --limit 2 to list all' in runs('list', '--limit', '1').stderr
+    assert runs('list', '--status', 'failed').stderr == 'habilis: no matching runs\n'
 
 
 def test_runs_of_another_user_are_not_there(place: Place) -> None:
@@ -120,7 +120,7 @@ def test_one_step_is_shown_whole(place: Place) -> None:
     assert json.loads(runs('show', run, '--step', '2', '--json').stdout)['code'] == 'final_answer(1)'
     assert json.loads(runs('show', run, '--step', 'agent#1/cell#2').stdout.partition(': ')[2])['answered'] is True
     missing = runs('show', run, '--step', '7')
-    assert (missing.returncode, missing.stderr) == (1, f'habilis: {run} has no step 7; it has 2\n')
+    assert (missing.returncode, missing.stderr) == (1, f'habilis: {run} has no step 7; it has 2 steps\n')
 
 
 def test_an_error_of_the_code_is_shown(place: Place) -> None:
@@ -131,16 +131,16 @@ def test_an_error_of_the_code_is_shown(place: Place) -> None:
 def test_a_question_is_shown_with_how_to_answer_it(place: Place) -> None:
     run = make(place, code("ask_user('Which colour?')"), 'never said')
     shown = runs('show', run).stdout
-    assert 'it asks: Which colour?' in shown
+    assert 'question: Which colour?' in shown
     assert f'answer with: habilis runs resume {run} --answer TEXT' in shown
 
 
 def test_an_approval_is_shown_with_how_to_give_it(place: Place) -> None:
     program(place, PROGRAM)
     shown = runs('show', 'run-send').stdout
-    assert 'it asks: May send be called?' in shown
+    assert 'question: May send be called?' in shown
     assert 'to Ada' in shown
-    assert 'go on with: habilis runs approve run-send  or: habilis runs deny run-send' in shown
+    assert 'approve with: habilis runs approve run-send\n  or deny with: habilis runs deny run-send\n' in shown
 
 
 def test_a_flow_is_shown_as_a_tree_of_steps(place: Place) -> None:
@@ -149,7 +149,7 @@ def test_a_flow_is_shown_as_a_tree_of_steps(place: Place) -> None:
     assert 'run-flow · waiting · flow __main__:publish' in shown
     assert '  fetch#1: done' in shown
     assert '  approval#1: waiting' in shown
-    assert 'it asks: Publish NEWS?' in shown
+    assert 'question: Publish NEWS?' in shown
     steps = json.loads(runs('show', 'run-flow', '--json').stdout)['steps']
     assert [step['state'] for step in steps] == ['done', 'waiting']
 
@@ -280,7 +280,7 @@ def test_a_call_that_waits_for_approval_has_a_row_too(place: Place) -> None:
 
 def test_a_run_without_calls_says_so(place: Place) -> None:
     run = make(place)
-    assert runs('calls', run).stderr == f'habilis: {run} has called no tools\n'
+    assert runs('calls', run).stderr == f'habilis: {run} has no tool calls\n'
 
 
 # path -----------------------------------------------------------------------------------------------------------------

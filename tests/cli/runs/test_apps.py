@@ -59,7 +59,7 @@ def test_a_denied_call_is_not_made_and_the_code_is_told(sending: Place) -> None:
 def test_an_approval_can_be_given_without_going_on(sending: Place) -> None:
     done = runs('approve', 'run-send', '--no-resume')
     assert (done.returncode, done.stdout) == (0, '')
-    assert done.stderr == 'habilis: answered; go on with: habilis runs resume run-send\n'
+    assert done.stderr == 'habilis: answer recorded; resume with: habilis runs resume run-send\n'
     assert sent(sending) == []
     assert runs('resume', 'run-send', '--app', 'program:agent', '-q').stdout == 'Ada\n'
     assert sent(sending) == ['to Ada']
@@ -69,8 +69,8 @@ def test_going_on_without_an_approval_still_waits_for_it(sending: Place) -> None
     done = runs('resume', 'run-send', '--app', 'program:agent', '--quiet')
     assert (done.returncode, done.stdout) == (4, '')
     assert done.stderr.splitlines() == [
-        'habilis: send waits for a person: May send be called?',
-        'habilis: go on with: habilis runs approve run-send  or: habilis runs deny run-send',
+        'habilis: send needs approval: May send be called?',
+        'habilis: approve with: habilis runs approve run-send  or deny with: habilis runs deny run-send',
     ]
     assert sent(sending) == []
 
@@ -86,8 +86,8 @@ def test_without_the_program_it_is_said_how_to_name_it(sending: Place) -> None:
 @pytest.mark.parametrize(
     ('app', 'complaint'),
     [
-        ('program', 'expected module:name'),
-        (':agent', 'expected module:name'),
+        ('program', 'is not MODULE:NAME'),
+        (':agent', 'is not MODULE:NAME'),
         ('missing:agent', "No module named 'missing'"),
         ('program:nothing', "has no attribute 'nothing'"),
         ('program:send', 'not an Agent, a Flow or a Workflow'),
@@ -113,7 +113,7 @@ def test_an_approval_wants_a_yes_or_a_no(sending: Place, answer: str) -> None:
 def test_an_answer_that_is_half_json_is_wrong_usage(sending: Place, answer: str) -> None:
     done = runs('answer', 'run-send', answer)
     assert (done.returncode, done.stdout) == (2, '')
-    assert 'is not JSON' in done.stderr
+    assert 'is not valid JSON' in done.stderr
 
 
 # Flows ----------------------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def test_an_answer_that_is_half_json_is_wrong_usage(sending: Place, answer: str)
 
 def test_a_flow_goes_on_after_its_approval(publishing: Place) -> None:
     done = runs('approve', 'run-flow', '--app', 'paper:publish')
-    assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', 'habilis: fetch#2 is done\n')
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', 'habilis: fetch#2 done\n')
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\n'
     again = runs('resume', 'run-flow', '--app', 'paper:publish')
     assert (again.stdout, again.stderr) == ('NEWS!\n', '')
@@ -177,10 +177,10 @@ def test_an_agent_is_no_flow(publishing: Place) -> None:
     (publishing.folder / 'program.py').write_text(PROGRAM)
     done = runs('resume', 'run-flow', '--app', 'program:agent')
     assert done.returncode == 2
-    assert 'is the run of a flow, and program:agent is not one' in ' '.join(done.stderr.split())
+    assert 'is the run of a flow, and program:agent is not a flow' in ' '.join(done.stderr.split())
     done = runs('resume', make(publishing), '--app', 'paper:publish')
     assert done.returncode == 2
-    assert 'is the run of an agent, and paper:publish is not one' in ' '.join(done.stderr.split())
+    assert 'is the run of an agent, and paper:publish is not an agent' in ' '.join(done.stderr.split())
 
 
 def test_a_flow_is_forked_by_the_path_of_a_step(publishing: Place) -> None:
@@ -189,6 +189,6 @@ def test_a_flow_is_forked_by_the_path_of_a_step(publishing: Place) -> None:
     assert (done.returncode, done.stdout) == (0, 'NEWS!\n')
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\nNEWS!\n'
     refused = runs('fork', 'run-flow', '--at', '2')
-    assert (refused.returncode, 'name the path of a step' in refused.stderr) == (1, True)
+    assert (refused.returncode, 'give the path of a step' in refused.stderr) == (1, True)
     unknown = runs('fork', 'run-flow', '--at', 'publish#1/nothing#1')
     assert (unknown.returncode, "has no step 'publish#1/nothing#1'" in unknown.stderr) == (1, True)
