@@ -162,7 +162,7 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (('x', '--sandbox', 'no-such-place'), '', "--sandbox is 'no-such-place', which is not available; known: wasm"),
         (('x', '--workspace', ''), '', "'--workspace' / '-w': the value is empty"),
         (('x', '--workspace', __file__), '', 'is a file, not a folder'),
-        (('x', '--journal', 'mk.py'), '', "'mk.py' is no place for the journal"),
+        (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
         (('x', '--journal', 'ftp://host/runs'), '', 'there is no store for ftp:// addresses'),
         (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' contains unprintable characters"),
         (('x', '--session', ''), '', "'--session': the value is empty"),
@@ -284,7 +284,7 @@ def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place)
     done = run('Do it', '-q', '-m', script(place.folder, 'done'), '--journal', str(place.folder / 'script.jsonl/y.db'))
     assert (done.returncode, done.stdout) == (1, '')
     last = done.stderr.splitlines()[-1]
-    assert 'cannot be used' in last
+    assert 'is unavailable' in last
     assert last.endswith('The run was not started; name another journal with --journal, or off')
 
 

@@ -106,7 +106,7 @@ def test_a_program_that_cannot_be_had_is_wrong_usage(sending: Place, app: str, c
 def test_an_approval_wants_a_yes_or_a_no(sending: Place, answer: str) -> None:
     done = runs('answer', 'run-send', answer)
     assert done.returncode == 1
-    assert 'wants a yes or a no' in done.stderr
+    assert 'needs an approval' in done.stderr
 
 
 @pytest.mark.parametrize('answer', ['{again', '[1', '"x'])

@@ -52,7 +52,7 @@ def test_a_run_that_is_there_is_not_overwritten(place: Place) -> None:
     run = make(place)
     text = runs('export', run).stdout
     refused = runs('import', '-', stdin=text)
-    assert (refused.returncode, f'there is a run {run} here already' in refused.stderr) == (1, True)
+    assert (refused.returncode, f'the run {run} exists already' in refused.stderr) == (1, True)
     assert runs('import', '-', '--run-id', 'copy', stdin=text).stdout == 'copy\n'
     assert runs('diff', run, 'copy').returncode == 0
 

@@ -74,7 +74,7 @@ def test_runs_of_another_user_are_not_there(place: Place) -> None:
     for command in commands:
         done = runs(*command, '--user', 'bob')
         assert (done.returncode, done.stdout) == (1, ''), command
-        assert done.stderr == f'habilis: there is no run {run!r} here; `habilis runs list` shows those there are\n'
+        assert done.stderr == f'habilis: no such run: {run!r}; `habilis runs list` lists all runs\n'
     place.environment(HABILIS_USER='ada')
     assert [each['run'] for each in listed()] == [run]
 
@@ -239,7 +239,7 @@ def test_follow_ends_with_the_run_and_with_ctrl_c(place: Place) -> None:
         for refused in (('delete', 'run-loop', '--yes'), ('resume', 'run-loop'), ('score', 'run-loop', '1')):
             done = runs(*refused)
             assert (done.returncode, done.stdout) == (1, '')
-            assert 'is being worked on' in done.stderr
+            assert 'is being executed' in done.stderr
         follower.send_signal(signal.SIGINT)
         _, errors = follower.communicate(timeout=20)
         assert (follower.returncode, errors) == (130, '')

@@ -174,7 +174,7 @@ def test_a_name_that_is_taken_is_refused(place: Place) -> None:
     make(place, options=('--run-id', 'run-1'))
     again = habilis('run', 'Add', '-q', '-m', script(place.folder, *SUM), '--run-id', 'run-1')
     assert (again.returncode, again.stdout) == (1, '')
-    assert again.stderr == f'{LABEL}habilis: there is a run run-1 already; resume it, or choose another name\n'
+    assert again.stderr == f'{LABEL}habilis: the run run-1 exists already; resume it, or choose another id\n'
 
 
 # Questions ------------------------------------------------------------------------------------------------------------
@@ -249,4 +249,4 @@ def test_what_asks_nothing_cannot_be_answered(place: Place) -> None:
     for command in (('approve', run), ('deny', run), ('answer', run, '1')):
         done = runs(*command)
         assert (done.returncode, done.stdout) == (1, '')
-        assert done.stderr == f'habilis: {run} asks nothing: there is nothing to answer\n'
+        assert done.stderr == f'habilis: {run} has no open question\n'
