@@ -21,7 +21,7 @@ from habilis.core.errors import HabilisError
 from habilis.core.settings import Settings, load_settings
 from habilis.models import Message, Model, ModelConfig, Options, load_model
 from habilis.models.local import store
-from habilis.models.registry import name_of
+from habilis.models.registry import resolve_name
 
 STEPS = 8
 MAX_TOKENS = 2048
@@ -203,7 +203,7 @@ async def _weights(arguments: Arguments, settings: Settings, say: Callable[[str]
         msg = f'{arguments.model} has no weights to start a server with; give the server of a model with --url'
         raise WrongRequest(msg)
     await get_ready(choice, wish, Person(), say)
-    return store.find(name_of(choice.config).model)
+    return store.find(resolve_name(choice.config).model)
 
 
 async def _warm(model: Model) -> None:

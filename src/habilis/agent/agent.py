@@ -21,16 +21,16 @@ from habilis.agent.replaying import catch_up
 from habilis.agent.run import Run
 from habilis.agent.start import Starting, start_run
 from habilis.agent.watch import Hook
+from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.events import Event
-from habilis.core.waiting import wait_for
 from habilis.journal import OnChange, fingerprint, scope_here
 from habilis.journal.answering import answer_run
 from habilis.journal.copying import new_run_id
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
-from habilis.models.load import load_model
+from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
 
 T = TypeVar('T', default=Any)
@@ -356,7 +356,7 @@ class Agent(Generic[T]):
 
     def close_sync(self) -> None:
         """`close` without `await`."""
-        wait_for(self.close())
+        run_blocking(self.close())
 
     async def __aenter__(self) -> Self:
         return self

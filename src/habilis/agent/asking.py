@@ -18,7 +18,7 @@ from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.core.events import Event
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
 from habilis.models.prices import cost_of
-from habilis.models.retry import RetryNotice, hearing_retries
+from habilis.models.retry import RetryNotice, listen_for_retries
 from habilis.models.tokens import count_message_tokens, count_tokens
 from habilis.models.usage import Ledger
 
@@ -90,7 +90,7 @@ class Asker:
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
-        with hearing_retries(self._tell_of_retry):
+        with listen_for_retries(self._tell_of_retry):
             reply = await self._read(messages, options, stop_early)
         return replace(reply, usage=_completed(reply, messages, time.perf_counter() - started))
 
@@ -117,7 +117,9 @@ class Asker:
             self._watchers.emit(Event(kind='thinking', text=delta.thinking, data=delta))
 
     def _tell_of_retry(self, notice: RetryNotice) -> None:
-        text = f'{notice.error}; asking again in {notice.seconds:.1f} s ({notice.attempt} of {notice.of} tries)'
+        text = (
+            f'{notice.error}; asking again in {notice.seconds:.1f} s ({notice.attempt} of {notice.max_attempts} tries)'
+        )
         self._watchers.emit(Event(kind='retry', text=text, data=notice))
 
 

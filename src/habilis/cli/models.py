@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from habilis.models.discover import Choice
+    from habilis.models.discovery import Choice
     from habilis.models.local.catalogue import Entry
 
 EPILOG = """\b
@@ -72,11 +72,11 @@ def install(
 ) -> None:
     """Download a model, or go on with a download that was interrupted."""
     from habilis.models.local import store
-    from habilis.models.local.installing import ASKS_FROM
+    from habilis.models.local.installation import CONFIRM_ABOVE_BYTES
 
     entry = _entry(name)
     there = store.installed(entry.name)
-    if there is None and entry.bytes > ASKS_FROM and not yes:
+    if there is None and entry.bytes > CONFIRM_ABOVE_BYTES and not yes:
         _ask(entry)
     typer.echo(there or _download(entry))
 
@@ -85,14 +85,14 @@ def install(
 def remove(name: Name) -> None:
     """Delete the weights of a model, and what is left of an interrupted download."""
     from habilis.models.local import store
-    from habilis.models.local.catalogue import in_words
+    from habilis.models.local.catalogue import format_size
 
     entry = _entry(name)
     freed = store.remove(entry.name)
     if not freed:
         typer.echo(f'habilis: {entry.name} is not installed', err=True)
         raise typer.Exit(1)
-    typer.echo(f'{entry.name} removed, {in_words(freed)} freed')
+    typer.echo(f'{entry.name} removed, {format_size(freed)} freed')
 
 
 @app.command()
@@ -115,7 +115,7 @@ def _entry(name: str) -> 'Entry':
 
 def _ask(entry: 'Entry') -> None:
     """Ends the command unless the answer is yes."""
-    from habilis.models.local.installing import question
+    from habilis.models.local.installation import question
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         msg = f'habilis: this would download {entry.size}, and there is no terminal to ask at; --yes agrees to it'
@@ -131,7 +131,7 @@ def _download(entry: 'Entry') -> Path:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from habilis.models.local.installing import install as get
+    from habilis.models.local.installation import install as get
 
     console = Console(stderr=True, highlight=False, markup=False)
     columns = (
@@ -148,7 +148,7 @@ def _download(entry: 'Entry') -> Path:
                 get(
                     entry.name,
                     on_progress=lambda done, total: bar.update(task, completed=done, total=total),
-                    on_note=lambda text: console.print(f'habilis: {text}', soft_wrap=True),
+                    on_message=lambda text: console.print(f'habilis: {text}', soft_wrap=True),
                 )
             )
     except KeyboardInterrupt:
@@ -158,9 +158,9 @@ def _download(entry: 'Entry') -> Path:
 
 def _choices() -> 'list[Choice]':
     from habilis.cli.task.showing import read_settings
-    from habilis.models.discover import found
+    from habilis.models.discovery import discover_all
 
-    return asyncio.run(found(read_settings()))
+    return asyncio.run(discover_all(read_settings()))
 
 
 def _name_in_use() -> str | None:

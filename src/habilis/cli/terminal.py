@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import TextIO
 
 from habilis.cli.lines import Lines
-from habilis.core.waiting import wait_for
+from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
 from habilis.sandbox.options import Settings
 from habilis.sandbox.sync import SyncSandbox
@@ -59,7 +59,7 @@ class Terminal:
     def ask(self, prompt: str) -> str:
         """Answer `input()`; called on a thread of the sandbox."""
         over = self._over
-        wait_for(self._show_prompt(prompt))  # on the loop that shows the output, so that it comes after it
+        run_blocking(self._show_prompt(prompt))  # on the loop that shows the output, so that it comes after it
         line = self.lines.read(over)
         if line is None:
             msg = 'EOF when reading a line'

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
 
-from habilis.core.waiting import result_of, wait_for
+from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.flows import bodies
 from habilis.flows.attempting import is_async
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
@@ -162,7 +162,7 @@ class Flow(Recorded[P, R]):
         self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
     ) -> R:
         """`resume` without `await`."""
-        return wait_for(self.resume(run_id, journal=journal, user=user, on_change=on_change))
+        return run_blocking(self.resume(run_id, journal=journal, user=user, on_change=on_change))
 
     async def reset(self, run_id: str, *, journal: Store | str | None = None, user: str | None = None) -> None:
         """Forget the steps of a run, so that the next resume begins with what it was given."""
@@ -176,7 +176,7 @@ class Flow(Recorded[P, R]):
             msg = f'{self.name} was called without await inside a flow, which would wait for itself: await it instead'
             raise FlowError(msg)
         elsewhere = bodies.on_its_loop(lambda: self(*args, **kwargs))
-        return result_of(elsewhere) if elsewhere is not None else wait_for(self(*args, **kwargs))
+        return wait_for_result(elsewhere) if elsewhere is not None else run_blocking(self(*args, **kwargs))
 
     def as_tool(self) -> Tool[P, R]:
         """For an agent. It may be called again after a crash: its steps are recorded."""

@@ -14,8 +14,8 @@ from habilis.cli.task.showing import View, read_settings, say
 from habilis.core.errors import HabilisError, NoModel
 from habilis.core.settings import Settings
 from habilis.models.contract import Model
-from habilis.models.discover import found
-from habilis.models.load import load_model
+from habilis.models.discovery import discover_all
+from habilis.models.loader import load_model
 
 LABEL = 'SCRIPTED'
 
@@ -112,7 +112,7 @@ class Theatre:
             wish = replace(wish, name=self._program.planner, option='--planner')
             return await choose_model(wish, self._settings, self._person, self._tell)
         if self._program.model is None:
-            for choice in await found(self._settings):
+            for choice in await discover_all(self._settings):
                 other = load_model(choice.config, settings=self._settings) if choice.ready else model
                 if other.name != model.name and not other.traits.scripted:
                     self._tell(f'{other.name} plans ({choice.reason})')

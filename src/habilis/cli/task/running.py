@@ -22,9 +22,9 @@ from habilis.core.settings import Settings
 from habilis.journal.copying import new_run_id
 from habilis.journal.opening import OFF
 from habilis.journal.refusals import LATER
-from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
+from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
 
 
@@ -111,7 +111,7 @@ class Work:
 
     def _prepare(self, model: Model) -> None:
         """A script begins where it was left."""
-        while isinstance(model, AroundModel):
+        while isinstance(model, WrapperModel):
             model = model.inner
         if isinstance(model, ScriptedModel) and self._order.going is not None:
             model.skip(self._order.going.replies)
