@@ -265,7 +265,7 @@ def test_what_is_logged_waits_for_the_end_of_a_line_that_others_have_begun(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     handler, begun = TerminalHandler(), True
-    handler.line_begun = lambda: begun
+    handler.has_open_line = lambda: begun
     for number in (1, 2):
         handler.handle(logging.makeLogRecord({'name': 'habilis.agent', 'levelno': 30, 'msg': f'number {number}'}))
     assert capsys.readouterr().err == ''

@@ -168,7 +168,7 @@ class TerminalHandler(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__()
-        self.line_begun: Callable[[], bool] = lambda: False
+        self.has_open_line: Callable[[], bool] = lambda: False
         """Returns whether there is an unfinished line. Call `flush` when it is finished."""
 
         self._pending: list[str] = []
@@ -192,7 +192,7 @@ class TerminalHandler(logging.Handler):
 
     def flush(self) -> None:
         """Print the records held back."""
-        if self._pending and not self.line_begun():
+        if self._pending and not self.has_open_line():
             lines, self._pending = self._pending, []
             print(*lines, sep='\n', file=sys.stderr, flush=True)
 

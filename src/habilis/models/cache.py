@@ -120,7 +120,7 @@ class CachedModel(WrapperModel):
     def _write(self, key: str, reply: Reply) -> None:
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({'version': _VERSION, 'asked': self.name, 'reply': reply_to_json(reply)}, ensure_ascii=False)
+        text = json.dumps({'version': _VERSION, 'model': self.name, 'reply': reply_to_json(reply)}, ensure_ascii=False)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix='.', suffix='.draft')
         try:
             with os.fdopen(handle, 'w', encoding='utf-8') as file:

@@ -102,13 +102,13 @@ class Loaded:
         """Generate a reply and stream it to `on_text`, until it ends or `stopped` returns true."""
         inputs = {name: ids.to(self._network.device) for name, ids in self._inputs(to_turns(messages)).items()}
         input_tokens = inputs['input_ids'].shape[-1]
-        limit_tokens = self._reply_tokens(input_tokens, options)
+        max_new_tokens = self._reply_tokens(input_tokens, options)
         listener = _Listener(on_text, (*options.stop, *self.template_stops), stopped)
         try:
             ids = self._network.generate(
                 **inputs,
                 **self._sampling(options),
-                max_new_tokens=limit_tokens,
+                max_new_tokens=max_new_tokens,
                 pad_token_id=self._pad(),
                 streamer=_streamer(self._tokenizer, listener.receive),
                 stopping_criteria=[listener.should_stop],
@@ -121,7 +121,7 @@ class Loaded:
             raise ModelError(msg) from error
         output_tokens = ids.shape[-1] - input_tokens
         truncated = (
-            output_tokens >= limit_tokens
+            output_tokens >= max_new_tokens
             and not listener.has_stopped
             and ids.tolist()[0][-1] != self._tokenizer.eos_token_id
         )
@@ -191,7 +191,7 @@ class _Listener:
 
 
 def _streamer(tokenizer: _Tokenizer, receive: Callable[[str], None]) -> object:
-    """A `TextStreamer` that calls `on_text` instead of printing. It holds back incomplete characters."""
+    """A `TextStreamer` that calls `receive` instead of printing. It holds back incomplete characters."""
     base = import_module('transformers').TextStreamer
 
     def on_finalized_text(_self: object, text: str, stream_end: bool = False) -> None:

@@ -34,7 +34,7 @@ class View:
         self._log = _log_of_events()
         self._lines = log_to_terminal()
         if self._show is not None:
-            self._lines.line_begun = lambda: self._show is not None and self._show.line_begun
+            self._lines.has_open_line = lambda: self._show is not None and self._show.has_open_line
 
     def __call__(self, event: Event) -> None:
         """The hook."""
