@@ -102,14 +102,14 @@ def _get(url: str) -> tuple[int, bytes]:
 
 def serve(weights: str, port: int) -> None:
     """In the process of its own."""
-    from habilis.models.local.processors import cores
+    from habilis.models.local.cpu import core_count
 
     vendor: Any = import_module('xllamacpp')
     params = vendor.CommonParams()
     params.model.path = weights
     params.model_alias = {Path(weights).name}
     params.port = port
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()  # as the embedded model
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = core_count()  # as the embedded model
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT
     params.ui = False

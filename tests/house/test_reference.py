@@ -19,7 +19,7 @@ from habilis.core.events import Event, EventKind
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.models.config import ModelConfig
-from habilis.models.discover import DEFAULTS
+from habilis.models.discovery import DEFAULTS
 from habilis.models.providers import PROVIDERS, Provider
 from habilis.models.registry import OTHER_PROVIDERS
 from habilis.sandbox.contract import ToolCall

@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, Unpack
 
+from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
-from habilis.core.waiting import wait_for
 from habilis.sandbox import results, snapshot
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
@@ -328,40 +328,40 @@ class SyncSandbox:
     @classmethod
     def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.create`."""
-        return cls(wait_for(Sandbox.create(backend_name, **settings)))
+        return cls(run_blocking(Sandbox.create(backend_name, **settings)))
 
     @classmethod
     def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.restore`."""
-        return cls(wait_for(Sandbox.restore(data, backend_name, **settings)))
+        return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
 
     def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
         """See `Sandbox.run`."""
-        return wait_for(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+        return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
 
     def fork(self) -> 'SyncSandbox':
         """See `Sandbox.fork`."""
-        return SyncSandbox(wait_for(self.sandbox.fork()))
+        return SyncSandbox(run_blocking(self.sandbox.fork()))
 
     def snapshot(self) -> Snapshot:
         """See `Sandbox.snapshot`."""
-        return wait_for(self.sandbox.snapshot())
+        return run_blocking(self.sandbox.snapshot())
 
     def set_variables(self, variables: Mapping[str, object]) -> None:
         """See `Sandbox.set_variables`."""
-        wait_for(self.sandbox.set_variables(variables))
+        run_blocking(self.sandbox.set_variables(variables))
 
     def get_variables(self, *names: str) -> dict[str, object]:
         """See `Sandbox.get_variables`."""
-        return wait_for(self.sandbox.get_variables(*names))
+        return run_blocking(self.sandbox.get_variables(*names))
 
     def upload(self, path: str, data: bytes | str) -> None:
         """See `Sandbox.upload`."""
-        wait_for(self.sandbox.upload(path, data))
+        run_blocking(self.sandbox.upload(path, data))
 
     def download(self, path: str) -> bytes:
         """See `Sandbox.download`."""
-        return wait_for(self.sandbox.download(path))
+        return run_blocking(self.sandbox.download(path))
 
     def cancel(self) -> bool:
         """See `Sandbox.cancel`."""
@@ -369,7 +369,7 @@ class SyncSandbox:
 
     def close(self) -> None:
         """See `Sandbox.close`."""
-        wait_for(self.sandbox.close())
+        run_blocking(self.sandbox.close())
 
     def __enter__(self) -> Self:
         return self

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from habilis.cli.demo.tasks import DEMOS, NOTE_TEXT
-from habilis.models.discover import DEFAULTS
+from habilis.models.discovery import DEFAULTS
 from tests.cli.chat import code, script, streamed
 from tests.cli.process import environment, habilis
 from tests.cli.run.test_models import alone

@@ -15,7 +15,7 @@ from tests.models.protocol_server import Answer, ProtocolServer, answer_json, an
 from tests.place import Place
 
 NO_SERVERS = """
-from habilis.models.discover import discover, found
+from habilis.models.discovery import discover, found
 discover.__kwdefaults__['servers'] = found.__kwdefaults__['servers'] = ()
 from habilis.cli.main import main
 main()
@@ -139,10 +139,10 @@ def refused(message: str, status: int) -> Answer:
     ('answer', 'said'),
     [
         (refused('Incorrect API key provided', 401), 'refused the key (401): Incorrect API key provided'),
-        (refused('The model `tiny` does not exist', 404), "knows no model 'tiny' (404)"),
+        (refused('The model `tiny` does not exist', 404), "has no model 'tiny' (404)"),
         (refused('temperature is wrong', 400), 'refused the request (400): temperature is wrong'),
-        (refused('slow down', 429), 'gets too many requests (429): slow down'),
-        (refused('broken', 500), 'cannot answer at the moment (500): broken'),
+        (refused('slow down', 429), 'reports too many requests (429): slow down'),
+        (refused('broken', 500), 'is unavailable (500): broken'),
         (answer_text('<html><title>Welcome</title></html>'), 'http://127.0.0.1'),
         (streamed(''), 'gave an empty reply 3 times in a row; try another model'),
         (streamed(' \n', ' '), 'gave an empty reply'),
@@ -189,7 +189,7 @@ def test_a_stream_that_ends_too_early_is_no_answer(server: ProtocolServer, place
     server.will_answer(replace(whole, chunks=whole.chunks[:2]))
     done = ask(server)
     assert (done.returncode, done.stdout) == (1, '')
-    assert 'ended its answer in the middle' in done.stderr
+    assert 'ended its reply in the middle' in done.stderr
 
 
 def test_a_server_that_counts_wrongly_prints_nothing(server: ProtocolServer) -> None:
@@ -210,7 +210,7 @@ def test_an_error_in_the_middle_of_a_run_is_the_last_line_and_said_once(server: 
     done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', url)
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr.splitlines()[-1].startswith('habilis: ')
-    assert done.stderr.count('cannot answer at the moment') == 1
+    assert done.stderr.count('is unavailable') == 1
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
 @pytest.mark.parametrize(
     ('model', 'said'),
     [
-        ('gpt-5', "Invalid value for --model: 'gpt-5' is neither an alias nor a model"),
+        ('gpt-5', "Invalid value for --model: no such model or alias: 'gpt-5'"),
         ('opnai:gpt-5', "did you mean 'openai'?"),
-        ('openai:', "the name of a model is missing after 'openai'"),
-        ('scripted:', "the name of a model is missing after 'scripted'"),
-        ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
+        ('openai:', "missing model name after 'openai'"),
+        ('scripted:', "missing model name after 'scripted'"),
+        ('local:no-such-model', "the catalogue has no model 'no-such-model'"),
         ('', "Invalid value for '--model' / '-m': the value is empty"),
     ],
 )

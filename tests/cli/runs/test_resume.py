@@ -128,7 +128,7 @@ def test_a_model_that_failed_is_asked_again(place: Place) -> None:
     assert failed.returncode == 1
     assert failed.stderr.splitlines()[-2:] == [
         'habilis: the run is recorded; resume with: habilis runs resume run-1',
-        'habilis: scripted:script has no more replies: 1 were given, and this is request 2',
+        'habilis: scripted:script has no more replies: request 2, but the script has only 1',
     ]
     assert listed()[0]['status'] == 'failed'
     script(place.folder, *SUM)

@@ -64,7 +64,7 @@ class Screen:
         return self._console.width if self._console.is_terminal else max(self._console.width, 160)
 
     @property
-    def line_begun(self) -> bool:
+    def has_open_line(self) -> bool:
         """Whether the last text ended in the middle of a line."""
         return not self._at_start
 

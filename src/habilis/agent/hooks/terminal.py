@@ -95,9 +95,9 @@ class TerminalView:
             self._scenes[event.run] = _Scene()
 
     @property
-    def line_begun(self) -> bool:
+    def has_open_line(self) -> bool:
         """Whether the cursor is in the middle of a line."""
-        return self._screen.line_begun
+        return self._screen.has_open_line
 
     def end_line(self) -> None:
         """End a line that was begun, for whoever writes next to the same terminal."""
