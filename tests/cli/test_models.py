@@ -74,8 +74,8 @@ def test_a_model_that_is_set_is_the_reason(bare: Environment) -> None:
     ('model', 'lack'),
     [
         ('openai:x', 'OPENAI_API_KEY is not set'),
-        ('local:nofile', 'is named'),
-        ('scripted:no', 'no file'),
+        ('local:nofile', 'has no model'),
+        ('scripted:no', 'does not exist'),
     ],
 )
 def test_a_model_that_is_set_but_lacks_something_is_not_ready(bare: Environment, model: str, lack: str) -> None:
@@ -115,7 +115,7 @@ def test_a_model_is_installed_found_and_removed(tiny: Environment) -> None:
 def test_the_path_of_a_missing_model_is_a_failure_that_says_what_to_do(bare: Environment) -> None:
     done = habilis('models', 'path', env=bare)
     assert (done.returncode, done.stdout) == (1, '')
-    assert done.stderr.startswith('habilis: the model qwen2.5-coder-1.5b is not installed; `habilis models install')
+    assert done.stderr.startswith('habilis: the model qwen2.5-coder-1.5b is not installed; run `habilis models install')
     assert done.stderr.count('\n') == 1
 
 

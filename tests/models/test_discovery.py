@@ -107,7 +107,9 @@ class TestOrder:
         place.environment(HABILIS_BASE_URL='http://127.0.0.1:1/v1')
         choice = await discover(servers=())
         assert not choice.ready
-        assert choice.reason.startswith('base_url is set in the environment: set HABILIS_MODEL or --model to a model')
+        assert choice.reason.startswith(
+            'base_url is set in the environment: set HABILIS_MODEL or --model to one of its models'
+        )
 
     async def test_an_alias_that_is_set_stands_for_its_model(self, place: Place) -> None:
         place.project('model = "mine"\n[models.mine]\nmodel = "ollama:x"\ntemperature = 0.5\n')

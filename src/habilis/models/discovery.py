@@ -147,7 +147,7 @@ def _has_llama() -> bool:
 def _server_without_model(settings: Settings) -> Choice:
     """A configured server without a model name: reported, not silently ignored."""
     config = ModelConfig(model=f'{OPENAI_COMPATIBLE}:NAME', base_url=settings.base_url)
-    reason = f'base_url is set {_origin(settings, "base_url")}: set HABILIS_MODEL or --model to a model of it'
+    reason = f'base_url is set {_origin(settings, "base_url")}: set HABILIS_MODEL or --model to one of its models'
     return Choice(config=config, reason=reason, ready=False)
 
 

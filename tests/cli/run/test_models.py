@@ -109,7 +109,7 @@ def test_a_server_that_is_set_without_a_model_is_not_passed_over(place: Place) -
     place.environment(HABILIS_BASE_URL='http://127.0.0.1:1/v1')
     done = habilis('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
-    assert 'base_url is set in the environment: name the model that this server has' in done.stderr
+    assert 'base_url is set in the environment: set HABILIS_MODEL or --model to one of its models' in done.stderr
 
 
 def test_ctrl_c_during_a_download_keeps_what_is_in_and_says_so(tmp_path: Path, place: Place) -> None:
