@@ -27,8 +27,9 @@ test-model: $(READY) ## Run the tests that ask the embedded model: some minutes,
 test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
 	$(BIN)/pytest -n 2 -m crash $(PYTEST_ARGS)
 
-eval-local: $(READY) ## Let the embedded model solve the tasks of evals/, and count
-	$(BIN)/python -m evals.run --yes $(EVAL_ARGS)
+eval-local: $(READY) ## Solve the sets of evals/ with the embedded model; EVAL_DATA=FOLDER adds the public sets
+	@$(BIN)/habilis models install --yes
+	$(BIN)/python -m evals.run $(if $(EVAL_DATA),--data $(EVAL_DATA)) $(EVAL_ARGS)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check
