@@ -115,7 +115,7 @@ def test_show_has_all_of_it_as_json(place: Place) -> None:
 def test_one_step_is_shown_whole(place: Place) -> None:
     run = make(place, code("print('a' * 3000 + 'MID' + 'DLE' + 'b' * 3000)"), code('final_answer(1)'))
     assert 'MIDDLE' not in runs('show', run).stdout
-    assert 'more characters; --step shows them' in runs('show', run).stdout
+    assert 'characters omitted; use --step to show them' in runs('show', run).stdout
     assert 'MIDDLE' in runs('show', run, '--step', '1').stdout
     assert json.loads(runs('show', run, '--step', '2', '--json').stdout)['code'] == 'final_answer(1)'
     assert json.loads(runs('show', run, '--step', 'agent#1/cell#2').stdout.partition(': ')[2])['answered'] is True

@@ -92,7 +92,7 @@ def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
         process.send_signal(signal.SIGINT)
         _, rest = process.communicate(timeout=PATIENCE)
     assert (process.returncode, bool(line)) == (130, True), rest
-    assert rest.splitlines()[-1] == 'habilis: stopped after 1 step; resume with: habilis runs resume run-1'
+    assert rest.splitlines()[-1] == 'habilis: interrupted after 1 step; resume with: habilis runs resume run-1'
     assert listed()[0]['status'] == 'stopped'
     (place.folder / 'data' / 'go').touch()
     done = runs('resume', 'run-1', '--quiet')

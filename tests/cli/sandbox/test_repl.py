@@ -114,7 +114,7 @@ def test_variables_go_to_a_file_and_come_back(tmp_path: Path) -> None:
 
 def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
     done = repl('g = (i for i in [1])', 'x = 1', f':snapshot {tmp_path / "s"}')
-    assert done.stdout.endswith('; could not be saved: g\n')
+    assert done.stdout.endswith('; not saved: g\n')
 
 
 @pytest.mark.parametrize(
