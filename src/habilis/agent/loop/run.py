@@ -70,7 +70,17 @@ class Run:
                 self.toolbox.lent(tools) as lent,
             ):
                 check_variables(components.variables, lent.names())
-                return await self._recorded_step(can_stop, artifacts or {}, components.tools.describe(lent))
+                try:
+                    return await self._step(can_stop, artifacts or {}, components.tools.describe(lent))
+                except Paused:
+                    self.is_interrupted = True
+                    if recorder is None or not recorder.top:
+                        raise
+                    return await self._end('approval')
+                except (Exception, asyncio.CancelledError) as error:
+                    self.is_interrupted = recorder is not None
+                    await self._report_failure(error)
+                    raise
         finally:
             parent_ledgers.reset(token)
             self.is_busy = False
@@ -86,26 +96,12 @@ class Run:
             return
         raise AgentError(msg)
 
-    async def _recorded_step(self, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Result[object] | None:
-        recorder = self._components.recorder
-        try:
-            if recorder is not None:
-                can_stop = await recorder.can_stop(len(self.steps) + 1, can_stop)
-            return await self._step(can_stop, artifacts, lent)
-        except Paused:
-            self.is_interrupted = True
-            if recorder is None or not recorder.top:
-                raise
-            return await self._end('approval')
-        except (Exception, asyncio.CancelledError) as error:
-            self.is_interrupted = recorder is not None
-            await self._report_failure(error)
-            raise
-
     async def _step(self, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Result[object] | None:
         """One step within the limits of the run."""
         components = self._components
         meter, events, recorder = components.meter, components.events, components.recorder
+        if recorder is not None:
+            can_stop = await recorder.can_stop(len(self.steps) + 1, can_stop)
         events.step = len(self.steps) + 1
         events.is_muted = is_replayed = recorder is not None and recorder.is_replaying
         if not is_replayed and (reached := meter.limit_reached(len(self.steps), components.ledger.total)):

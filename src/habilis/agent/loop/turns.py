@@ -39,7 +39,7 @@ class Turns:
     async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Step:
         """Ask the model once and do what it says. `lent` describes the tools that are there for this step only."""
         components, started = self._components, time.perf_counter()
-        self.reply = None
+        self.reply, empty_replies, self.empty_replies = None, self.empty_replies, 0
         extra = [lent] if lent else []
         if artifacts:
             extra.append(artifacts_message(artifacts, components.tools.bounds, code=components.code is not None))
@@ -58,20 +58,16 @@ class Turns:
             code=has_python,
         )
         parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
-        step = await self._act(reply, parsed, number, can_stop)
-        return replace(step, seconds=max(time.perf_counter() - started, _recorded_seconds(step)))
-
-    async def _act(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         if reply.calls or parsed.calls:
-            self.empty_replies = 0
-            return await self._make_calls(reply, parsed, number, can_stop)
-        if parsed.code is not None and self._components.code is not None:
-            self.empty_replies = 0
-            return await self._run_code(self._components.code, reply, parsed, number, can_stop)
-        if not parsed.prose:
-            return await self._reject_empty(reply, number)
-        self.empty_replies = 0
-        return await self._take_words(reply, parsed.prose, number, can_stop)
+            step = await self._make_calls(reply, parsed, number, can_stop)
+        elif parsed.code is not None and components.code is not None:
+            step = await self._run_code(components.code, reply, parsed, number, can_stop)
+        elif parsed.prose:
+            step = await self._take_words(reply, parsed.prose, number, can_stop)
+        else:
+            self.empty_replies = empty_replies + 1
+            step = await self._reject_empty(reply, number)
+        return replace(step, seconds=max(time.perf_counter() - started, _recorded_seconds(step)))
 
     # Code -------------------------------------------------------------------------------------------------------------
 
@@ -165,7 +161,6 @@ class Turns:
         return Step(number=number, reply=reply)
 
     async def _reject_empty(self, reply: Reply, number: int) -> Step:
-        self.empty_replies += 1
         if self.empty_replies >= MAX_EMPTY_REPLIES:
             model = reply.model or 'the model'
             msg = f'{model} gave an empty reply {self.empty_replies} times in a row; try another model'

@@ -1,0 +1,30 @@
+"""Every module is listed in the README of its folder, or in one above it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import ROOT
+
+SOURCE = ROOT / 'src' / 'habilis'
+MODULES = sorted(path for path in SOURCE.rglob('*.py') if path.name != '__init__.py' and path.parent != SOURCE)
+ROOMS = sorted(path.parent for path in SOURCE.glob('*/__init__.py'))
+
+
+def readme_of(module: Path) -> Path:
+    return next(folder / 'README.md' for folder in module.parents if (folder / 'README.md').exists())
+
+
+@pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.name)
+def test_every_module_of_a_room_is_listed_in_a_readme(room: Path) -> None:
+    missing = [
+        str(module.relative_to(SOURCE))
+        for module in MODULES
+        if room in module.parents and f'{module.name}`' not in readme_of(module).read_text(encoding='utf-8')
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.name)
+def test_every_room_has_a_readme(room: Path) -> None:
+    assert (room / 'README.md').read_text(encoding='utf-8').startswith(f'# {room.name}\n')
