@@ -222,7 +222,7 @@ async def test_retries_are_logged() -> None:
     box = Toolbox([tool(retries=1)(failing)])
     with pytest.raises(ValueError, match='no luck'):
         await box.call('failing')
-    assert box.take_records()[0].log == ('attempt 1 failed: ValueError: no luck; trying again',)
+    assert box.take_records()[0].log == ('attempt 1 failed: ValueError: no luck; retrying',)
 
 
 async def test_lines_of_calls_at_the_same_time_are_kept_apart() -> None:

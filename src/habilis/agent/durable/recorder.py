@@ -268,7 +268,7 @@ class ToolResult(Codec[object]):
         lines_now().extend(str(line) for line in (logged if isinstance(logged, list) else ()))
         return super().read(written)
 
-    def kept(self, value: object, written: Json) -> object:
+    def as_replayed(self, value: object, written: Json) -> object:
         return super().read(written)  # its lines are there
 
 
