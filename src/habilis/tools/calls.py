@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
-from habilis.core.events import Emit, Event, EventKind
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
@@ -32,6 +31,7 @@ from habilis.tools.contract import (
     ResultGate,
     ToolOptions,
 )
+from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain_data import NotConvertible, to_plain
@@ -104,8 +104,8 @@ class Calls:
         self._enabled = enabled
         self._emit = emit
         self._journal = journal
-        self._gates = Gates(gates, self.tell)
-        self._approvals = Approvals(approve, self.tell, journal)
+        self._gates = Gates(gates, self.emit)
+        self._approvals = Approvals(approve, self.emit, journal)
         self._last = 0
         self._counting = threading.Lock()
         self._records: deque[ToolCall] = deque(maxlen=KEPT)
@@ -137,17 +137,17 @@ class Calls:
         question, self._question = self._question, None
         return question
 
-    def tell(self, kind: EventKind, text: str, data: object) -> None:
-        """Emit an event, on the event loop also from another thread."""
+    def emit(self, event: ToolEvent) -> None:
+        """Emit an event on the event loop, also from another thread."""
         if self._emit is None:
             return
-        event, loop = Event(kind=kind, text=text, data=data), self.loop
+        loop = self.loop
         if loop is None or loop.is_closed() or asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
             self._send(event)
         else:
             loop.call_soon_threadsafe(self._send, event)
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: ToolEvent) -> None:
         try:
             if self._emit is not None:
                 self._emit(event)
@@ -166,8 +166,9 @@ class Calls:
     ) -> object:
         """One call, from its first check to its record. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
-        channel = Channel(tell=lambda kind, text: self.tell(kind, text, call.seen()), memory=self._memory)
-        self.tell('tool_called', tool.name, call.seen())
+        channel = Channel(emit=lambda make: self.emit(make(call.seen())), memory=self._memory)
+        if self._emit is not None:
+            self.emit(ToolCalled(call=call.seen()))
         token = open_channel(channel)
         try:
             bound = await self._admitted(call, bind)
@@ -184,7 +185,7 @@ class Calls:
 
     async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Make a call of an earlier process again, for what the tool keeps of it. Nobody hears of it."""
-        token = open_channel(Channel(tell=lambda kind, text: None, memory=self._memory))
+        token = open_channel(Channel(emit=lambda make: None, memory=self._memory))
         try:
             await tool.run(tool.validate_named(arguments))
         finally:
@@ -282,7 +283,7 @@ class Calls:
         """Raise the error in the code, or hide it there."""
         if isinstance(error, NeedsAnswer):
             self._question = self._question or error.question
-            self.tell('question', error.question, call.seen())
+            self.emit(QuestionEvent(call=call.seen(), question=error.question))
         own = not isinstance(error, (ToolArgumentsError, ToolDenied, NeedsAnswer))
         if own:
             LOGGER.info('the tool %s failed', call.tool.name, exc_info=error)
@@ -316,7 +317,8 @@ class Calls:
         self._records.append(record)
         if call.ended is not None:
             call.ended(record)
-        self.tell('tool_returned', call.tool.name, record)
+        if self._emit is not None:
+            self.emit(ToolReturned(call=record))
 
 
 async def _raise(error: Exception) -> object:

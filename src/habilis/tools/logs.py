@@ -4,21 +4,23 @@ import contextvars
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+
+from habilis.tools.contract import GateCall
+from habilis.tools.events import ToolEvent, ToolLogged
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
 """Of one call; what comes after is dropped, and the last line says so."""
 
-Said = Literal['tool_logged', 'question', 'notice']
+MakeEvent = Callable[[GateCall], ToolEvent]
+"""Builds an event from the current call."""
 
 
 @dataclass(kw_only=True)
 class Channel:
-    """Where the tool that runs now speaks to."""
+    """What the running tool emits events and logs to."""
 
-    tell: Callable[[Said, str], None]
-    """Has the toolbox emit an event."""
+    emit: Callable[[MakeEvent], None]
 
     lines: list[str] = field(default_factory=list[str])
     memory: dict[object, object] = field(default_factory=dict[object, object])
@@ -38,7 +40,7 @@ def log(text: object) -> None:
         return
     line = str(text) if len(channel.lines) < MAX_LINES else f'(more than {MAX_LINES:,} lines: the rest is dropped)'
     channel.lines.append(line)
-    channel.tell('tool_logged', line)
+    channel.emit(lambda call: ToolLogged(call=call, line=line))
 
 
 def lines_now() -> list[str]:
@@ -47,11 +49,11 @@ def lines_now() -> list[str]:
     return [] if channel is None else channel.lines
 
 
-def tell(kind: Said, text: str) -> None:
-    """Emit an event from inside a tool. Without a toolbox around, nobody listens."""
+def emit(make: MakeEvent) -> None:
+    """Emit an event from inside a tool. Does nothing outside a toolbox."""
     channel = _channel.get()
     if channel is not None:
-        channel.tell(kind, text)
+        channel.emit(make)
 
 
 def memory() -> dict[object, object] | None:

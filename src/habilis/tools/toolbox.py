@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
-from habilis.core.events import Emit
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
+from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
@@ -38,7 +38,7 @@ class Toolbox:
         Args:
             tools: tools, toolsets, and plain functions, which become tools.
             gates: what decides about calls, in this order; see `gates.py`.
-            emit: is told what happens, on the event loop of the run.
+            emit: called with each event, on the event loop of the run.
             approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
             journal: keeps the calls, so that none is made twice.
             code: whether there is code to call tools. Without it all of them are for the model.

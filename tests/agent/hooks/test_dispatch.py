@@ -5,13 +5,15 @@ import contextvars
 import functools
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from habilis.agent.events import Event, HookFailed, NoticeEvent
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
-from habilis.core.events import Event
+from tests.agent.hooks.samples import call, sample
 from tests.agent.hooks.watching import Seen
 
 
@@ -20,9 +22,9 @@ def watchers(*hooks: Hook) -> Dispatcher:
     return Dispatcher(hooks, run='run-1', agent='tester')
 
 
-def notice(text: object) -> Event:
+def notice(text: object) -> NoticeEvent:
     """Something that happened."""
-    return Event(kind='notice', text=str(text))
+    return NoticeEvent(call=call(), message=str(text))
 
 
 # Delivery -------------------------------------------------------------------------------------------------------------
@@ -47,7 +49,7 @@ async def test_an_event_says_which_run_agent_and_step_it_is_of() -> None:
     watching = watchers(seen)
     watching.step = 7
     watching.emit(notice('a'))
-    watching.emit(Event(kind='notice', agent='other', step=2))
+    watching.emit(replace(notice('b'), agent='other', step=2))
     await watching.drain()
     assert [(event.run, event.agent, event.step) for event in seen.events] == [
         ('run-1', 'tester', 7),
@@ -180,7 +182,7 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
         watching.emit(notice('b'))
         await watching.drain()
     assert seen.kinds == ['notice', 'notice', 'hook_failed', 'hook_failed']
-    assert seen.events[2].data is error
+    assert seen.of(HookFailed)[0].error is error
     assert seen.texts[2].endswith('broken: ValueError: no disk')
     assert [record.levelname for record in caplog.records] == ['WARNING', 'WARNING']
     assert 'no disk' in caplog.text
@@ -195,7 +197,7 @@ async def test_a_hook_that_fails_at_the_very_last_event_is_reported_too() -> Non
             raise ValueError
 
     watching = watchers(broken, seen)
-    watching.emit(Event(kind='run_finished'))
+    watching.emit(sample('run_finished'))
     await watching.drain()
     assert seen.kinds == ['run_finished', 'hook_failed']
 
