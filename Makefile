@@ -27,8 +27,9 @@ test-model: $(READY) ## Run the tests that ask the embedded model: some minutes,
 test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
 	$(BIN)/pytest -n 2 -m crash $(PYTEST_ARGS)
 
-eval-local: $(READY) ## Let the embedded model solve the tasks of evals/, and count
-	$(BIN)/python -m evals.run --yes $(EVAL_ARGS)
+eval-local: $(READY) ## Solve the sets of evals/ with the embedded model; EVAL_DATA=FOLDER adds the public sets
+	@$(BIN)/habilis models install --yes
+	$(BIN)/python -m evals.run $(if $(EVAL_DATA),--data $(EVAL_DATA)) $(EVAL_ARGS)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check
@@ -39,7 +40,7 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Measure the sandbox, the agent and the journal beside their peers
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent and the journal
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
 	$(BIN)/habilis bench journal

@@ -1,1 +1,1 @@
-"""Forty small tasks with exact answers, and how to have an agent solve them. See README.md."""
+"""Sets of tasks with exact checks, and the sides that solve them. See README.md."""

@@ -1,246 +1,221 @@
-"""Run the tasks: `python -m evals.run --help`. Exit code 1 if too few are solved, 2 if it could not be tried."""
+"""Let one side solve sets of tasks: `python -m evals.run --help`. Exit code 2 if it could not be tried."""
 
 import argparse
 import asyncio
 import contextlib
-import itertools
+import dataclasses
 import json
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals import habilis_side, scores
-from evals.outcome import Outcome
+from evals import bare_side, habilis_side, outcomes, scores
+from evals.outcomes import Outcome
 from evals.server import NoServer, model_server, served_model
-from evals.tasks import HELD_OUT, TASKS, Task
-from habilis.cli.model_choice import ModelRequest, choose_model, ensure_ready, find_choice, is_embedded
-from habilis.cli.terminal_user import TerminalUser
-from habilis.core.errors import HabilisError
-from habilis.core.settings import Settings, load_settings
-from habilis.models import Message, Model, ModelConfig, Options, load_model
-from habilis.models.local import store
-from habilis.models.registry import name_of
+from evals.sets import PUBLIC, SETS, MissingData, load_set
+from evals.smolagents_side import Order, unsolved
+from evals.tasks import Task
+from habilis import HabilisError, ModelConfig
+from habilis.models import Message, Model, Options, load_model
 
-STEPS = 8
-MAX_TOKENS = 2048
-"""Of one reply, for every framework."""
+SECONDS = 300.0
+"""Default time limit of one task; a machine without a GPU needs most of it for a long reply."""
 
-GRACE = 60.0
-"""Seconds for another Python to start and to import its framework."""
+START_SECONDS = 60.0
+"""Extra time for another Python to start and to import its framework."""
 
 ROOT = Path(__file__).parents[1]
 Solve = Callable[[Task], Awaitable[Outcome]]
+Say = Callable[[str], None]
 
 
-class WrongRequest(Exception):
+class UsageError(Exception):
     """The arguments make no sense."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """What was asked for."""
+    """The arguments of the command line."""
 
+    sets: Sequence[str]
+    side: str
     model: str
     url: str | None
-    peer: str | None
-    peer_python: str
+    python: str
+    data: Path | None
+    limit: int | None
+    offset: int
     only: str | None
-    held_out: bool
-    repeat: int
-    json: Path | None
-    markdown: Path | None
-    yes: bool
+    seconds: float
+    results: Path | None
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> Arguments:
-    """Those of the command line."""
-    parser = argparse.ArgumentParser(prog='python -m evals.run', description='Forty small tasks with exact answers.')
-    parser.add_argument('--model', default='local:', help='what solves them (default: the embedded model)')
-    parser.add_argument('--url', help='a server that speaks the chat protocol, instead of --model')
-    parser.add_argument('--peer', choices=['smolagents'], help='another framework, in turns with ours on one server')
-    parser.add_argument('--peer-python', default=sys.executable, metavar='PATH', help='the Python that has it')
-    parser.add_argument('--only', metavar='NAMES', help='some tasks or categories, with commas between')
-    parser.add_argument('--held-out', action='store_true', help='the twenty that the agent was not improved with')
-    parser.add_argument('--repeat', type=int, default=1, metavar='N', help='each task so many times')
-    parser.add_argument('--json', type=Path, metavar='FILE', help='write all outcomes there')
-    parser.add_argument('--markdown', type=Path, metavar='FILE', help='write the table there')
-    parser.add_argument('--yes', action='store_true', help='download the embedded model without asking')
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog='python -m evals.run', description='Let one side solve sets of tasks.')
+    parser.add_argument('sets', nargs='*', metavar='SET', help=f'{", ".join(SETS)} (default: all)')
+    parser.add_argument('--side', choices=['habilis', 'bare', 'smolagents'], default='habilis', help='what solves them')
+    parser.add_argument('--model', default='local:', help='the model (default: the embedded one)')
+    parser.add_argument('--url', help='an OpenAI-compatible server, instead of --model')
+    parser.add_argument('--python', default=sys.executable, metavar='PATH', help='the Python that has smolagents')
+    parser.add_argument('--data', type=Path, metavar='FOLDER', help='folder with gsm8k*.jsonl and mbpp*.jsonl')
+    parser.add_argument('--limit', type=int, metavar='N', help='only the first N tasks of each set')
+    parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks of each set first')
+    parser.add_argument('--only', metavar='NAMES', help='only these tasks or categories, separated by commas')
+    parser.add_argument('--seconds', type=float, default=SECONDS, help=f'time limit per task (default: {SECONDS:g})')
+    parser.add_argument(
+        '--results', type=Path, metavar='FILE', help='append outcomes to this JSONL file; tasks it has are not repeated'
+    )
     return Arguments(**vars(parser.parse_args(arguments)))
 
 
-def selected(only: str | None, repeat: int = 1, *, tasks: Sequence[Task] = TASKS) -> tuple[Task, ...]:
-    """Those of these ids and categories; all of them without names. Raises `WrongRequest`."""
-    if repeat < 1:
-        msg = f'--repeat must be 1 or more, not {repeat}'
-        raise WrongRequest(msg)
-    names = {name.strip() for name in only.split(',')} - {''} if only is not None else set[str]()
-    known = {task.id for task in tasks} | {task.category for task in tasks}
-    if unknown := names - known:
-        categories = ', '.join(dict.fromkeys(task.category for task in tasks))
-        msg = f'no task or category is named {min(unknown)!r}; the categories are {categories}'
-        raise WrongRequest(msg)
-    if only is not None and not names:
-        msg = '--only needs the name of a task or of a category'
-        raise WrongRequest(msg)
-    return tuple(task for task in tasks for _ in range(repeat) if not names or {task.id, task.category} & names)
+def select_tasks(arguments: Arguments, say: Say) -> list[Task]:
+    """The tasks asked for, set by set. Raises `UsageError` and `MissingData`."""
+    if unknown := set(arguments.sets) - set(SETS):
+        msg = f'no set is named {min(unknown)!r}; the sets are {", ".join(SETS)}'
+        raise UsageError(msg)
+    if arguments.offset < 0 or (arguments.limit is not None and arguments.limit < 1):
+        msg = '--limit must be 1 or more, and --offset 0 or more'
+        raise UsageError(msg)
+    chosen: list[Task] = []
+    for name in arguments.sets or SETS:
+        if name in PUBLIC and arguments.data is None:
+            say(f'{name}: skipped; give the folder with its data: --data FOLDER')
+            continue
+        last = None if arguments.limit is None else arguments.offset + arguments.limit
+        chosen += load_set(name, arguments.data)[arguments.offset : last]
+    return chosen if arguments.only is None else _named(chosen, arguments.only)
 
 
-async def solve_all(
-    tasks: Sequence[Task], frameworks: Mapping[str, Solve], say: Callable[[str], None]
-) -> dict[str, list[Outcome]]:
-    """Each category by each framework, one after the other: what disturbs the machine disturbs all.
-
-    Not task by task: a server keeps the last prompt evaluated, and each would have to begin anew every time.
-    """
-    outcomes: dict[str, list[Outcome]] = {who: [] for who in frameworks}
-    for _, group in itertools.groupby(tasks, key=lambda task: task.category):
-        alike = list(group)
-        for who, solve in frameworks.items():
-            for task in alike:
-                outcome = await solve(task)
-                outcomes[who].append(outcome)
-                say(scores.line(who, task, outcome))
-    return outcomes
+def _named(tasks: Sequence[Task], only: str) -> list[Task]:
+    names = {name.strip() for name in only.split(',')} - {''}
+    known = {name for task in tasks for name in (task.id, task.category)}
+    if not names or names - known:
+        msg = f'no task or category is named {min(names - known, default="")!r}'
+        raise UsageError(msg)
+    return [task for task in tasks if {task.id, task.category} & names]
 
 
-# Frameworks -----------------------------------------------------------------------------------------------------------
-
-
-def ours(model: Model) -> Solve:
-    """Habilis with this model."""
-    return lambda task: habilis_side.solve(model, task)
-
-
-def smolagents(python: str, url: str, name: str) -> Solve:
-    """smolagents in a process of that Python."""
-
-    async def solve(task: Task) -> Outcome:
-        seconds = habilis_side.SECONDS
-        order = {
-            'task': task.id,
-            'url': url,
-            'model': name,
-            'steps': STEPS,
-            'seconds': seconds,
-            'max_tokens': MAX_TOKENS,
-        }
-        return await asyncio.to_thread(_in_another_python, python, order, seconds + GRACE)
-
-    return solve
-
-
-def _in_another_python(python: str, order: Mapping[str, object], seconds: float) -> Outcome:
-    command = [python, '-m', 'evals.smolagents_side']
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(dict(order)),
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except OSError as error:
-        msg = f'{python} cannot be started: {error.strerror}'
-        raise WrongRequest(msg) from None
-    except subprocess.TimeoutExpired:
-        return Outcome(task=str(order['task']), solved=False, answer='max_seconds', seconds=seconds)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ['no reason given']
-        msg = f'smolagents does not run in {python}: {said[-1]}. Name a Python that has it: --peer-python PATH'
-        raise WrongRequest(msg)
-    return Outcome(**json.loads(done.stdout))
-
-
-# Models ---------------------------------------------------------------------------------------------------------------
+# Sides ----------------------------------------------------------------------------------------------------------------
 
 
 @contextlib.asynccontextmanager
-async def prepared(arguments: Arguments, say: Callable[[str], None]) -> AsyncGenerator[tuple[str, dict[str, Solve]]]:
-    """The name of the model, and the frameworks that use it; its server, if there is one, runs meanwhile."""
-    settings = load_settings()
-    with contextlib.ExitStack() as stack:
-        url = arguments.url
-        if url is None and arguments.peer:
-            weights = await _weights(arguments, settings, say)
-            say(f'starting a server for {weights.name} …')
-            url = stack.enter_context(model_server(weights))
-        if url is None:
-            wish = ModelRequest(name=arguments.model, download=arguments.yes)
-            model = await choose_model(wish, settings, TerminalUser(), say)
-            name = model.name
-        else:
+async def open_side(arguments: Arguments, say: Say) -> AsyncGenerator[tuple[str, Solve]]:
+    """The name of the model, and what solves a task with it."""
+    if arguments.side == 'smolagents':
+        with _server(arguments, say) as url:
             name = served_model(url)
-            model = load_model(_served(url, name), settings=settings)
-        frameworks = {'habilis': ours(model)}
-        if arguments.peer and url is not None:
-            frameworks[arguments.peer] = smolagents(arguments.peer_python, url, name)
-        try:
-            await _warm(model)
-            yield name, frameworks
-        finally:
-            await model.close()
+            yield name, lambda task: asyncio.to_thread(_solve_elsewhere, task, arguments, url, name)
+        return
+    solve = {'habilis': habilis_side.solve, 'bare': bare_side.solve}[arguments.side]
+    model = load_model(_served(arguments) if arguments.url else arguments.model)
+    try:
+        await _warm_up(model)
+        yield model.name, lambda task: solve(model, task, arguments.seconds)
+    finally:
+        await model.close()
 
 
-def _served(url: str, name: str) -> ModelConfig:
-    """Asked as the embedded model is asked."""
+def _server(arguments: Arguments, say: Say) -> contextlib.AbstractContextManager[str]:
+    """The server that was given, or one for the weights of the embedded model."""
+    if arguments.url:
+        return contextlib.nullcontext(arguments.url)
+    from habilis.models.local import store
+
+    provider, _, name = arguments.model.partition(':')
+    if provider != 'local':
+        msg = f'{arguments.model} has no weights to start a server with; give the server of a model with --url'
+        raise UsageError(msg)
+    weights = store.find(name)
+    say(f'starting a server for {weights.name} …')
+    return model_server(weights)
+
+
+def _served(arguments: Arguments) -> ModelConfig:
+    """The model of a server, with the same settings as the embedded one."""
+    assert arguments.url
     return ModelConfig(
-        model=f'llamacpp:{name}',
-        base_url=url,
+        model=f'llamacpp:{served_model(arguments.url)}',
+        base_url=arguments.url,
         temperature=0.0,
-        max_tokens=MAX_TOKENS,
-        timeout=float(habilis_side.SECONDS),
+        max_tokens=bare_side.MAX_TOKENS,
+        timeout=arguments.seconds,
     )
 
 
-async def _weights(arguments: Arguments, settings: Settings, say: Callable[[str], None]) -> Path:
-    wish = ModelRequest(name=arguments.model, download=arguments.yes)
-    choice = await find_choice(wish, settings)
-    if not is_embedded(choice.config):
-        msg = f'{arguments.model} has no weights to start a server with; give the server of a model with --url'
-        raise WrongRequest(msg)
-    await ensure_ready(choice, wish, TerminalUser(), say)
-    return store.find(name_of(choice.config).model)
-
-
-async def _warm(model: Model) -> None:
-    """Weights are read before the clock of the first task starts."""
+async def _warm_up(model: Model) -> None:
+    """Load the weights before the clock of the first task starts."""
     if not model.traits.scripted:
         await model.request([Message(role='user', text='Hello')], Options(max_tokens=1))
+
+
+def _solve_elsewhere(task: Task, arguments: Arguments, url: str, model: str) -> Outcome:
+    """Solve a task with smolagents, in a process of the Python that has it."""
+    order = Order(
+        set=task.set,
+        task=task.id,
+        data=str(arguments.data.absolute()) if arguments.data else None,
+        url=url,
+        model=model,
+        steps=habilis_side.STEPS,
+        seconds=arguments.seconds,
+        max_tokens=bare_side.MAX_TOKENS,
+    )
+    try:
+        done = subprocess.run(
+            [arguments.python, '-m', 'evals.smolagents_side'],
+            input=json.dumps(dataclasses.asdict(order)),
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=arguments.seconds + START_SECONDS,
+            check=False,
+        )
+    except OSError as error:
+        msg = f'{arguments.python} cannot be started: {error.strerror}'
+        raise UsageError(msg) from None
+    except subprocess.TimeoutExpired as error:
+        return unsolved(task, 'max_seconds', error.timeout)
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or ['no reason given'])[-1]
+        msg = f'smolagents does not run in {arguments.python}: {reason}. Name a Python that has it: --python PATH'
+        raise UsageError(msg)
+    return outcomes.from_json(done.stdout)
 
 
 # The command ----------------------------------------------------------------------------------------------------------
 
 
-async def evaluate(arguments: Arguments, say: Callable[[str], None]) -> int:
-    """Run, show and write what was asked for; the exit code."""
-    tasks = selected(arguments.only, arguments.repeat, tasks=HELD_OUT if arguments.held_out else TASKS)
-    async with prepared(arguments, say) as (name, frameworks):
-        outcomes = await solve_all(tasks, frameworks, say)
+async def evaluate(arguments: Arguments, say: Say) -> None:
+    """Solve the tasks one after the other, then print a table of the sets."""
+    tasks = select_tasks(arguments, say)
+    if not tasks:
+        return
+    earlier = {(one.set, one.task): one for one in outcomes.read(arguments.results)} if arguments.results else {}
+    done: list[Outcome] = []
+    async with open_side(arguments, say) as (name, solve):
+        say(f'{arguments.side} with {name}')
+        for task in tasks:
+            outcome = earlier.get((task.set, task.id))
+            if outcome is None:
+                outcome = dataclasses.replace(await solve(task), model=name)
+                say(scores.line(outcome))
+                if arguments.results:
+                    outcomes.append(arguments.results, outcome)
+            done.append(outcome)
     say('')
-    say(scores.plain(scores.table(tasks, outcomes)))
-    say('')
-    for sentence in scores.summary(outcomes):
-        say(sentence)
-    if arguments.json:
-        text = json.dumps(scores.to_json(name, outcomes), indent=2, ensure_ascii=False)
-        arguments.json.write_text(f'{text}\n', encoding='utf-8')
-    if arguments.markdown:
-        arguments.markdown.write_text(scores.markdown(f'Small tasks with {name}', tasks, outcomes), encoding='utf-8')
-    return 0 if scores.score(outcomes['habilis']).rate >= scores.GOAL else 1
+    say(scores.table({arguments.side: done}))
 
 
 def main() -> None:
     """For `python -m evals.run`."""
     try:
-        code = asyncio.run(evaluate(parse_arguments(), lambda text: print(text, flush=True)))
-    except (HabilisError, ImportError, NoServer, WrongRequest) as error:
+        asyncio.run(evaluate(parse_arguments(), lambda text: print(text, flush=True)))
+    except (HabilisError, ImportError, MissingData, NoServer, UsageError) as error:
         print(f'evals: {error}', file=sys.stderr)
-        code = 2
-    sys.exit(code)
+        sys.exit(2)
 
 
 if __name__ == '__main__':

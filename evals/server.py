@@ -1,6 +1,6 @@
-"""An OpenAI-compatible server for the weights of the embedded model, so that two frameworks can ask the same one.
+"""An OpenAI-compatible server for the weights of the embedded model, for frameworks that cannot load them.
 
-`python -m evals.server WEIGHTS PORT` is the server by itself: until its stdin ends.
+`python -m evals.server WEIGHTS PORT` runs the server alone, until its stdin is closed.
 """
 
 import contextlib
@@ -19,19 +19,19 @@ from urllib.parse import urlsplit
 
 CONTEXT = 16_384
 SLOTS = 2
-"""One for each framework, so that neither pushes the other's prompt out of the cache."""
+"""Prompts kept in the cache: two frameworks may ask the same server in turns."""
 
-PATIENCE = 120.0
-"""Seconds for the weights to be read."""
+START_SECONDS = 120.0
+"""Time to load the weights."""
 
 
 class NoServer(Exception):
-    """It did not start, or does not answer."""
+    """The server did not start, or does not answer."""
 
 
 @contextlib.contextmanager
-def model_server(weights: Path, *, seconds: float = PATIENCE) -> Generator[str]:
-    """Start one on this machine and give its address; it ends with the block. Raises `NoServer`."""
+def model_server(weights: Path, *, seconds: float = START_SECONDS) -> Generator[str]:
+    """Run a server on this machine for the time of the block, and yield its address. Raises `NoServer`."""
     port = _free_port()
     with subprocess.Popen(
         _command(weights, port), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -46,7 +46,7 @@ def model_server(weights: Path, *, seconds: float = PATIENCE) -> Generator[str]:
 
 
 def served_model(url: str) -> str:
-    """What the server calls its model. Raises `NoServer`."""
+    """The name of the server's model. Raises `NoServer`."""
     try:
         status, answer = _get(f'{url.rstrip("/")}/models')
         names = [str(model['id']) for model in json.loads(answer)['data']] if status == 200 else []
@@ -73,14 +73,14 @@ def _free_port() -> int:
 
 
 def _wait(process: 'subprocess.Popen[str]', url: str, deadline: float) -> None:
-    """Until it has read its weights. Its log is short, so that a pipe that nobody reads holds it."""
+    """Wait until the weights are loaded. The log is short enough for a pipe that is not read meanwhile."""
     while True:
         with contextlib.suppress(NoServer):
             served_model(url)
             return
         if process.poll() is not None:
             assert process.stderr is not None
-            said = process.stderr.read().strip().splitlines() or ['it said nothing']
+            said = process.stderr.read().strip().splitlines() or ['no error message']
             msg = f'the model server ended at once: {said[-1]}'
             raise NoServer(msg)
         if time.monotonic() > deadline:
@@ -101,22 +101,22 @@ def _get(url: str) -> tuple[int, bytes]:
 
 
 def serve(weights: str, port: int) -> None:
-    """In the process of its own."""
-    from habilis.models.local.processors import cores
+    """Serve until stdin is closed."""
+    from habilis.models.local.cpu import core_count
 
     vendor: Any = import_module('xllamacpp')
     params = vendor.CommonParams()
     params.model.path = weights
     params.model_alias = {Path(weights).name}
     params.port = port
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = cores()  # as the embedded model
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = core_count()  # as the embedded model
     params.n_parallel = SLOTS
     params.n_ctx = SLOTS * CONTEXT
     params.ui = False
     params.warmup = False
     params.verbosity = -1
     try:
-        server = vendor.Server(params)  # kept: when it is dropped, it ends
+        server = vendor.Server(params)  # it ends when the last reference is gone
     except RuntimeError as error:
         sys.exit(f'{weights} cannot be loaded: {error}')
     sys.stdin.read()

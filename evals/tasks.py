@@ -1,42 +1,53 @@
-"""The tasks of `tasks.toml` and `held_out.toml`, the data and tools that they speak of, and the check of an answer."""
+"""A task, the check of an answer, and the data and tools of our own tasks. Imports only the standard library."""
 
+import ast
 import json
 import math
-import tomllib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One question and the one right answer."""
+    """One question, with the expected answer or with tests for the function that is to be written."""
 
     id: str
+    set: str
     category: str
     text: str
-    expected: object
+    expected: object = None
+    """The answer; unused if there are tests."""
+
+    tests: tuple[str, ...] = ()
+    """Python statements that must run without an error after the solution."""
+
     kind: Any = None
-    """The type of the answer, given to frameworks that can check one."""
+    """Type of the answer, for frameworks that validate it."""
 
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     tools: tuple[Callable[..., Any], ...] = ()
 
-    def solved_by(self, answer: object) -> bool:
-        """Whether the answer is the right one; the digits of a float may differ at the end."""
+    def accepts(self, answer: object) -> bool:
+        """Whether the answer equals the expected one. In a sentence, the last number counts."""
+        if isinstance(answer, str) and isinstance(self.expected, int | float) and not isinstance(self.expected, bool):
+            answer = last_number(answer)
         return same(answer, self.expected)
 
 
+def last_number(text: str) -> float | None:
+    """The last number in a text, with or without commas between thousands; None if there is none."""
+    numbers = re.findall(r'-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?', text)
+    return float(numbers[-1].replace(',', '')) if numbers else None
+
+
 def same(answer: object, expected: object) -> bool:
-    """Equal as values. Text that writes out a value counts as that value, whitespace around it does not."""
+    """Whether two values are equal; floats may differ in the last digits, text is read as the value it spells."""
     if isinstance(expected, str):
         return isinstance(answer, str) and answer.strip().strip('\'"').strip() == expected
     if isinstance(answer, str):
-        try:
-            answer = json.loads(answer.strip().replace("'", '"'))
-        except (ValueError, RecursionError):
-            return False
+        answer = _parse(answer.strip())
     if isinstance(expected, bool) or isinstance(answer, bool):
         return answer is expected
     if isinstance(expected, int | float):
@@ -51,6 +62,16 @@ def same(answer: object, expected: object) -> bool:
     return answer == expected
 
 
+def _parse(text: str) -> object:
+    """A value written as JSON or as a Python literal; None if it is neither."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return parse(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return None
+
+
 def _each_same(answers: Sequence[object], expected: Sequence[object]) -> bool:
     return len(answers) == len(expected) and all(map(same, answers, expected))
 
@@ -58,7 +79,7 @@ def _each_same(answers: Sequence[object], expected: Sequence[object]) -> bool:
 def _close(answer: float, expected: float) -> bool:
     try:
         return math.isclose(answer, expected, rel_tol=1e-9, abs_tol=1e-9)
-    except OverflowError:  # an integer that no float can hold
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -106,29 +127,5 @@ def temperature(city: str, hour: int) -> float:
     return {'Bern': 8.0, 'Rome': 14.5}[city] + 6 * math.sin((hour - 8) * math.pi / 12)
 
 
-KINDS: dict[str, Any] = {'int': int, 'float': float, 'str': str, 'bool': bool, 'list': list, 'dict': dict}
 VARIABLES: dict[str, object] = {'sales': SALES, 'people': PEOPLE}
 TOOLS = {tool.__name__: tool for tool in (unit_price, in_stock, exchange_rate, distance_km, temperature)}
-
-
-def load_tasks(name: str) -> tuple[Task, ...]:
-    """All tasks of a file, in its order."""
-    with Path(__file__).with_name(name).open('rb') as file:
-        rows = tomllib.load(file)['task']
-    return tuple(
-        Task(
-            id=row['id'],
-            category=row['category'],
-            text=row['text'],
-            expected=row['expected'],
-            kind=KINDS[row['kind']],
-            variables={name: VARIABLES[name] for name in row.get('variables', ())},
-            tools=tuple(TOOLS[name] for name in row.get('tools', ())),
-        )
-        for row in rows
-    )
-
-
-TASKS = load_tasks('tasks.toml')
-HELD_OUT = load_tasks('held_out.toml')
-"""Not looked at while the agent is improved."""

@@ -69,7 +69,7 @@ def test_type_checkers_know_the_fields_by_class_and_by_kind() -> None:
 
 
 def test_the_text_of_a_retry_says_why_and_when() -> None:
-    event = RetryEvent(notice=RetryNotice(attempt=1, of=3, seconds=0.5, error=ModelError('busy')))
+    event = RetryEvent(notice=RetryNotice(attempt=1, max_attempts=3, seconds=0.5, error=ModelError('busy')))
     assert event.text == 'busy; retrying in 0.5 s (attempt 1 of 3)'
 
 

@@ -1,4 +1,4 @@
-"""`habilis bench agent`: that it measures and reports what it says. How fast things are is not tested here."""
+"""Benchmarks of the agent. The speed itself is not tested here."""
 
 import json
 import subprocess
@@ -9,15 +9,16 @@ from typing import Any
 import httpx2
 import pytest
 
-from habilis.bench.agent import loading, steps
-from habilis.bench.agent.chat_server import PIECES, chat_server
-from habilis.bench.agent.concurrent_runs import Meeting, crowd
+from habilis.bench.agent import steps
+from habilis.bench.agent.chat_server import CHUNKS, chat_server
+from habilis.bench.agent.concurrent_runs import Barrier, concurrent_runs
 from habilis.bench.agent.first_token import first_token
-from habilis.bench.agent.peers import LOOP_PEERS, LoopPeer
-from habilis.bench.report import Row, report_of
-from habilis.bench.table import plain
+from habilis.bench.agent.import_time import import_time
+from habilis.bench.agent.peers import AGENT_PEERS, AgentPeer
+from habilis.bench.report import Row, make_report
+from habilis.bench.table import format_report
 from habilis.core.errors import AgentError
-from tests.cli.process import environment, habilis
+from tests.cli.process import habilis
 
 ROWS = {
     'step',
@@ -38,12 +39,12 @@ ROWS = {
 }
 TARGETS = {'step': 3.0, 'runs': 200, 'first_token': 20.0}
 MAY_BE_MISSING = {'step_smolagents', 'runs_memory'}
-"""A peer that is not installed, and a system that does not tell."""
+"""A peer may not be installed, and memory is measured only on Linux."""
 
 DIFFERENCES = {'first_token_model', 'first_token'}
 
 
-# The whole ------------------------------------------------------------------------------------------------------------
+# The suite ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope='module')
@@ -66,35 +67,19 @@ def test_a_quick_run_has_every_number(quick: subprocess.CompletedProcess[str]) -
 
 
 @pytest.mark.slow
-def test_two_hundred_runs_at_once_all_give_their_own_answer(quick: subprocess.CompletedProcess[str]) -> None:
+def test_two_hundred_concurrent_runs_all_return_their_own_answer(quick: subprocess.CompletedProcess[str]) -> None:
     [row] = [row for row in json.loads(quick.stdout)['rows'] if row['key'] == 'runs']
     assert (row['value'], row['met']) == (200, True)
 
 
 @pytest.mark.slow
 def test_a_run_says_on_stderr_what_it_is_doing(quick: subprocess.CompletedProcess[str]) -> None:
-    assert 'habilis: measuring 200 runs at once …\n' in quick.stderr
+    assert 'habilis: measuring 200 concurrent runs …\n' in quick.stderr
     assert 'Traceback' not in quick.stderr
 
 
-@pytest.mark.parametrize(('flags', 'returned'), [((), 0), (('--check',), 1)])
-def test_a_missed_target_is_an_error_only_if_asked_for(flags: tuple[str, ...], returned: int) -> None:
-    code = (
-        'import sys\nfrom habilis.bench.agent import suite\nfrom tests.cli import test_bench\n'
-        'async def measure(**_): return test_bench.report(test_bench.MISSED)\n'
-        f'suite.measure = measure\nsys.argv = ["habilis", "bench", "agent", *{flags!r}]\n'
-        'from habilis.cli.main import main\nmain()'
-    )
-    root = str(Path(__file__).parents[2])
-    done = subprocess.run(
-        [sys.executable, '-c', code], cwd=root, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert done.returncode == returned, done.stderr
-    assert 'targets missed: sandboxes' in done.stdout
-
-
 def test_without_peers_there_is_one_table() -> None:
-    shown = plain(report_of([Row(key='a', what='a thing', unit='ms', value=1.0)], load=0.0, quick=True))
+    shown = format_report(make_report([Row(key='a', label='a thing', unit='ms', value=1.0)], load=0.0, quick=True))
     assert 'a thing' in shown
     assert 'peer' not in shown
 
@@ -103,51 +88,51 @@ def test_without_peers_there_is_one_table() -> None:
 
 
 async def test_a_step_takes_time_with_the_agent_and_without() -> None:
-    assert await steps.ours() > 0
-    assert await steps.cell() > 0
+    assert await steps.agent_step() > 0
+    assert await steps.sandbox_step() > 0
 
 
-async def test_a_script_that_ends_elsewhere_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_with_a_wrong_answer_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(number: int) -> str:
         return f'```python\nfinal_answer({number + 5})\n```'
 
-    monkeypatch.setattr(steps, 'fenced', hasty)
-    with pytest.raises(AgentError, match=r'the agent gave 5 after 1 steps \(answer\)'):
-        await steps.ours()
+    monkeypatch.setattr(steps, 'reply', hasty)
+    with pytest.raises(AgentError, match=r'the agent returned 5 after 1 steps \(answer\)'):
+        await steps.agent_step()
 
 
-@pytest.mark.parametrize('peer', LOOP_PEERS, ids=lambda peer: peer.key)
-async def test_a_peer_runs_the_script_or_says_how_to_get_it(peer: LoopPeer) -> None:
-    if reason := peer.absent():
+@pytest.mark.parametrize('peer', AGENT_PEERS, ids=lambda peer: peer.key)
+async def test_a_peer_runs_the_script_or_says_how_to_get_it(peer: AgentPeer) -> None:
+    if reason := peer.unavailable():
         assert reason == f'not installed: pip install {peer.distribution}'
     else:
-        assert await peer.per_step() > 0
+        assert await peer.step() > 0
 
 
-def test_a_small_crowd_is_counted() -> None:
-    found = crowd(3)
-    assert (found.count, found.right) == (3, 3)
+def test_concurrent_runs_are_counted() -> None:
+    found = concurrent_runs(3)
+    assert (found.count, found.correct) == (3, 3)
     assert found.seconds > 0
     assert found.pss is None or found.pss > 0
 
 
-def test_a_crowd_that_cannot_run_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_runs_that_fail_report_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tmp_path / 'python'
     broken.write_text('#!/bin/sh\necho "no memory left" >&2\nexit 1\n', encoding='utf-8')
     broken.chmod(0o755)
     monkeypatch.setattr(sys, 'executable', str(broken))
-    with pytest.raises(AgentError, match='3 runs at once: no memory left'):
-        crowd(3)
+    with pytest.raises(AgentError, match='3 concurrent runs: no memory left'):
+        concurrent_runs(3)
 
 
-async def test_a_meeting_begins_when_the_last_one_is_there_or_has_given_up() -> None:
-    meeting = Meeting(2)
-    meeting.arrive(0)
-    meeting.arrive(0)
-    assert not meeting.begun
-    meeting.arrive(1)
-    await meeting.wait()
-    assert meeting.begun
+async def test_the_barrier_opens_when_every_run_has_arrived() -> None:
+    barrier = Barrier(2)
+    barrier.arrive(0)
+    barrier.arrive(0)
+    assert not barrier.is_open
+    barrier.arrive(1)
+    await barrier.wait()
+    assert barrier.is_open
 
 
 async def test_the_first_token_is_timed_three_ways() -> None:
@@ -156,22 +141,22 @@ async def test_the_first_token_is_timed_three_ways() -> None:
     assert found.sdk.repeats == found.model_adds.repeats == found.agent_adds.repeats == 2
 
 
-def test_the_server_streams_in_bits_over_a_connection_that_stays() -> None:
+def test_the_server_streams_chunks_over_a_persistent_connection() -> None:
     with chat_server() as url, httpx2.Client() as client:
         for _ in range(2):
             answer = client.post(f'{url}/chat/completions', json={'model': 'bench', 'stream': True})
             events = [line.removeprefix('data: ') for line in answer.text.splitlines() if line]
             chunks: list[Any] = [json.loads(event) for event in events[:-1]]
-            assert [chunk['choices'][0]['delta'].get('content') for chunk in chunks] == [*PIECES, None]
+            assert [chunk['choices'][0]['delta'].get('content') for chunk in chunks] == [*CHUNKS, None]
             assert (chunks[-1]['choices'][0]['finish_reason'], events[-1]) == ('stop', '[DONE]')
 
 
-def test_statements_are_timed_in_a_process_of_their_own() -> None:
-    timed = loading.loading('import json.tool', 1, before='assert "json.tool" not in __import__("sys").modules')
+def test_imports_are_timed_in_a_new_process() -> None:
+    timed = import_time('import json.tool', 1, before='assert "json.tool" not in __import__("sys").modules')
     assert timed.median > 0
     assert 'json.tool' not in sys.modules
 
 
-def test_what_cannot_be_imported_is_said() -> None:
-    with pytest.raises(AgentError, match="a fresh process could not import: ModuleNotFoundError: No module named 'no_"):
-        loading.loading('import no_such_package', 1)
+def test_a_failed_import_is_reported() -> None:
+    with pytest.raises(AgentError, match="imports in a new process: ModuleNotFoundError: No module named 'no_"):
+        import_time('import no_such_package', 1)

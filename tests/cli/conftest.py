@@ -1,4 +1,4 @@
-"""Fixtures of the command's tests."""
+"""Fixtures of the command tests."""
 
 import os
 from collections.abc import Callable
@@ -12,8 +12,8 @@ Environment = dict[str, str]
 
 
 @pytest.fixture(autouse=True, scope='session')
-def _the_component_is_there() -> None:  # pyright: ignore[reportUnusedFunction]
-    """Made before the first test, so that no test's time limit pays for it."""
+def component() -> None:
+    """Build the component before the first test, so that no time limit includes it."""
     compiled_component()
 
 

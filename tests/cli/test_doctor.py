@@ -35,7 +35,7 @@ def test_a_working_installation_is_reported_line_by_line() -> None:
 def test_the_self_test_is_real_and_says_how_long_creation_took() -> None:
     found = findings()['self-test']
     assert found['status'] == 'ok'
-    assert 'tool called, endless loop stopped' in found['detail']
+    assert 'cell with a tool call' in found['detail']
     assert found['values']['create_ms'] > 0
     assert found['values']['loop_ms'] >= 200
 
@@ -59,8 +59,8 @@ def test_what_is_optional_and_missing_says_how_to_get_it() -> None:
 
 def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> None:
     found = findings(env={'PATH': str(tmp_path)})
-    assert 'in use is wasm' in found['isolation']['detail']
-    assert 'no Docker here, and none needed' in found['isolation']['detail']
+    assert 'wasm, inside this process' in found['isolation']['detail']
+    assert 'Docker is not available and not needed' in found['isolation']['detail']
     assert found['docker']['status'] == 'absent'
     assert 'not installed' in found['docker']['detail']
 
@@ -85,7 +85,7 @@ def test_a_cache_that_cannot_be_made_is_named_with_what_to_do(tmp_path: Path) ->
     in_the_way.touch()
     found = findings(env={'HABILIS_CACHE': str(in_the_way)}, returns=1)
     assert found['cache']['status'] == 'bad'
-    assert found['cache']['advice'] == 'set HABILIS_CACHE to a folder of yours'
+    assert found['cache']['advice'] == 'set HABILIS_CACHE to a writable folder'
     assert found['self-test']['status'] == 'bad'
 
 
@@ -96,10 +96,10 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path: Path) -> None:
     env = {'HABILIS_CACHE': str(tmp_path)}
     found = findings(env=env, returns=1)
     assert found['cache']['values']['private'] is False
-    assert found['cache']['advice'] == f'code is run from it: chmod 700 {folder}'
+    assert found['cache']['advice'] == f'code is loaded from it; run: chmod 700 {folder}'
     done = habilis('doctor', env=env)
     assert done.returncode == 1
-    assert done.stdout.endswith('The sandbox does not work here. Look at: cache, self-test.\n')
+    assert done.stdout.endswith('The sandbox does not work. Broken: cache, self-test.\n')
     assert 'Traceback' not in done.stdout + done.stderr
 
 
@@ -111,4 +111,4 @@ def test_a_broken_backend_of_somebody_else_is_not_our_trouble(tmp_path: Path, va
     (package / 'entry_points.txt').write_text(f'[habilis.sandboxes]\nbroken = {value}\n')
     found = findings(env={'PYTHONPATH': str(tmp_path)})['backend broken']
     assert found['status'] == 'absent'
-    assert found['detail'].startswith('cannot be used: ')
+    assert found['detail'].startswith('not usable: ')

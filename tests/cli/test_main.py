@@ -124,7 +124,7 @@ def test_an_error_of_habilis_is_one_line(tmp_path: Path) -> None:
     in_the_way.touch()
     done = habilis('sandbox', 'run', '-', stdin='1', env={'HABILIS_CACHE': str(in_the_way)})
     assert done.returncode == 1
-    assert re.fullmatch(r'habilis: cannot make the cache folder .+\n', done.stderr)
+    assert re.fullmatch(r'habilis: cannot create the cache folder .+\n', done.stderr)
     assert done.stdout == ''
 
 

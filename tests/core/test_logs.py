@@ -97,12 +97,12 @@ class TestLevels:
     @pytest.mark.parametrize(
         ('text', 'complaint'),
         [
-            ('loud', "no log level 'loud'; take one of debug, info"),
-            ('models=', "no log level ''"),
-            ('=debug', "no room ''"),
+            ('loud', "unknown log level 'loud'; use one of debug, info"),
+            ('models=', "unknown log level ''"),
+            ('=debug', "unknown room ''"),
             ('modls=debug', 'did you mean models?'),
-            ('zzz=debug', 'take one of core, journal'),
-            ('models=debug=info', "no room 'models=debug'"),
+            ('zzz=debug', 'use one of core, journal'),
+            ('models=debug=info', "unknown room 'models=debug'"),
         ],
     )
     def test_nonsense_is_refused_with_advice(self, text: str, complaint: str) -> None:
@@ -265,7 +265,7 @@ def test_what_is_logged_waits_for_the_end_of_a_line_that_others_have_begun(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     handler, begun = TerminalHandler(), True
-    handler.line_begun = lambda: begun
+    handler.has_open_line = lambda: begun
     for number in (1, 2):
         handler.handle(logging.makeLogRecord({'name': 'habilis.agent', 'levelno': 30, 'msg': f'number {number}'}))
     assert capsys.readouterr().err == ''

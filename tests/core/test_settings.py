@@ -222,16 +222,16 @@ MISTAKES: list[tuple[str, object, str]] = [
     ('retries', -1, 'is -1: expected a whole number from 0 to 100'),
     ('max_cost', -0.5, 'is -0.5: expected a number of US dollars above 0'),
     ('sandbox_memory_mb', 1, 'is 1: expected a whole number from 48 to 4096'),
-    ('base_url', 'models.example', "is 'models.example': expected an address such as"),
-    ('base_url', 'file:///etc/passwd', 'expected an address such as'),
-    ('base_url', 'http://a b/', 'expected an address such as'),
-    ('base_url', 'http://[', 'expected an address such as'),
+    ('base_url', 'models.example', "is 'models.example': expected a URL such as"),
+    ('base_url', 'file:///etc/passwd', 'expected a URL such as'),
+    ('base_url', 'http://a b/', 'expected a URL such as'),
+    ('base_url', 'http://[', 'expected a URL such as'),
     ('model', ' ', 'expected a name such as provider:model'),
     ('model', 3, 'is 3: expected a name such as provider:model'),
     ('fallback', 3, 'is 3: expected names such as provider:model'),
     ('debug', 'perhaps', "is 'perhaps': expected true or false"),
     ('response_cache', 2, 'is 2: expected true or false'),
-    ('log_level', 'loud', "there is no log level 'loud'"),
+    ('log_level', 'loud', "unknown log level 'loud'"),
     ('log_level', 'modles=debug', 'did you mean models?'),
     ('summary', '', "is '': expected text"),
     ('models', 3, 'expected a table of aliases'),
@@ -271,7 +271,7 @@ def test_a_very_long_value_is_cut_short(place: Place) -> None:
 
 
 def test_an_argument_that_does_not_exist_names_the_nearest() -> None:
-    with pytest.raises(SettingsError, match=r"no setting 'max_step'; did you mean max_steps\?"):
+    with pytest.raises(SettingsError, match=r"unknown setting 'max_step'; did you mean max_steps\?"):
         load_settings(max_step=3)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from habilis.flows.context import step_here
+from habilis.flows.context import active_step
 from habilis.journal import current_scope
 
 FOLDER = 'HABILIS_TEST_EFFECTS'
@@ -30,7 +30,7 @@ class Effect:
 
 def happen(label: str, value: str, *, once: bool = False) -> str:
     """Do something that can be seen afterwards, whatever becomes of this process. Gives `value` back."""
-    scope = current_scope() or step_here()  # the second on a thread
+    scope = current_scope() or active_step()  # the second on a thread
     assert scope is not None
     fields = {'label': label, 'path': scope.path, 'value': value, 'once': once}
     file = os.open(effects_file(os.environ[FOLDER], scope.journal.run), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)

@@ -32,7 +32,7 @@ def _both(case: Case, folder: Path, clocks: tuple[float, float] = (0.0, 0.0)) ->
 
 
 def _is_busy(case: Case, told: str) -> bool:
-    return told.startswith(f'RunBusy: {case.run} is being worked on by process PID on ')
+    return told.startswith(f'RunBusy: {case.run} is being executed by process PID on ')
 
 
 @pytest.mark.parametrize('house', STORES, indirect=True)

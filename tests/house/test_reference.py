@@ -8,9 +8,10 @@ from typing import get_args
 import pytest
 
 from habilis import flows
+from habilis.agent.agent import Agent
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import AgentEvent, Event
-from habilis.agent.options import AgentOptions, RunOptions
+from habilis.agent.options import RUN_OPTIONS
 from habilis.cli.main import COMMANDS
 from habilis.cli.run import report
 from habilis.cli.runs.command import app as runs_app
@@ -18,7 +19,7 @@ from habilis.core import errors
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.models.config import ModelConfig
-from habilis.models.discover import DEFAULTS
+from habilis.models.discovery import DEFAULTS
 from habilis.models.providers import PROVIDERS, Provider
 from habilis.models.registry import OTHER_PROVIDERS
 from habilis.sandbox.contract import ToolCall
@@ -129,14 +130,13 @@ def test_every_option_of_a_tool_is_listed() -> None:
 
 
 def test_every_argument_of_an_agent_is_listed() -> None:
-    known = ['model', 'output_type', *AgentOptions.__annotations__]
+    known = [name for name in inspect.signature(Agent).parameters if name != 'unknown']
     assert names('agent.md', 'Agent') == known
 
 
 def test_every_argument_of_a_run_is_listed() -> None:
-    known = set(RunOptions.__annotations__)
     listed = {name for row in rows('agent.md', 'Agent', table=3) for name in re.findall(r'`(\w+)`', row[0])}
-    assert listed == known
+    assert listed == set(RUN_OPTIONS)
 
 
 def test_the_exit_codes_are_those_of_the_command() -> None:

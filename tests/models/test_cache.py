@@ -15,7 +15,7 @@ from habilis.models.cache import CachedModel
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Usage
 from habilis.models.scripted import Scripted, ScriptedModel
-from tests.models.breaking import BreakingModel
+from tests.models.failing_model import FailingModel
 
 ASK = (Message(role='user', text='hello'),)
 CALL = FunctionCall(id='c1', name='python', arguments='{"code": "1"}')
@@ -267,7 +267,7 @@ async def test_a_stream_is_kept_and_replayed_as_one_bit(tmp_path: Path) -> None:
 
 
 async def test_a_stream_that_breaks_or_is_left_is_not_kept(tmp_path: Path) -> None:
-    inner = BreakingModel([Delta(text='a'), Delta(text='b')], ModelUnavailable('down'))
+    inner = FailingModel([Delta(text='a'), Delta(text='b')], ModelUnavailable('down'))
     model = CachedModel(inner, tmp_path)
     stream = model.stream(ASK)
     await anext(stream)

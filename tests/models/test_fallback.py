@@ -19,7 +19,7 @@ from habilis.models.contract import Delta, Message, Model, Reply, Traits
 from habilis.models.engine import EngineModel
 from habilis.models.fallback import FallbackModel
 from habilis.models.scripted import ScriptedModel
-from tests.models.breaking import BreakingModel, read_into
+from tests.models.failing_model import FailingModel, read_into
 
 ASK = (Message(role='user', text='hello'),)
 
@@ -68,7 +68,7 @@ async def test_when_all_fail_one_line_names_each_and_its_reason() -> None:
     )
     with pytest.raises(ModelError) as caught:
         await model.request(ASK)
-    assert str(caught.value) == 'no model answered (2 asked): a:1: wrong key; b:2: no such model'
+    assert str(caught.value) == 'all 2 models failed: a:1: wrong key; b:2: no such model'
     assert type(caught.value) is ModelError
 
 
@@ -99,7 +99,7 @@ async def test_a_bug_is_not_hidden_by_the_next_model() -> None:
 
 
 async def test_a_stream_goes_over_to_the_next_model_before_its_first_words() -> None:
-    model = FallbackModel([BreakingModel([Delta()], ModelUnavailable('down')), ScriptedModel(['b c'], name='b:2')])
+    model = FallbackModel([FailingModel([Delta()], ModelUnavailable('down')), ScriptedModel(['b c'], name='b:2')])
     items = [item async for item in model.stream(ASK)]
     assert ''.join(item.text for item in items if isinstance(item, Delta)) == 'b c'
     last = items[-1]
@@ -111,7 +111,7 @@ async def test_a_stream_that_broke_after_its_first_words_stays_broken() -> None:
     second = ScriptedModel(['b'])
     error = ModelUnavailable('down')
     seen: list[Delta | Reply] = []
-    model = FallbackModel([BreakingModel([Delta(thinking='hm')], error), second])
+    model = FallbackModel([FailingModel([Delta(thinking='hm')], error), second])
     with pytest.raises(ModelUnavailable) as caught:
         await read_into(seen, model.stream(ASK))
     assert caught.value is error
@@ -133,7 +133,7 @@ async def test_a_stream_that_overflows_is_not_sent_to_the_next() -> None:
 
 
 async def test_a_reply_that_does_not_say_who_gave_it_is_signed() -> None:
-    model = BreakingModel([Reply(text='a')], ModelError('after the end'), name='a:1')
+    model = FailingModel([Reply(text='a')], ModelError('after the end'), name='a:1')
     first = await anext(FallbackModel([model]).stream(ASK))
     assert isinstance(first, Reply)
     assert first.model == 'a:1'
@@ -143,7 +143,7 @@ def test_it_can_what_each_of_them_can() -> None:
     able = ScriptedModel([], functions=True)
     assert FallbackModel([able, able]).traits.functions
     assert not FallbackModel([able, ScriptedModel([])]).traits.functions
-    assert FallbackModel([BreakingModel([], ModelError('x')), able]).traits.scripted
+    assert FallbackModel([FailingModel([], ModelError('x')), able]).traits.scripted
 
 
 def test_it_is_small_only_if_all_its_members_are() -> None:
@@ -172,7 +172,7 @@ def test_a_list_without_models_is_refused() -> None:
 
 
 async def test_closing_reaches_them_all_also_if_one_fails() -> None:
-    models = [BreakingModel([], ModelError(f'{number}')) for number in range(3)]
+    models = [FailingModel([], ModelError(f'{number}')) for number in range(3)]
     with pytest.raises(ModelError, match='0'):
         await FallbackModel(models).close()
     assert [model.closed for model in models] == [1, 1, 1]

@@ -169,7 +169,7 @@ async def test_a_template_that_refuses_system_turns_gets_them_from_the_user(temp
 async def test_a_template_that_refuses_everything_is_one_clear_line(tmp_path: Path) -> None:
     make_model(tmp_path, template="{{ raise_exception('never') }}")
     model = HuggingFaceModel(config_of(tmp_path))
-    with pytest.raises(ModelRefused, match=r'does not take these messages: never'):
+    with pytest.raises(ModelRefused, match=r'refuses these messages: never'):
         await model.request(ASK)
     await model.close()
 
@@ -210,13 +210,13 @@ async def test_a_cancelled_request_stops_the_model(plain: Path) -> None:
 async def test_a_request_that_takes_too_long_says_so(plain: Path) -> None:
     extra: dict[str, Json] = {'min_new_tokens': 90_000}
     model = HuggingFaceModel(config_of(plain, max_tokens=100_000, context_tokens=200_000, extra=extra, timeout=0.05))
-    with pytest.raises(ModelUnavailable, match=r'took longer than 0.05 s'):
+    with pytest.raises(ModelUnavailable, match=r'timed out after 0.05 s'):
         await model.request(ASK)
     await model.close()
 
 
 async def test_a_conversation_that_is_too_long_is_an_overflow(model: HuggingFaceModel) -> None:
-    with pytest.raises(ContextOverflow, match=r'reads at most 64'):
+    with pytest.raises(ContextOverflow, match=r'context window of .* is 64'):
         await model.request([Message(role='user', text='ship ' * POSITIONS)])
 
 
@@ -234,7 +234,7 @@ async def test_an_option_that_generate_does_not_know_is_refused(model: HuggingFa
 
 async def test_a_folder_without_a_model_says_what_to_name(tmp_path: Path) -> None:
     model = HuggingFaceModel(config_of(tmp_path / 'nothing here'))
-    with pytest.raises(ModelNotFound, match=r'Name a folder with a model, or a model of the hub'):
+    with pytest.raises(ModelNotFound, match=r'Use the path of a model folder, or the name of a model on the hub'):
         await model.request(ASK)
     await model.close()
 
@@ -249,7 +249,7 @@ async def test_a_name_that_is_not_on_this_machine_is_not_found_without_network()
 @pytest.mark.parametrize('device', ['toaster', 7, None, 'cuda:99'])
 async def test_a_device_that_is_not_there_is_named(plain: Path, device: Json) -> None:
     model = HuggingFaceModel(config_of(plain, extra={'device': device}))
-    with pytest.raises(ModelError, match=r'no device|no CUDA device'):
+    with pytest.raises(ModelError, match=r'invalid device|no CUDA device'):
         await model.request(ASK)
     await model.close()
 
@@ -274,7 +274,7 @@ async def test_a_closed_model_may_be_closed_again_but_not_asked(model: HuggingFa
     await model.request(ASK)
     await model.close()
     await model.close()
-    with pytest.raises(ModelError, match=r'was closed'):
+    with pytest.raises(ModelError, match=r'is closed'):
         await model.request(ASK)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from habilis.core.errors import ModelError, RateLimited
 from habilis.models.contract import Delta, Finish, FunctionCall, Message, Model, Options, Reply, Usage
-from habilis.models.replies import reply_from_json, reply_to_json
+from habilis.models.reply_codec import reply_from_json, reply_to_json
 from habilis.models.scripted import ScriptedModel, record
 
 ASK = (Message(role='user', text='What is 6 times 7?'),)
@@ -41,12 +41,12 @@ async def test_running_out_says_how_many_replies_there_were() -> None:
     model = ScriptedModel(['a', 'b'])
     await model.request(ASK)
     await model.request(ASK)
-    with pytest.raises(ModelError, match=r'2 were given, and this is request 3'):
+    with pytest.raises(ModelError, match=r'request 3, but the script has only 2'):
         await model.request(ASK)
 
 
 async def test_an_empty_script_has_nothing_to_say() -> None:
-    with pytest.raises(ModelError, match=r'0 were given'):
+    with pytest.raises(ModelError, match=r'the script has only 0'):
         await ScriptedModel([]).request(ASK)
 
 
@@ -180,8 +180,8 @@ async def test_a_script_file_is_a_list_or_lines(tmp_path: Path, content: str) ->
 @pytest.mark.parametrize(
     ('content', 'problem'),
     [
-        (b'[1]', 'item 1: a reply is text or an object, not int'),
-        (b'"a"\nnull', 'line 2: a reply is text or an object, not NoneType'),
+        (b'[1]', 'item 1: expected a string or an object, not int'),
+        (b'"a"\nnull', 'line 2: expected a string or an object, not NoneType'),
         (b'{"txt": "a"}', "line 1: unknown field 'txt'"),
         (b'{"text": 5}', 'line 1: text: '),
         (b'{"finish": "whenever"}', 'line 1: finish: '),

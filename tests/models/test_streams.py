@@ -106,7 +106,7 @@ async def test_the_timeout_ends_a_stream_that_stalls(provider: str, server: Prot
     server.will_answer(replace(exchange(provider, 'stream').answer(), silent_after=text_only(provider)))
     model = EngineModel(replace(config_for(server, provider, exchange(provider, 'stream').model), timeout=0.5))
     heard: list[Delta | Reply] = []
-    with pytest.raises(ModelUnavailable, match=r'sent nothing more for 0\.5 s'):
+    with pytest.raises(ModelUnavailable, match=r'sent nothing for 0\.5 s'):
         await _listen(model, heard)
     await model.close()
     assert not any(isinstance(item, Reply) for item in heard)
@@ -132,7 +132,7 @@ async def test_a_stream_that_ends_cleanly_but_too_early_gives_an_error_and_no_re
     server.will_answer(replace(answer, chunks=answer.chunks[: text_only(provider)]))
     model = streaming(server, provider)
     heard: list[Delta | Reply] = []
-    with pytest.raises(ModelUnavailable, match='ended its answer in the middle'):
+    with pytest.raises(ModelUnavailable, match='ended its reply in the middle'):
         await _listen(model, heard)
     await model.close()
     assert ''.join(item.text for item in heard).startswith('Let me ')
@@ -160,7 +160,7 @@ async def test_a_reply_that_speaks_of_the_mark_does_not_end_with_it(server: Prot
     server.will_answer(replace(answer, chunks=chunks))
     model = streaming(server, 'openai')
     heard: list[Delta | Reply] = []
-    with pytest.raises(ModelUnavailable, match='ended its answer in the middle'):
+    with pytest.raises(ModelUnavailable, match='ended its reply in the middle'):
         await _listen(model, heard)
     await model.close()
     assert ''.join(item.text for item in heard) == 'See:\ndata: [DONE]\n'

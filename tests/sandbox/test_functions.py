@@ -103,7 +103,7 @@ def test_a_function_without_a_name_that_code_could_use_is_refused() -> None:
 
 
 async def test_one_name_for_two_tools_is_refused() -> None:
-    with pytest.raises(SandboxError, match="two tools are called 'add'; rename one"):
+    with pytest.raises(SandboxError, match="two tools have the name 'add'; rename one"):
         host_functions([add, later, add])
     with pytest.raises(SandboxError, match='two tools'):
         await Sandbox.create(tools=[add, add])

@@ -103,7 +103,7 @@ async def test_tampering_with_the_interpreter_breaks_at_most_the_interpreter(san
         'kernel.enter(\'{"op":"run","code":"while True: break"}\')',
         'kernel.enter("rkernel.enter(\'r1 + 1\')")',
         'kernel.enter(\'{"op":"load","state":"AAAA","python":"cpython 3.14"}\')',
-        'kernel.forget()\nkeep = "kept"',
+        'kernel.reset()\nkeep = "kept"',
         'kernel.install()',
         'type(kernel).run = type(kernel).save = type(kernel).load = None',
         'import app\napp.WitWorld.enter = lambda self, message: "{}"',

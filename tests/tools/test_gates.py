@@ -144,7 +144,7 @@ async def test_the_first_denial_wins(spy: Spy) -> None:
 @pytest.mark.parametrize('changes', [{'to': 5}, {'nobody': 1}])
 async def test_changed_arguments_are_checked_like_any(spy: Spy, changes: dict[str, object]) -> None:
     box = Toolbox([spy.send], gates=[lambda call: Change(arguments=changes)])
-    with pytest.raises(ToolDenied, match='a gate changed the arguments to some that do not fit'):
+    with pytest.raises(ToolDenied, match='a gate changed the arguments to invalid ones'):
         await box.call('send', 'ann')
     assert spy.calls == []
 
@@ -216,7 +216,7 @@ def test_a_gate_that_may_be_for_calls_or_for_results_is_refused() -> None:
 
 @pytest.mark.parametrize('gate', [_takes_nothing, _takes_three, 5])
 def test_what_cannot_be_a_gate_is_refused(gate: Any) -> None:
-    with pytest.raises(ToolDefinitionError, match='is no gate'):
+    with pytest.raises(ToolDefinitionError, match='is not a gate'):
         Toolbox([], gates=[gate])
 
 
@@ -361,7 +361,7 @@ async def test_only_true_is_a_yes(spy: Spy, answer: Any) -> None:
 
 
 async def test_without_anybody_to_ask_the_call_is_denied(spy: Spy) -> None:
-    with pytest.raises(ToolDenied, match='needs the approval of a person, and nobody is there'):
+    with pytest.raises(ToolDenied, match='needs approval, and there is no one to ask'):
         await Toolbox([spy.risk]).call('risk', 'ann')
     assert spy.calls == []
 

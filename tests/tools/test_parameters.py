@@ -248,7 +248,7 @@ def test_hints_of_arguments_without_end_hold_for_each() -> None:
 async def test_a9_each_problem_is_one_line_with_what_came_and_what_is_expected() -> None:
     said = await complaint(never, '5', flag=1, name=b'x')
     assert said.splitlines() == [
-        'never was not called, its arguments do not fit:',
+        'never was not called: invalid arguments:',
         "  x: expected int, got '5' (str)",
         '  flag: expected bool, got 1 (int)',
         "  name: expected str, got b'x' (bytes)",
@@ -276,7 +276,7 @@ async def test_too_many_values_are_counted() -> None:
 async def test_a_parameter_by_position_only_is_explained() -> None:
     def f(x: int, /) -> None: ...
 
-    assert '  x: takes its values by position only\n' in await complaint(f, x=1)
+    assert '  x: is positional-only\n' in await complaint(f, x=1)
 
 
 async def test_the_place_inside_a_value_is_named() -> None:

@@ -124,7 +124,7 @@ def test_a_tool_does_not_keep_other_instances_alive() -> None:
 @pytest.mark.parametrize('name', ['up', 'title'])
 def test_a_method_without_its_instance_is_refused(name: str) -> None:
     unbound = inspect.getattr_static(Counter, name)
-    with pytest.raises(ToolDefinitionError, match='is a method: give the tool of an instance'):
+    with pytest.raises(ToolDefinitionError, match='is a method: pass the tool of an instance'):
         Toolbox([unbound])
 
 
@@ -197,7 +197,7 @@ def test_a_tool_can_get_other_options_and_another_name() -> None:
 
 @pytest.mark.parametrize('thing', [3, 'text', None, [1]])
 def test_what_cannot_be_called_is_no_tool(thing: Any) -> None:
-    with pytest.raises(ToolDefinitionError, match='cannot be called'):
+    with pytest.raises(ToolDefinitionError, match='is not callable'):
         Toolbox([thing])
 
 

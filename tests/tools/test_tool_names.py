@@ -19,21 +19,21 @@ def test_an_ordinary_name_is_fine(name: str) -> None:
     [
         ('json', 'hide the module json'),
         ('random', 'hide the module random'),
-        ('print', 'what Python itself calls print'),
-        ('__import__', 'what Python itself calls __import__'),
-        ('__init__', 'what Python itself calls __init__'),
-        ('../../x', 'not a Python name'),
-        ('a b', 'not a Python name'),
-        ('a\nb', 'not a Python name'),
-        ('', 'not a Python name'),
-        ('1x', 'not a Python name'),
-        ('class', 'a keyword'),
-        ('None', 'a keyword'),
+        ('print', 'hide print, which Python itself uses'),
+        ('__import__', 'hide __import__, which Python itself uses'),
+        ('__init__', 'hide __init__, which Python itself uses'),
+        ('../../x', 'not a Python identifier'),
+        ('a b', 'not a Python identifier'),
+        ('a\nb', 'not a Python identifier'),
+        ('', 'not a Python identifier'),
+        ('1x', 'not a Python identifier'),
+        ('class', 'a Python keyword'),
+        ('None', 'a Python keyword'),
         ('final_answer', 'the agent uses it'),
         ('stop_execution', 'the agent uses it'),
         ('artifacts', 'the agent uses it'),
         ('<lambda>', 'a lambda has no name'),
-        ('ﬁnd', 'Python reads its letters as others'),
+        ('ﬁnd', 'normalizes it to another name'),
     ],
 )
 def test_a_name_that_cannot_work_is_refused_with_the_reason(name: str, reason: str) -> None:
@@ -58,7 +58,7 @@ def test_a_lambda_is_no_tool_until_it_is_named() -> None:
 @pytest.mark.parametrize('name', CODE_FUNCTIONS)
 def test_a_tool_for_the_model_has_no_name_that_means_code(name: str) -> None:
     for side in ('model', 'both'):
-        with pytest.raises(ToolDefinitionError, match='wants code to be run'):
+        with pytest.raises(ToolDefinitionError, match='use it to run code'):
             tool(name=name, side=side)(lambda: 1)
     assert tool(name=name)(lambda: 1).name == name
 

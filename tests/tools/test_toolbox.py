@@ -66,13 +66,13 @@ def test_plain_functions_become_tools() -> None:
 
 
 def test_the_same_name_twice_is_refused() -> None:
-    with pytest.raises(ToolDefinitionError, match="two tools are called 'double'"):
+    with pytest.raises(ToolDefinitionError, match="two tools have the name 'double'"):
         Toolbox([double, Toolset('more', [double])])
-    with pytest.raises(ToolDefinitionError, match="two tools are called 'double'"):
+    with pytest.raises(ToolDefinitionError, match="two tools have the name 'double'"):
         Toolset('more', [double, double])
-    with pytest.raises(ToolDefinitionError, match="two toolsets are called 'more'"):
+    with pytest.raises(ToolDefinitionError, match="two toolsets have the name 'more'"):
         Toolbox([Toolset('more', [double]), Toolset('more', [wait])])
-    with pytest.raises(ToolDefinitionError, match="a tool and a toolset are both called 'double'"):
+    with pytest.raises(ToolDefinitionError, match="a tool and a toolset have the same name 'double'"):
         Toolbox([double, Toolset('double', [wait])])
 
 
@@ -115,9 +115,9 @@ async def test_a22_a_tool_that_is_switched_off_is_absent_and_refused() -> None:
     assert box.names() == ['wait', 'double']
     assert 'shared' not in box.stubs()
     assert box.model_functions() == []
-    with pytest.raises(ToolDenied, match='shared was not called: it is switched off'):
+    with pytest.raises(ToolDenied, match='shared was not called: it is disabled'):
         await on_a_thread(function(box, 'shared').call)
-    with pytest.raises(ToolDenied, match='consult was not called: it is switched off'):
+    with pytest.raises(ToolDenied, match='consult was not called: it is disabled'):
         await box.call_for_model('consult', {'topic': 'a'})
     assert [record.decision for record in box.take_records()] == ['refused', 'refused']
 

@@ -217,7 +217,7 @@ def _take(values: Iterator[int]) -> None: ...
     ('function', 'said'),
     [
         (_numbers, 'its result: the type Iterator .* use a list'),
-        (_count, 'it is a generator, .* return a list'),
+        (_count, 'it is a generator; return a list'),
         (_take, "parameter 'values': the type Iterator .* use a list"),
     ],
 )

@@ -42,15 +42,15 @@ from habilis.agent.options import (
     with_max_steps,
 )
 from habilis.agent.policies import Policy
+from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
 from habilis.core.settings import Settings, load_settings
-from habilis.core.waiting import wait_for
 from habilis.journal import OnChange, fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
 from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
-from habilis.models.load import load_model
+from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
 from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
@@ -427,7 +427,7 @@ class Agent(Generic[T]):
 
     def close_sync(self) -> None:
         """`close` without `await`."""
-        wait_for(self.close())
+        run_blocking(self.close())
 
     async def __aenter__(self) -> Self:
         return self

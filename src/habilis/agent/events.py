@@ -137,7 +137,7 @@ class RetryEvent(Event):
     def text(self) -> str:
         """The error and when the request is retried."""
         notice = self.notice
-        return f'{notice.error}; retrying in {notice.seconds:.1f} s (attempt {notice.attempt} of {notice.of})'
+        return f'{notice.error}; retrying in {notice.seconds:.1f} s (attempt {notice.attempt} of {notice.max_attempts})'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,7 +67,7 @@ def sandbox(quick: Quick = False, json: Json = False, check: Check = False) -> N
 
 @app.command(epilog=AGENT_EPILOG)
 def agent(quick: Quick = False, json: Json = False, check: Check = False) -> None:
-    """Measure what the agent adds to the model and the sandbox: per step, for concurrent runs, to the first token."""
+    """Measure what the agent adds to the model and the sandbox. Covers steps, concurrent runs and the first token."""
     from habilis.bench.agent.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)

@@ -14,9 +14,9 @@ from habilis.core.errors import ModelNotFound, NoModel
 from habilis.core.settings import Settings
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Model
-from habilis.models.discover import Choice, discover
-from habilis.models.load import load_model
-from habilis.models.registry import Overrides, Registry, name_of
+from habilis.models.discovery import Choice, discover
+from habilis.models.loader import load_model
+from habilis.models.registry import Overrides, Registry, resolve_name
 
 Say = Callable[[str], None]
 """Prints a message to the user."""
@@ -72,7 +72,7 @@ async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser
         return False
     from habilis.models.local import catalogue, ensure_installed, store
 
-    name = name_of(choice.config).model
+    name = resolve_name(choice.config).model
     if store.looks_like_path(name) or store.installed(name):
         return False
     if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # weights are useless without an engine
@@ -83,9 +83,9 @@ async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser
     ask = None if request.download else user.confirm
     try:
         with download_progress(sys.stderr) as on_progress:
-            await ensure_installed(name, ask=ask, on_progress=on_progress, on_note=say)
+            await ensure_installed(name, ask=ask, on_progress=on_progress, on_message=say)
     except asyncio.CancelledError:
-        if store.partial(catalogue.entry(name)).exists():
+        if store.partial_path(catalogue.entry(name)).exists():
             say('the partial download is kept; run the same command to resume it')
         raise
     return True
@@ -93,13 +93,13 @@ async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser
 
 def is_embedded(config: ModelConfig) -> bool:
     """Whether the model runs in this process, from weights of the catalogue."""
-    return name_of(config).provider == 'local'
+    return resolve_name(config).provider == 'local'
 
 
 def _no_model(choice: Choice) -> str:
     if choice.named:
         from habilis.models.local import catalogue
 
-        entry = catalogue.entry(name_of(choice.config).model)
+        entry = catalogue.entry(resolve_name(choice.config).model)
         return f'{entry.name} is not downloaded yet ({entry.size}): habilis models install {entry.name}'
     return f'no model available: {choice.reason}'

@@ -10,7 +10,7 @@ import typer
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
-    from habilis.models.discover import Choice
+    from habilis.models.discovery import Choice
     from habilis.models.local.catalogue import Entry
 
 EPILOG = """\b
@@ -74,11 +74,11 @@ def install(
 ) -> None:
     """Download a model, or resume an interrupted download."""
     from habilis.models.local import store
-    from habilis.models.local.installing import ASKS_FROM
+    from habilis.models.local.installation import CONFIRM_ABOVE_BYTES
 
     entry = _entry(name)
     installed = store.installed(entry.name)
-    if installed is None and entry.bytes > ASKS_FROM and not yes:
+    if installed is None and entry.bytes > CONFIRM_ABOVE_BYTES and not yes:
         _confirm_download(entry)
     typer.echo(installed or _download(entry))
 
@@ -87,14 +87,14 @@ def install(
 def remove(name: Name) -> None:
     """Delete the weights of a model, and its partial download."""
     from habilis.models.local import store
-    from habilis.models.local.catalogue import in_words
+    from habilis.models.local.catalogue import format_size
 
     entry = _entry(name)
     freed = store.remove(entry.name)
     if not freed:
         say(f'{entry.name} is not installed')
         raise typer.Exit(1)
-    typer.echo(f'removed {entry.name}, freed {in_words(freed)}')
+    typer.echo(f'removed {entry.name}, freed {format_size(freed)}')
 
 
 @app.command()
@@ -117,7 +117,7 @@ def _entry(name: str) -> 'Entry':
 
 def _confirm_download(entry: 'Entry') -> None:
     """Exit unless the user agrees to the download."""
-    from habilis.models.local.installing import question
+    from habilis.models.local.installation import question
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         say(f'this downloads {entry.size} and there is no terminal to confirm; use --yes')
@@ -132,7 +132,7 @@ def _download(entry: 'Entry') -> Path:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    from habilis.models.local.installing import install as get
+    from habilis.models.local.installation import install as get
 
     console = Console(stderr=True, highlight=False, markup=False)
     columns = (
@@ -149,7 +149,7 @@ def _download(entry: 'Entry') -> Path:
                 get(
                     entry.name,
                     on_progress=lambda done, total: bar.update(task, completed=done, total=total),
-                    on_note=lambda text: console.print(f'habilis: {text}', soft_wrap=True),
+                    on_message=lambda text: console.print(f'habilis: {text}', soft_wrap=True),
                 )
             )
     except KeyboardInterrupt:
@@ -159,9 +159,9 @@ def _download(entry: 'Entry') -> Path:
 
 def _choices() -> 'list[Choice]':
     from habilis.cli.settings import read_settings
-    from habilis.models.discover import found
+    from habilis.models.discovery import discover_all
 
-    return asyncio.run(found(read_settings()))
+    return asyncio.run(discover_all(read_settings()))
 
 
 def _name_in_use() -> str | None:

@@ -24,7 +24,7 @@ class RunView:
         self._log = _event_log()
         self._log_lines = log_to_terminal()
         if self._view is not None:
-            self._log_lines.line_begun = lambda: self._view is not None and self._view.is_in_line
+            self._log_lines.has_open_line = lambda: self._view is not None and self._view.has_open_line
 
     def __call__(self, event: 'AgentEvent') -> None:
         """Handle an event of the run."""

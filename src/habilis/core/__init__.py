@@ -1,4 +1,4 @@
-"""Errors, limits and the plain-data codec: what every room shares."""
+"""Errors, limits, settings and the JSON codec, shared by all rooms."""
 
 from habilis.core.errors import HabilisError, SandboxError
 from habilis.core.limits import Limits

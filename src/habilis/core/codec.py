@@ -1,8 +1,8 @@
-"""Plain data as JSON and back, exactly: tuples stay tuples, keys keep their type, bytes and dates come through.
+"""Lossless JSON codec for plain data: keeps tuples, key types, bytes and dates.
 
-JSON's own types travel as they are; everything else is an object with the single key `$` beside `v`. The same file
-runs on the host and inside the sandbox, and the host treats what it decodes as hostile: a message can be wrong, never
-dangerous, and no class is ever looked up by name.
+JSON's own types are encoded as they are; other values are objects with the keys `$` (tag) and `v` (value). The same
+file runs on the host and inside the sandbox. The host treats its input as hostile: an invalid message raises
+`CodecError`, and no class is ever looked up by name.
 """
 
 import base64
@@ -23,14 +23,14 @@ Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
 MAX_DEPTH = 200
 MAX_NODES = 1_000_000
-MAX_MARKS = 8 * MAX_NODES  # brackets and commas of a message; three bytes of `[],` become sixty in memory
-MAX_FRACTION_DIGITS = 4096  # hexadecimal ones; making a fraction takes the square of their number
+MAX_SEPARATORS = 8 * MAX_NODES  # brackets and commas of a message; three bytes `[],` take sixty bytes in memory
+MAX_FRACTION_DIGITS = 4096  # hexadecimal; creating a fraction takes quadratic time
 MAX_SAME_HASH = 100
-_LARGE_INT = 1 << 4096  # decimal text of larger ones is refused by Python's own guard, so they travel in hexadecimal
+_LARGE_INT = 1 << 4096  # Python refuses to parse longer decimal numbers, so they are encoded in hexadecimal
 
 
 def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
-    """The C encoder, made once: `JSONEncoder.encode` makes it anew at each call, which costs more than a message."""
+    """The C encoder, created once: `JSONEncoder.encode` creates one per call, which costs more than the encoding."""
     make = getattr(json.encoder, 'c_make_encoder', None)
     if make is None:
         return None
@@ -43,15 +43,15 @@ def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False)
 _scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
 _write = _make_writer()
-_FOLLOWS = '\x1f'
-"""Never part of JSON, which escapes it."""
+_SEPARATOR = '\x1f'
+"""Separates JSON from the text after it; JSON escapes this character."""
 
 _ATOMS = frozenset({int, str, bool, float, type(None)})
 _PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]+', re.DOTALL)  # a string, or what is between strings
 
 
 class NotPlain(TypeError):
-    """A value that is not plain data. `path` says where inside the value, `reason` why."""
+    """A value is not plain data. `path` is the position inside the value, `reason` the cause."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f'{path or "the value"} {reason}')
@@ -60,46 +60,46 @@ class NotPlain(TypeError):
 
 
 class CodecError(ValueError):
-    """Text that is not a message of this codec."""
+    """The text is not a valid message of this codec."""
 
 
 def encode(value: object) -> str:
-    """The JSON text of a plain value. Raises `NotPlain` for anything else."""
+    """Encode plain data as JSON text. Raises `NotPlain`."""
     return dump(pack(value))
 
 
 def decode(text: str) -> object:
-    """The value that `encode` was given. Raises `CodecError` for any other text, however strange."""
+    """Decode the text of `encode`. Raises `CodecError` for any other text."""
     return unpack(parse(text))
 
 
 def dump(message: Json) -> str:
-    """JSON text of something that is JSON already (a message with packed values inside)."""
+    """Serialize JSON types (a message that contains packed values)."""
     if _write is None:
         return _encoder.encode(message)
     return ''.join(_write(message, 0))
 
 
 def dump_with(message: dict[str, Json], field: str) -> str:
-    """The text of a message whose `field`, if it has it, is a long text that follows the JSON as it is."""
+    """Serialize a message; its `field`, a long text, is appended verbatim after the JSON."""
     if field not in message:
         return dump(message)
-    return f'{dump({name: value for name, value in message.items() if name != field})}{_FOLLOWS}{message[field]}'
+    return f'{dump({name: value for name, value in message.items() if name != field})}{_SEPARATOR}{message[field]}'
 
 
 def parse_with(text: str, field: str) -> Json:
-    """What `dump_with` was given."""
-    head, follows, tail = text.partition(_FOLLOWS)
+    """Parse the text of `dump_with`."""
+    head, separator, tail = text.partition(_SEPARATOR)
     message = parse(head)
-    if follows and isinstance(message, dict):
+    if separator and isinstance(message, dict):
         message[field] = tail
     return message
 
 
 def parse(text: str) -> Json:
-    """JSON of a text that may be hostile."""
-    if len(text) > MAX_MARKS and _has_too_many_marks(text):
-        msg = f'not a message: it has more than {MAX_MARKS:,} parts'
+    """Parse JSON text that may be hostile. Raises `CodecError`."""
+    if len(text) > MAX_SEPARATORS and _has_too_many_separators(text):
+        msg = f'not a message: it has more than {MAX_SEPARATORS:,} parts'
         raise CodecError(msg)
     try:
         message, end = _scan(text, 0)
@@ -107,31 +107,31 @@ def parse(text: str) -> Json:
         msg = f'not JSON: {type(error).__name__}: {str(error)[:100]}'
         raise CodecError(msg) from None
     if end != len(text):
-        msg = 'not JSON: something follows it'
+        msg = 'not JSON: extra text after the value'
         raise CodecError(msg)
     return message
 
 
-def _has_too_many_marks(text: str) -> bool:
-    if _marks(text) <= MAX_MARKS:
+def _has_too_many_separators(text: str) -> bool:
+    if _separators(text) <= MAX_SEPARATORS:
         return False
     count = (text.count('"') - text.count('\\"')) // 2  # strings
-    if count > MAX_MARKS // 2:
+    if count > MAX_SEPARATORS // 2:
         return True
     for match in _PIECE.finditer(text):
         piece = match.group()
-        count += 0 if piece[0] == '"' else _marks(piece)
-        if count > MAX_MARKS:
+        count += 0 if piece[0] == '"' else _separators(piece)
+        if count > MAX_SEPARATORS:
             return True
     return False
 
 
-def _marks(text: str) -> int:
+def _separators(text: str) -> int:
     return text.count('[') + text.count('{') + text.count(',')
 
 
 def pack(value: object) -> Json:
-    """The value as JSON types. Raises `NotPlain`, naming the place, for what is not plain data."""
+    """Convert plain data to JSON types. Raises `NotPlain` with the position of the first other value."""
     return _pack_atom(value) if type(value) in _ATOMS else _Packer().pack(value, 0)
 
 
@@ -194,7 +194,7 @@ class _Packer:
 
 
 def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:
-    """The value without its subclass: what its class defines as text or number is not asked."""
+    """Convert an instance of a subclass to its base type, without calling its own methods."""
     return str.__str__(value) if isinstance(value, str) else base.__pos__(value)  # type: ignore[attr-defined]
 
 
@@ -217,8 +217,8 @@ def _fraction_text(value: fractions.Fraction) -> Json:
     return cast('Json', parts)
 
 
-def _moment_text(value: datetime.datetime | datetime.time) -> Json:
-    """ISO text; in a list if it is the second time that a clock that was set back shows this."""
+def _datetime_text(value: datetime.datetime | datetime.time) -> Json:
+    """ISO text, inside a list if `fold` is set."""
     return [value.isoformat()] if value.fold else value.isoformat()
 
 
@@ -227,9 +227,9 @@ _SCALARS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
     (bytes, 'bytes', lambda value: base64.b64encode(value).decode('ascii')),
     (bytearray, 'bytearray', lambda value: base64.b64encode(value).decode('ascii')),
     (complex, 'complex', lambda value: [repr(value.real), repr(value.imag)]),
-    (datetime.datetime, 'datetime', _moment_text),
+    (datetime.datetime, 'datetime', _datetime_text),
     (datetime.date, 'date', lambda value: value.isoformat()),
-    (datetime.time, 'time', _moment_text),
+    (datetime.time, 'time', _datetime_text),
     (datetime.timedelta, 'timedelta', lambda value: [value.days, value.seconds, value.microseconds]),
     (decimal.Decimal, 'decimal', str),
     (fractions.Fraction, 'fraction', _fraction_text),
@@ -238,7 +238,7 @@ _SCALARS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
 
 
 def unpack(message: Json) -> object:
-    """The value of a packed message. Raises `CodecError` for anything `pack` does not make."""
+    """Convert packed JSON types back to the value. Raises `CodecError`."""
     try:
         return _unpack(message)
     except CodecError:
@@ -284,7 +284,7 @@ def _list(value: Json) -> list[Json]:
 
 
 def _keys(keys: list[object]) -> list[object]:
-    """The keys of a dict or set, unless they were chosen to have one hash: each would be compared with all others."""
+    """Check keys of a dict or set for hash collisions, which would make insertion quadratic."""
     if len(keys) > MAX_SAME_HASH and max(Counter(map(hash, keys)).values()) > MAX_SAME_HASH:
         msg = f'more than {MAX_SAME_HASH} keys with the same hash'
         raise CodecError(msg)
@@ -321,7 +321,7 @@ def _read_fraction(value: Json) -> fractions.Fraction:
     return fractions.Fraction(int(numerator, 16), int(denominator, 16))
 
 
-def _read_moment(value: Json, kind: type[datetime.datetime | datetime.time]) -> datetime.datetime | datetime.time:
+def _read_datetime(value: Json, kind: type[datetime.datetime | datetime.time]) -> datetime.datetime | datetime.time:
     if isinstance(value, list):
         return kind.fromisoformat(*_texts(value, 1)).replace(fold=1)
     return kind.fromisoformat(_text(value))
@@ -345,9 +345,9 @@ _READERS: dict[str, Callable[[Json], object]] = {
     'bytes': _read_bytes,
     'bytearray': lambda value: bytearray(_read_bytes(value)),
     'complex': _read_complex,
-    'datetime': lambda value: _read_moment(value, datetime.datetime),
+    'datetime': lambda value: _read_datetime(value, datetime.datetime),
     'date': lambda value: datetime.date.fromisoformat(_text(value)),
-    'time': lambda value: _read_moment(value, datetime.time),
+    'time': lambda value: _read_datetime(value, datetime.time),
     'timedelta': _read_timedelta,
     'decimal': lambda value: decimal.Decimal(_text(value)),
     'fraction': _read_fraction,

@@ -1,77 +1,77 @@
-"""The tree of errors. Each message says what happened and what to do next."""
+"""Errors of Habilis. Each message says what is wrong and what to do."""
 
 from collections.abc import Sequence
 
 
 class HabilisError(Exception):
-    """The root: catch this to catch everything Habilis raises on purpose."""
+    """Base class of all errors of Habilis."""
 
 
 class SandboxError(HabilisError):
-    """The sandbox, not the code inside it, could not do what was asked."""
+    """The sandbox itself failed, not the code inside it."""
 
 
 class BackendNotFound(SandboxError):
-    """No sandbox backend has that name, or what it needs is missing on this machine."""
+    """Unknown sandbox backend, or one whose requirements are missing on this machine."""
 
 
 class SandboxClosed(SandboxError):
-    """The sandbox was closed (or expired) before the call."""
+    """The sandbox is closed or has expired."""
 
 
 class SnapshotError(SandboxError):
-    """A snapshot is damaged, or was made by a version that this one cannot read."""
+    """A snapshot is damaged or of an incompatible version."""
 
 
 class WorkspaceError(SandboxError):
-    """A file cannot be read or written there: outside the workspace, missing, or too large."""
+    """A workspace file cannot be read or written: outside the workspace, missing, or too large."""
 
 
 class PackageError(SandboxError):
-    """A package cannot be had for the sandbox: not pure Python, not found, or no network."""
+    """A package cannot be installed in the sandbox: not pure Python, not found, or no network."""
 
 
 class PoolTimeout(SandboxError):
-    """No sandbox of the pool became free in time."""
+    """Timeout while waiting for a free sandbox of the pool."""
 
 
 class SettingsError(HabilisError):
-    """A setting (argument, environment variable, `.env` or `habilis.toml`) is wrong; the message names it."""
+    """Invalid setting (argument, environment variable, `.env` or `habilis.toml`)."""
 
 
 class ModelError(HabilisError):
-    """A language model could not answer."""
+    """A model request failed."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status, if there was an answer."""
+        """HTTP status of the response, if there was one."""
 
         self.retry_after = retry_after
-        """Seconds the provider asks to wait."""
+        """`Retry-After` of the provider in seconds."""
 
     retryable = False
     """Whether the same request may succeed later."""
 
 
 class ModelNotFound(ModelError):
-    """No provider, alias or model has that name."""
+    """Unknown provider, alias or model."""
 
 
 class NoModel(ModelError):
-    """No model was named, and none could be found: no key, no server, no embedded model."""
+    """No model is configured, and none was found: no API key, no server, no embedded model."""
 
 
 class ModelAccessDenied(ModelError):
-    """The key is missing, wrong, or may not use this model."""
+    """The API key is missing, invalid, or has no access to this model."""
 
 
 class ModelRefused(ModelError):
-    """The provider refused the request itself: a wrong parameter, or content it does not take."""
+    """The provider refused the request: an invalid parameter, or filtered content."""
 
 
 class ModelUnavailable(ModelError):
-    """The provider cannot be reached, is overloaded or broken, or took too long."""
+    """The provider is unreachable or overloaded, failed, or timed out."""
 
     retryable = True
 
@@ -81,82 +81,82 @@ class RateLimited(ModelUnavailable):
 
 
 class ContextOverflow(ModelError):
-    """The messages are longer than the model can read."""
+    """The messages exceed the context window of the model."""
 
 
 class EmptyReply(ModelError):
-    """The model answered with nothing, again and again."""
+    """The model returned empty replies repeatedly."""
 
 
 class DownloadError(ModelError):
-    """Model weights cannot be had: no network, no room, or the file is not what it should be."""
+    """Model weights cannot be installed: no network, a full disk, or a wrong checksum."""
 
 
 class ToolDefinitionError(HabilisError):
-    """A function cannot be a tool as it is: its name, its type hints, or its options."""
+    """A function cannot become a tool: invalid name, type hints, or options."""
 
 
 class ToolCallError(HabilisError):
-    """A tool could not be called or did not answer as it should. The message is for the code that called it."""
+    """A tool call failed. The message is shown to the calling code."""
 
 
 class ToolArgumentsError(ToolCallError):
-    """The arguments do not fit the tool's parameters. The tool was not called."""
+    """Invalid arguments. The tool was not called."""
 
 
 class ToolResultError(ToolCallError):
-    """The tool returned something else than it declares."""
+    """The result does not match the declared type."""
 
 
 class ToolTimeout(ToolCallError):
-    """The tool took longer than its time limit."""
+    """The tool timed out."""
 
 
 class ToolDenied(ToolCallError):
-    """A gate, or a person, did not allow the call."""
+    """A gate or a person denied the call."""
 
 
 class AgentError(HabilisError):
-    """The agent cannot do what was asked: a wrong argument, or a call in the wrong state."""
+    """Invalid use of an agent: a wrong argument, or a call in the wrong state."""
 
 
 class JournalError(HabilisError):
-    """The record of a run cannot be read or written, or does not fit."""
+    """The journal of a run cannot be read, written or replayed."""
 
 
 class RunNotFound(JournalError):
-    """The store has no run of that name (or it is somebody else's)."""
+    """No such run in the store, or it belongs to another user."""
 
 
 class RunBusy(JournalError):
-    """Somebody else works on this run."""
+    """Another process holds the lease of this run."""
 
 
 class LeaseLost(JournalError):
-    """Somebody else has taken over this run; what this process still wanted to write was refused."""
+    """Another process has taken over this run, so the append was refused."""
 
 
 class CorruptRecord(JournalError):
-    """A record, or a blob, is not what was written. The message names it."""
+    """A record or blob is damaged."""
 
     def __init__(self, message: str, *, before: Sequence[object] = ()) -> None:
         super().__init__(message)
         self.before = before
-        """The records before it, where a whole run was read."""
+        """The valid records before it, if a whole run was read."""
 
 
 class RunChanged(JournalError):
-    """The code no longer does what the record says it did."""
+    """The code differs from what the journal recorded."""
 
 
 class NotDurable(JournalError):
-    """A value cannot be written down, so it could not be brought back."""
+    """A value cannot be stored in the journal."""
 
 
 class StoreUnavailable(JournalError):
-    """The store cannot be reached, is full, or may not be written."""
+    """The store is unreachable, full or read-only."""
 
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
-        """Whether it may be back soon: a lost connection, a server that starts again."""
+        """Whether the error is transient: a lost connection, a restarting server."""

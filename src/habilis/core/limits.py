@@ -1,4 +1,4 @@
-"""What one cell may use. Limits belong to the call that starts a sandbox, so nobody forgets them."""
+"""Resource limits of a sandbox."""
 
 import math
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Bounds for each cell. Passing one ends that cell only, and `cell.error.kind` names it."""
+    """Limits of each cell. Exceeding one ends that cell only; `cell.error.kind` names the limit."""
 
     seconds: float = 30.0
-    """Wall-clock time of one cell, tool calls and sleeps included (`kind='time'`)."""
+    """Wall-clock time of one cell, including tool calls and sleeps (`kind='time'`)."""
 
     memory_mb: int = 256
-    """Memory of the whole sandbox, interpreter included (`kind='memory'`)."""
+    """Memory of the whole sandbox, including the interpreter (`kind='memory'`)."""
 
     output_bytes: int = 1_000_000
-    """What one cell may print, stdout and stderr together (`kind='output'`)."""
+    """Output of one cell, stdout plus stderr (`kind='output'`)."""
 
     calls: int = 1000
-    """How many host tools one cell may call (`kind='calls'`)."""
+    """Number of tool calls of one cell (`kind='calls'`)."""
 
     cpu: float = 1.0
-    """Share of one core a busy cell may use; 0.5 makes it rest half of the time. It slows, it does not end."""
+    """Maximum CPU share of one core. A busy cell is slowed down, not ended."""
 
     def __post_init__(self) -> None:
         _require('seconds', self.seconds, self.seconds > 0 and math.isfinite(self.seconds), 'a positive number')
@@ -31,7 +31,7 @@ class Limits:
         _require('cpu', self.cpu, 0 < self.cpu <= 1, 'above 0 and at most 1')
 
 
-def _require(name: str, value: float, good: bool, rule: str) -> None:
-    if not good:
+def _require(name: str, value: float, is_valid: bool, rule: str) -> None:
+    if not is_valid:
         msg = f'Limits.{name} must be {rule}, not {value!r}'
         raise ValueError(msg)

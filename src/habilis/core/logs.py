@@ -1,7 +1,7 @@
-"""What Habilis logs, and what it must never log.
+"""Logging, with redaction of secrets.
 
-Every room logs to `habilis.<room>`. Nothing is shown unless the program asks for it; `LOG_LEVEL` sets how much there is
-to show. A handler on the root of these loggers takes keys out of each record before anyone else sees it.
+Every room logs to `habilis.<room>`. Nothing is printed unless the program adds a handler; `LOG_LEVEL` sets the level. A
+handler on the `habilis` logger removes secrets from each record before other handlers see it.
 """
 
 import logging
@@ -16,7 +16,7 @@ from habilis.core.errors import SettingsError
 
 ROOT = 'habilis'
 ROOMS = ('core', 'journal', 'models', 'sandbox', 'tools', 'memory', 'agent', 'forge', 'flows', 'server', 'cli')
-"""Each has a logger: `habilis.models`, and so on."""
+"""Rooms; each has a logger such as `habilis.models`."""
 
 LEVELS = {
     'debug': logging.DEBUG,
@@ -25,13 +25,13 @@ LEVELS = {
     'error': logging.ERROR,
     'critical': logging.CRITICAL,
 }
-_OTHER_NAMES = {'warn': 'warning', 'fatal': 'critical'}
+_LEVEL_ALIASES = {'warn': 'warning', 'fatal': 'critical'}
 
-_SHORTEST_SECRET = 6  # anything shorter is a word, or a part of too many
+_MIN_SECRET_LENGTH = 6  # shorter values may be ordinary words
 _HIDDEN = '***'
 _hidden: set[str] = set()
 
-_LOOKS_SECRET = (
+_SECRET_PATTERNS = (
     re.compile(r'(?P<keep>\bBearer\s+)[^\s"\',;]+', re.IGNORECASE),
     re.compile(r'(?P<keep>\bBasic\s+)[A-Za-z0-9+/=_-]{8,}'),
     re.compile(
@@ -47,43 +47,43 @@ _LOOKS_SECRET = (
 
 
 class Verbosity(Protocol):
-    """What `configure_logging` needs to know. `Settings` is one."""
+    """Log settings for `configure_logging`. `Settings` implements it."""
 
     @property
     def log_level(self) -> str:
-        """As `parse_levels` takes it."""
+        """Level, in the format of `parse_levels`."""
         ...
 
     @property
     def debug(self) -> bool:
-        """Log everything."""
+        """Whether to log everything."""
         ...
 
 
 def hide(secrets: Iterable[str]) -> None:
-    """Take these values out of everything that is logged from now on."""
-    _hidden.update(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+    """Register secrets, which are removed from all later log records."""
+    _hidden.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
 
 
 def redact(text: str) -> str:
-    """The text without the values given to `hide`, and without anything that looks like a key."""
-    for secret in sorted(_hidden, key=len, reverse=True):  # a long one may contain a short one
+    """Remove registered secrets, and anything that looks like a key."""
+    for secret in sorted(_hidden, key=len, reverse=True):  # a long secret may contain a short one
         text = text.replace(secret, _HIDDEN)
-    for pattern in _LOOKS_SECRET:
+    for pattern in _SECRET_PATTERNS:
         text = pattern.sub(rf'\g<keep>{_HIDDEN}', text)
     return text
 
 
 class Redaction(logging.Filter):
-    """Lets every record through, without its secrets: in the message, the traceback and the stack."""
+    """Removes secrets from message, traceback and stack of each record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record in place, so that handlers after this one see no secret either."""
+        """Change the record in place, so that later handlers see no secrets either."""
         record.msg = redact(_message(record))
         record.args = None
         if record.exc_info:
             record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
-            record.exc_info = None  # it would be formatted again, with its secrets
+            record.exc_info = None  # else it would be formatted again, with its secrets
         if record.exc_text:
             record.exc_text = redact(record.exc_text)
         if record.stack_info:
@@ -94,20 +94,20 @@ class Redaction(logging.Filter):
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except (TypeError, ValueError, KeyError):  # a wrong format; the arguments must not get around the filter
+    except (TypeError, ValueError, KeyError):  # an invalid format; the arguments must be redacted too
         return f'{record.msg} {record.args}'
 
 
 class QuietHandler(logging.Handler):
-    """Shows nothing, as a library should; redacts what handlers further up are about to show."""
+    """Prints nothing; redacts records for the handlers of parent loggers."""
 
     def handle(self, record: logging.LogRecord) -> bool:
-        """Redact, and that is all."""
+        """Redact the record."""
         return Redaction().filter(record)
 
 
 def parse_levels(text: str) -> dict[str, int]:
-    """Levels by room of `info`, `models=debug,agent=info` or `warning,models=debug`; the key '' is for all rooms."""
+    """Parse `info`, `models=debug,agent=info` or `warning,models=debug` to levels by room; '' is for all rooms."""
     levels: dict[str, int] = {}
     for part in filter(None, (part.strip() for part in text.split(','))):
         room, equals, level = part.rpartition('=')
@@ -119,35 +119,35 @@ def parse_levels(text: str) -> dict[str, int]:
 
 def _level(name: str) -> int:
     lower = name.lower()
-    found = LEVELS.get(_OTHER_NAMES.get(lower, lower))
+    found = LEVELS.get(_LEVEL_ALIASES.get(lower, lower))
     if found is None:
-        msg = f'there is no log level {name!r}; take one of {", ".join(LEVELS)}'
+        msg = f'unknown log level {name!r}; use one of {", ".join(LEVELS)}'
         raise SettingsError(msg)
     return found
 
 
 def _unknown_room(room: str) -> str:
     near = get_close_matches(room, ROOMS, n=1)
-    advice = f'did you mean {near[0]}?' if near else f'take one of {", ".join(ROOMS)}'
-    return f'there is no room {room!r} to set a log level for; {advice}'
+    advice = f'did you mean {near[0]}?' if near else f'use one of {", ".join(ROOMS)}'
+    return f'unknown room {room!r} in log level; {advice}'
 
 
 def configure_logging(levels: 'Verbosity | str | Mapping[str, str] | None' = None) -> None:
-    """Set how much is logged: by settings, by text such as `models=debug`, or by a mapping of rooms to levels.
+    """Set log levels from settings, from text such as `models=debug`, or from a mapping of rooms to levels.
 
-    What was set before is forgotten. Records go to the handlers that the program has set up; there are none by default.
+    Replaces earlier levels. Records go to the handlers of the program; there are none by default.
     """
-    chosen = {'': logging.WARNING} | _chosen(levels)
+    by_room = {'': logging.WARNING} | _levels_by_room(levels)
     root = logging.getLogger(ROOT)
     for name in list(logging.Logger.manager.loggerDict):
         if name.startswith(f'{ROOT}.'):
             logging.getLogger(name).setLevel(logging.NOTSET)
-    root.setLevel(chosen.pop(''))
-    for room, level in chosen.items():
+    root.setLevel(by_room.pop(''))
+    for room, level in by_room.items():
         logging.getLogger(f'{ROOT}.{room}').setLevel(level)
 
 
-def _chosen(levels: 'Verbosity | str | Mapping[str, str] | None') -> dict[str, int]:
+def _levels_by_room(levels: 'Verbosity | str | Mapping[str, str] | None') -> dict[str, int]:
     if levels is None:
         return {}
     if isinstance(levels, str):
@@ -157,62 +157,62 @@ def _chosen(levels: 'Verbosity | str | Mapping[str, str] | None') -> dict[str, i
     return {'': logging.DEBUG} if levels.debug else parse_levels(levels.log_level)
 
 
-_OF_SETTINGS = 'habilis.core.sources'
+_SETTINGS_LOGGER = 'habilis.core.settings_sources'
 
 
 class TerminalHandler(logging.Handler):
-    """Writes each record to stderr on a line of its own.
+    """Writes each record to stderr on a separate line.
 
-    Records wait while somebody else is in the middle of a line there.
+    Records are held back while other output has an unfinished line there.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.line_begun: Callable[[], bool] = lambda: False
-        """Whether somebody is. They call `flush` when they have ended it."""
+        self.has_open_line: Callable[[], bool] = lambda: False
+        """Returns whether there is an unfinished line. Call `flush` when it is finished."""
 
-        self._waiting: list[str] = []
-        self._told: set[str] = set()
+        self._pending: list[str] = []
+        self._reported: set[str] = set()
         self.addFilter(Redaction())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show it; a warning as a line of the command's own."""
+        """Print the record; warnings without time and level."""
         text = self.format(record)
         if record.levelno < logging.WARNING:
             clock = time.strftime('%H:%M:%S', time.localtime(record.created))
             text = f'{clock} {record.levelname.lower()} {record.name}: {text}'
         else:
             text = f'{ROOT}: {text}'
-        if record.name == _OF_SETTINGS:  # which one command may read several times
-            if text in self._told:
+        if record.name == _SETTINGS_LOGGER:  # one command may read them several times
+            if text in self._reported:
                 return
-            self._told.add(text)
-        self._waiting.append(text)
+            self._reported.add(text)
+        self._pending.append(text)
         self.flush()
 
     def flush(self) -> None:
-        """Write what waits."""
-        if self._waiting and not self.line_begun():
-            lines, self._waiting = self._waiting, []
+        """Print the records held back."""
+        if self._pending and not self.has_open_line():
+            lines, self._pending = self._pending, []
             print(*lines, sep='\n', file=sys.stderr, flush=True)
 
 
 def log_to_terminal() -> TerminalHandler:
-    """Show on stderr what is logged. For the command line; a library leaves this to the program."""
+    """Print log records on stderr. For the command line only."""
     root = logging.getLogger(ROOT)
     for handler in root.handlers:
         if isinstance(handler, TerminalHandler):
             return handler
-    shown = TerminalHandler()
-    root.addHandler(shown)
-    return shown
+    handler = TerminalHandler()
+    root.addHandler(handler)
+    return handler
 
 
-def _be_quiet() -> None:
+def _install_quiet_handler() -> None:
     root = logging.getLogger(ROOT)
     if not any(isinstance(handler, QuietHandler) for handler in root.handlers):
         root.addHandler(QuietHandler())
         root.setLevel(logging.WARNING)
 
 
-_be_quiet()
+_install_quiet_handler()

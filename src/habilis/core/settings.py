@@ -1,9 +1,8 @@
-"""Every setting of Habilis, and how it is put together.
+"""All settings of Habilis and their precedence.
 
     arguments > environment > .env > habilis.toml of the project > habilis.toml of the user > default
 
-Read `Settings` for what there is; `docs/reference/settings.md` says the same for people. Nothing that shows settings
-shows a key.
+`Settings` lists them; `docs/reference/settings.md` documents them. No representation of settings contains a key.
 """
 
 import os
@@ -27,46 +26,46 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from habilis.core import sources
+from habilis.core import settings_sources
 from habilis.core.errors import SettingsError
 from habilis.core.folders import config_folder
 from habilis.core.logs import hide, parse_levels, redact
-from habilis.core.sources import Layer, Placed, Source
+from habilis.core.settings_sources import Layer, LocatedValue, Source
 
 SECRET_ENDINGS = ('_KEY', '_TOKEN', '_SECRET', '_PASSWORD', '_ACCESS_KEY_ID', '_BEDROCK')
-"""Variables with such names hold secrets."""
+"""Suffixes of variable names that hold secrets."""
 
 _MAX_SHOWN = 80
 
 
 @dataclass(frozen=True)
 class Expects:
-    """What a setting takes, for the message about a value that it does not take."""
+    """Description of the valid values of a setting, for error messages."""
 
     text: str
 
 
-def _not_a_switch(value: object) -> object:
-    if isinstance(value, bool):  # Python takes True for 1
-        msg = 'a switch is not a number'
+def _reject_bool(value: object) -> object:
+    if isinstance(value, bool):  # bool is a subclass of int
+        msg = 'a boolean is not a number'
         raise ValueError(msg)
     return value
 
 
-def _words(value: object) -> object:
-    """A list that may be written with commas."""
+def _split_list(value: object) -> object:
+    """Split a comma-separated list."""
     return [word.strip() for word in value.split(',') if word.strip()] if isinstance(value, str) else value
 
 
-def _address(value: str) -> str:
+def _check_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in {'http', 'https'} or not parts.hostname or any(character.isspace() for character in value):
-        msg = 'not an address'
+        msg = 'not a URL'
         raise ValueError(msg)
     return value
 
 
-def _levels(value: str) -> str:
+def _check_levels(value: str) -> str:
     try:
         parse_levels(value)
     except SettingsError as error:
@@ -76,32 +75,34 @@ def _levels(value: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, pattern=r'^\S(.*\S)?$'), Expects('a name such as provider:model')]
 Switch = Annotated[bool, Expects('true or false')]
-_Number = BeforeValidator(_not_a_switch)
+_Number = BeforeValidator(_reject_bool)
 Count = Annotated[int, _Number, Field(ge=1), Expects('a whole number, 1 or more')]
 Temperature = Annotated[float, _Number, Field(ge=0, le=2, allow_inf_nan=False), Expects('a number from 0 to 2')]
 Seconds = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False), Expects('a number of seconds above 0')]
 Dollars = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False), Expects('a number of US dollars above 0')]
 Retries = Annotated[int, _Number, Field(ge=0, le=100), Expects('a whole number from 0 to 100')]
 Megabytes = Annotated[int, _Number, Field(ge=48, le=4096), Expects('a whole number from 48 to 4096')]
-Address = Annotated[str, AfterValidator(_address), Expects('an address such as http://127.0.0.1:8000/v1')]
+Url = Annotated[str, AfterValidator(_check_url), Expects('a URL such as http://127.0.0.1:8000/v1')]
 Key = Annotated[SecretStr, Expects('text')]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_words), Expects('names such as provider:model, with commas')]
-LogLevels = Annotated[str, AfterValidator(_levels), Expects('a level such as info, or models=debug,agent=info')]
+Names = Annotated[
+    tuple[Name, ...], BeforeValidator(_split_list), Expects('names such as provider:model, separated by commas')
+]
+LogLevels = Annotated[str, AfterValidator(_check_levels), Expects('a level such as info, or models=debug,agent=info')]
 Text = Annotated[str, Field(min_length=1), Expects('text')]
 
 
 class ModelSettings(BaseModel):
-    """One alias: `[models.fast]` in `habilis.toml`. What is not set here is as in `Settings`."""
+    """Settings of an alias: `[models.fast]` in `habilis.toml`. Unset values are inherited from `Settings`."""
 
     model_config = ConfigDict(frozen=True, extra='forbid', hide_input_in_errors=True)
 
     model: Name
-    """As `provider:model`."""
+    """`provider:model`."""
 
     temperature: Temperature | None = None
     max_tokens: Count | None = None
     timeout: Seconds | None = None
-    base_url: Address | None = Field(default=None, repr=False)
+    base_url: Url | None = Field(default=None, repr=False)
     api_key: Key | None = None
     functions: Switch | None = None
     context_tokens: Count | None = None
@@ -112,18 +113,18 @@ class ModelSettings(BaseModel):
     @model_validator(mode='before')
     @classmethod
     def _from_name(cls, value: object) -> object:
-        """`fast = "provider:model"` is short for a table with nothing else."""
+        """Accept `fast = "provider:model"` for a table with the model only."""
         return {'model': value} if isinstance(value, str) else value
 
 
 def check_model(model: str, arguments: Mapping[str, object]) -> ModelSettings:
-    """Arguments for one model, checked as those of an alias are. None is as not given."""
+    """Validate arguments for one model as those of an alias. None: not given."""
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         return ModelSettings.model_validate({'model': model, **given})
     except ValidationError as error:
         first = _first(error.errors())
-        msg = _model_complaint(first, [str(part) for part in first['loc']], 'the model', 'the argument ')
+        msg = _model_error_message(first, [str(part) for part in first['loc']], 'the model', 'the argument ')
         raise SettingsError(msg) from None
 
 
@@ -132,33 +133,33 @@ Aliases = Annotated[dict[Alias, ModelSettings], Expects('a table of aliases, eac
 
 
 class Settings(BaseModel):
-    """What the user has set. Frozen; make one with `load_settings`."""
+    """All settings. Frozen; created by `load_settings`."""
 
     model_config = ConfigDict(frozen=True, extra='forbid', hide_input_in_errors=True)
 
     model: Name | None = None
-    """The model to use: `provider:model` or an alias. None: the first that is found."""
+    """Default model: `provider:model` or an alias. None: the first one that is found."""
 
     fallback: Names = ()
-    """Models to ask in turn where the first cannot answer."""
+    """Fallback models, tried in order if the first one fails."""
 
     models: Aliases = {}
-    """Models by alias, each with settings of its own."""
+    """Models by alias, each with its own settings."""
 
     temperature: Temperature | None = None
-    """For every model that does not set it; so are the next five. None: what the provider does."""
+    """Default for every model, like the next five settings. None: the default of the provider."""
 
     max_tokens: Count | None = None
     timeout: Seconds = 120.0
-    base_url: Address | None = Field(default=None, repr=False)
+    base_url: Url | None = Field(default=None, repr=False)
     api_key: Key | None = None
     retries: Retries = 4
 
     response_cache: Switch = False
-    """Answer the same request from disk."""
+    """Whether equal requests are answered from disk."""
 
     max_steps: Count = 20
-    """Limits of one run; None: no limit."""
+    """Limits of one run, like the next four settings; None: no limit."""
 
     max_seconds: Seconds | None = None
     max_run_tokens: Count | None = None
@@ -166,41 +167,41 @@ class Settings(BaseModel):
     max_tool_calls: Count | None = None
 
     journal: Text | None = Field(default=None, repr=False)
-    """Where runs are kept: `off`, a file, a folder, or an address of a server. None: a file in the data folder."""
+    """Journal of the runs: `off`, a file, a folder, or the URL of a server. None: a file in the data folder."""
 
     user: Text | None = None
-    """Whose runs are shown and made at the command line, where several people share a journal."""
+    """Owner of the runs at the command line, if several people share a journal."""
 
     sandbox: Text = 'wasm'
-    """The backend, and the limits of each cell in it."""
+    """Sandbox backend; the next two settings are the limits of each cell."""
 
     sandbox_seconds: Seconds = 30.0
     sandbox_memory_mb: Megabytes = 256
 
     observation_tokens: Count = 2000
-    """How much of a cell's output the model sees."""
+    """Maximum size of a cell's output that the model sees."""
 
     observation_lines: Count = 200
 
     summary: Text = 'off'
-    """A summary at the end of a run: `off`, `default`, or the prompt to make it with."""
+    """Summary at the end of a run: `off`, `default`, or the prompt for it."""
 
     log_level: LogLevels = 'warning'
     debug: Switch = False
-    """Log everything, whatever `log_level` says."""
+    """Log everything; overrides `log_level`."""
 
     _origins: dict[str, Source] = PrivateAttr(default_factory=dict[str, Source])
     _variables: dict[str, SecretStr] = PrivateAttr(default_factory=dict[str, SecretStr])
 
     def secret(self, name: str) -> str | None:
-        """The variable of that name, from the environment or else from `.env`; None if it is missing or empty."""
+        """Value of a variable of the environment or else of `.env`; None if it is missing or empty."""
         if value := os.environ.get(name, '').strip():
             return value
         stored = self._variables.get(name)
         return stored.get_secret_value().strip() or None if stored else None
 
     def origin(self, name: str) -> Source:
-        """Where a setting (`model`), an alias (`models.fast`) or a variable (`OPENAI_API_KEY`) comes from."""
+        """Source of a setting (`model`), an alias (`models.fast`) or a variable (`OPENAI_API_KEY`)."""
         if name in self._origins:
             return self._origins[name]
         if name not in type(self).model_fields and os.environ.get(name, '').strip():
@@ -209,21 +210,21 @@ class Settings(BaseModel):
 
     @classmethod
     def assemble(cls, values: Layer, aliases: Layer, variables: dict[str, str]) -> Self:
-        """Settings of what was found, the aliases of models, and the variables of `.env`."""
-        raw: dict[str, object] = {name: placed.value for name, placed in values.items()}
-        raw['models'] = {alias: placed.value for alias, placed in aliases.items()}
+        """Validate and combine the values of the sources, the aliases, and the variables of `.env`."""
+        raw: dict[str, object] = {name: located.value for name, located in values.items()}
+        raw['models'] = {alias: located.value for alias, located in aliases.items()}
         try:
             settings = cls.model_validate(raw)
         except ValidationError as error:
-            raise SettingsError(_complaint(_first(error.errors()), values, aliases)) from None
-        settings._origins.update({name: placed.source for name, placed in values.items()})
-        settings._origins.update({f'models.{alias}': placed.source for alias, placed in aliases.items()})
+            raise SettingsError(_error_message(_first(error.errors()), values, aliases)) from None
+        settings._origins.update({name: located.source for name, located in values.items()})
+        settings._origins.update({f'models.{alias}': located.source for alias, located in aliases.items()})
         settings._variables.update({name: SecretStr(value) for name, value in variables.items()})
         hide(settings.secrets())
         return settings
 
     def secrets(self) -> Iterator[str]:
-        """All that must never be shown: keys of settings, of the environment and of `.env`."""
+        """All secrets: keys of the settings, the environment and `.env`."""
         for holder in (self, *self.models.values()):
             if holder.api_key:
                 yield holder.api_key.get_secret_value()
@@ -234,66 +235,67 @@ class Settings(BaseModel):
 
 
 NAMES = tuple(Settings.model_fields)
-"""Of all settings. The environment variable is `HABILIS_` and the name in capitals."""
+"""Names of all settings. The environment variable is `HABILIS_` plus the name in capitals."""
 
 
 def load_settings(folder: Path | None = None, **arguments: object) -> Settings:
-    """The settings that hold in a folder (by default the current one). Arguments that are None are as not given."""
+    """Load the settings for a folder (default: the current one). None arguments count as not given."""
     folder = (folder or Path.cwd()).absolute()
-    variables = sources.read_variables(folder / '.env')
-    values: dict[str, Placed] = {}
-    aliases: dict[str, Placed] = {}
+    variables = settings_sources.read_variables(folder / '.env')
+    values: dict[str, LocatedValue] = {}
+    aliases: dict[str, LocatedValue] = {}
     for layer in _layers(folder, variables, arguments):
-        values.update({name: placed for name, placed in layer.items() if name != 'models'})
+        values.update({name: located for name, located in layer.items() if name != 'models'})
         aliases.update(_aliases(layer['models']) if 'models' in layer else ())
     return Settings.assemble(values, aliases, variables)
 
 
 def _layers(folder: Path, variables: dict[str, str], arguments: dict[str, object]) -> Iterator[Layer]:
-    """What each source says, the weakest first."""
-    yield sources.from_toml(config_folder() / sources.FILE, 'user', NAMES)
-    if file := sources.project_file(folder):
-        yield sources.from_toml(file, 'project', NAMES)
-    yield sources.from_variables(variables, NAMES, file=folder / '.env')
-    yield sources.from_variables(os.environ, NAMES)
-    yield sources.from_arguments(arguments, NAMES)
+    """The settings of each source, lowest precedence first."""
+    yield settings_sources.from_toml(config_folder() / settings_sources.FILE, 'user', NAMES)
+    if file := settings_sources.project_file(folder):
+        yield settings_sources.from_toml(file, 'project', NAMES)
+    yield settings_sources.from_variables(variables, NAMES, file=folder / '.env')
+    yield settings_sources.from_variables(os.environ, NAMES)
+    yield settings_sources.from_arguments(arguments, NAMES)
 
 
-def _aliases(placed: Placed) -> Iterator[tuple[str, Placed]]:
-    """The aliases of one source. They replace those of the same name in weaker sources, and leave others alone."""
-    if not isinstance(placed.value, dict):
-        msg = f'{placed.place}: expected a table of aliases, each with a model'
+def _aliases(located: LocatedValue) -> Iterator[tuple[str, LocatedValue]]:
+    """The aliases of one source. They replace aliases of the same name of lower precedence."""
+    if not isinstance(located.value, dict):
+        msg = f'{located.location}: expected a table of aliases, each with a model'
         raise SettingsError(msg)
-    for alias, value in cast('dict[object, object]', placed.value).items():
-        yield str(alias), Placed(value=value, source=placed.source, place=f'{placed.place}.{alias}')
+    for alias, value in cast('dict[object, object]', located.value).items():
+        yield str(alias), LocatedValue(value=value, source=located.source, location=f'{located.location}.{alias}')
 
 
 def _first(errors: list[ErrorDetails]) -> ErrorDetails:
-    """The one to tell. A misspelt name is often why another is missing."""
+    """The error to report. A misspelled name comes first, as it is often why another is missing."""
     return next((error for error in errors if error['type'] == 'extra_forbidden'), errors[0])
 
 
-def _complaint(error: ErrorDetails, values: Layer, aliases: Layer) -> str:
-    """One line: where the value stands, the value unless it may be secret, and what is expected."""
+def _error_message(error: ErrorDetails, values: Layer, aliases: Layer) -> str:
+    """Error message: location, value unless it may be secret, and what is expected."""
     name, *inside = map(str, error['loc'])
     if name != 'models':
-        return (
-            f'{values[name].place}{_shown(name, error["input"])}: expected {_expected(Settings, name)}{_reason(error)}'
-        )
+        value = _shown(name, error['input'])
+        return f'{values[name].location}{value}: expected {_expected(Settings, name)}{_reason(error)}'
     alias, *rest = inside
-    return _model_complaint(error, rest, aliases[alias].place, f'{aliases[alias].place}.')
+    return _model_error_message(error, rest, aliases[alias].location, f'{aliases[alias].location}.')
 
 
-def _model_complaint(error: ErrorDetails, path: list[str], place: str, prefix: str) -> str:
+def _model_error_message(error: ErrorDetails, path: list[str], location: str, prefix: str) -> str:
     if not path:
-        return f'{place}: expected a table with a model'
+        return f'{location}: expected a table with a model'
     key = path[0]
     if key == '[key]':
-        return f'{place}: expected an alias without spaces, commas and colons'
+        return f'{location}: expected an alias without spaces, commas and colons'
     if error['type'] == 'extra_forbidden':
-        return f'{prefix}{key} is not a setting of a model{sources.suggestion(key, ModelSettings.model_fields)}'
+        return (
+            f'{prefix}{key} is not a setting of a model{settings_sources.suggestion(key, ModelSettings.model_fields)}'
+        )
     if error['type'] == 'missing':
-        return f'{place}: {key} is missing: expected {_expected(ModelSettings, key)}'
+        return f'{location}: {key} is missing: expected {_expected(ModelSettings, key)}'
     return f'{prefix}{key}{_shown(key, error["input"])}: expected {_expected(ModelSettings, key)}'
 
 
@@ -305,9 +307,9 @@ def _shown(name: str, value: object) -> str:
 
 
 def _reason(error: ErrorDetails) -> str:
-    """What a check of ours found, where it says more than the expectation."""
+    """The message of our own validator, if it is more specific."""
     text = str(error.get('ctx', {}).get('error', ''))
-    return f' ({text})' if text.startswith('there is no') else ''
+    return f' ({text})' if text.startswith('unknown') else ''
 
 
 def _expected(owner: type[BaseModel], name: str) -> str:
@@ -317,6 +319,6 @@ def _expected(owner: type[BaseModel], name: str) -> str:
 
 
 def _metadata(annotation: object) -> Iterator[object]:
-    """The notes inside `Annotated[…] | None`."""
+    """The metadata inside `Annotated[…] | None`."""
     for part in getattr(annotation, '__args__', ()):
         yield from getattr(part, '__metadata__', ())

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import MethodType
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
 
-from habilis.core.waiting import result_of, wait_for
+from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.flows import runs
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
 from habilis.flows.execution import run_in_step, run_nested_flow, run_step
@@ -121,7 +121,7 @@ class Flow(Recorded[P, R]):
         self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
     ) -> R:
         """`resume` without `await`."""
-        return wait_for(self.resume(run_id, journal=journal, user=user, on_change=on_change))
+        return run_blocking(self.resume(run_id, journal=journal, user=user, on_change=on_change))
 
     async def reset(self, run_id: str, *, journal: Store | str | None = None, user: str | None = None) -> None:
         """Discard the recorded steps of a run, so that the next resume starts again with its arguments."""
@@ -133,7 +133,7 @@ class Flow(Recorded[P, R]):
             msg = f'{self.name}.run_sync was called inside a flow, which would block itself: await the flow instead'
             raise FlowError(msg)
         future = run_in_step(lambda: self(*args, **kwargs))
-        return result_of(future) if future is not None else wait_for(self(*args, **kwargs))
+        return wait_for_result(future) if future is not None else run_blocking(self(*args, **kwargs))
 
     def as_tool(self) -> Tool[P, R]:
         """The flow as a tool of an agent. It is safe to call again after a crash, because its steps are recorded."""

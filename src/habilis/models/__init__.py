@@ -1,4 +1,4 @@
-"""Talking to language models. Lazy, so that who needs only the messages does not load the settings."""
+"""Language models. Lazy: importing the message types does not load the settings."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Traits, Usage
 
 if TYPE_CHECKING:
-    from habilis.models.load import load_model
+    from habilis.models.loader import load_model
     from habilis.models.registry import Registry
     from habilis.models.scripted import ScriptedModel
     from habilis.models.usage import Ledger
@@ -29,7 +29,7 @@ __all__ = [
     'load_model',
 ]
 
-_HOMES = {'Ledger': 'usage', 'Registry': 'registry', 'ScriptedModel': 'scripted', 'load_model': 'load'}
+_HOMES = {'Ledger': 'usage', 'Registry': 'registry', 'ScriptedModel': 'scripted', 'load_model': 'loader'}
 
 if not TYPE_CHECKING:
 

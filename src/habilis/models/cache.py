@@ -1,4 +1,4 @@
-"""The response cache: the same request is answered from a file, and the provider is asked once. Off unless wanted."""
+"""Response cache: an equal request is answered from a file. Off by default."""
 
 import asyncio
 import contextlib
@@ -15,23 +15,22 @@ from pathlib import Path
 from typing import cast
 
 from habilis.core.codec import Json
-from habilis.models.around import AroundModel, streaming
 from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply, Usage
-from habilis.models.replies import reply_from_json, reply_to_json
+from habilis.models.reply_codec import reply_from_json, reply_to_json
+from habilis.models.wrapper import WrapperModel, streaming
 
 _log = logging.getLogger(__name__)
 
 _VERSION = 1
-"""Of the files and of what goes into a key. Another number starts the cache anew."""
+"""Version of the file format and of the key. A new version starts with an empty cache."""
 
 
-class CachedModel(AroundModel):
-    """Keeps the replies of the model inside as files in `folder`, and answers an equal request from them.
+class CachedModel(WrapperModel):
+    """Stores the replies of the inner model as files in `folder`, and answers equal requests from them.
 
-    `config` holds the settings behind the model: with other settings (temperature, server, …) it is another request.
-    Errors, empty replies and replies that were cut off are never kept. Equal requests at the same time wait for each
-    other.
+    `config` is part of the key: other settings (temperature, server, …) make another request. Errors, empty replies and
+    truncated replies are not stored. Concurrent equal requests wait for the first one.
     """
 
     def __init__(self, model: Model, folder: str | Path, *, config: ModelConfig | None = None) -> None:
@@ -41,24 +40,24 @@ class CachedModel(AroundModel):
         self._locks: weakref.WeakValueDictionary[tuple[int, str], asyncio.Lock] = weakref.WeakValueDictionary()
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply, from the cache if it is there."""
+        """Return the reply, from the cache if it is there."""
         started = time.perf_counter()
         key = self.key(messages, options)
-        lock = self._alone(key)
+        lock = self._lock_of(key)
         async with lock:
             if (known := self._read(key, started)) is not None:
                 return known
             reply = await self.inner.request(messages, options)
-            await self._keep(key, reply)
+            await self._store(key, reply)
             return reply
 
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The reply bit by bit; one from the cache comes as one bit."""
+        """Stream the reply; a cached one is a single delta."""
         started = time.perf_counter()
         key = self.key(messages, options)
-        lock = self._alone(key)
+        lock = self._lock_of(key)
         async with lock:
             if (known := self._read(key, started)) is not None:
                 arguments = ''.join(call.arguments for call in known.calls)
@@ -68,11 +67,11 @@ class CachedModel(AroundModel):
             async with streaming(self.inner, messages, options) as items:
                 async for item in items:
                     if isinstance(item, Reply):
-                        await self._keep(key, item)
+                        await self._store(key, item)
                     yield item
 
     def key(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> str:
-        """What makes two requests equal: model, settings, messages and options, as a sha256 of canonical JSON."""
+        """Cache key: sha256 of model, settings, messages and options as canonical JSON."""
         whole = {
             'version': _VERSION,
             'model': self.inner.name,
@@ -82,12 +81,12 @@ class CachedModel(AroundModel):
         }
         return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(',', ':')).encode()).hexdigest()
 
-    def _alone(self, key: str) -> asyncio.Lock:
-        """One request of each kind at a time. A lock lives as long as somebody holds or awaits it."""
-        place = (id(asyncio.get_running_loop()), key)
-        lock = self._locks.get(place)
+    def _lock_of(self, key: str) -> asyncio.Lock:
+        """Lock of a key in the running event loop. It lives as long as a request holds or awaits it."""
+        lock_key = (id(asyncio.get_running_loop()), key)
+        lock = self._locks.get(lock_key)
         if lock is None:
-            lock = self._locks[place] = asyncio.Lock()
+            lock = self._locks[lock_key] = asyncio.Lock()
         return lock
 
     def _path(self, key: str) -> Path:
@@ -100,28 +99,28 @@ class CachedModel(AroundModel):
         except FileNotFoundError:
             return None
         except (OSError, UnicodeDecodeError) as error:
-            _log.warning('a cached reply cannot be read, the model is asked again: %s', error)
+            _log.warning('cannot read a cached reply, requesting it again: %s', error)
             return None
         try:
             reply = _reply_of(json.loads(text))
         except (ValueError, RecursionError) as error:
-            _log.warning('the cached reply %s is damaged, the model is asked again: %s', path, error)
+            _log.warning('cached reply %s is damaged, requesting it again: %s', path, error)
             return None
         usage = Usage(seconds=time.perf_counter() - started, cost=0.0)
         return replace(reply, cached=True, usage=usage)
 
-    async def _keep(self, key: str, reply: Reply) -> None:
+    async def _store(self, key: str, reply: Reply) -> None:
         if reply.finish == 'length' or not (reply.text or reply.calls):
             return
         try:
             await asyncio.to_thread(self._write, key, reply)
-        except OSError as error:  # the reply is there and paid for: a full disk must not lose it
-            _log.warning('a reply cannot be cached: %s', error)
+        except OSError as error:  # a full disk must not lose a reply that is paid for
+            _log.warning('cannot cache a reply: %s', error)
 
     def _write(self, key: str, reply: Reply) -> None:
         path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({'version': _VERSION, 'asked': self.name, 'reply': reply_to_json(reply)}, ensure_ascii=False)
+        text = json.dumps({'version': _VERSION, 'model': self.name, 'reply': reply_to_json(reply)}, ensure_ascii=False)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix='.', suffix='.draft')
         try:
             with os.fdopen(handle, 'w', encoding='utf-8') as file:
@@ -135,13 +134,13 @@ class CachedModel(AroundModel):
 
 def _reply_of(stored: Json) -> Reply:
     if not isinstance(stored, dict) or stored.get('version') != _VERSION or not isinstance(stored.get('reply'), dict):
-        msg = 'not a file of this cache'
+        msg = 'not a file of this version of the cache'
         raise ValueError(msg)
     return reply_from_json(stored['reply'])
 
 
 def _message_key(message: Message) -> Json:
-    """What of a message reaches the model. Not when it was written, nor what the model thought."""
+    """The fields of a message that are sent to the model."""
     calls: Json = [[call.id, call.name, call.arguments] for call in message.calls]
     return [message.role, message.text, calls, message.call_id, message.call_name]
 
@@ -161,7 +160,7 @@ def _temperature_key(options: Options, config: ModelConfig | None) -> Json:
 
 
 def _config_key(config: ModelConfig) -> Json:
-    """The settings that change an answer. Not the key (who asks), nor timeout and retries (how patiently)."""
+    """The settings that can change a reply: not the API key, the timeout or the retries."""
     return [
         config.model,
         config.temperature,
@@ -173,5 +172,5 @@ def _config_key(config: ModelConfig) -> Json:
 
 
 def _plain(value: Mapping[str, Json]) -> Json:
-    """The same as a dict, whatever kind of mapping it and its parts are."""
+    """The mapping and its nested mappings as dicts."""
     return cast('Json', {key: _plain(part) if isinstance(part, Mapping) else part for key, part in value.items()})

@@ -1,4 +1,4 @@
-"""What is known about one model before it is asked anything: its name, and how to ask."""
+"""Configuration of one model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,8 +8,8 @@ from habilis.core.codec import Json
 from habilis.core.errors import SettingsError
 from habilis.models.contract import Options
 
-_TEXTS = (('model', str), ('base_url', str | None))
-_CHECKED = (
+_TYPES = (('model', str), ('base_url', str | None))
+_VALIDATED = (
     'temperature',
     'max_tokens',
     'timeout',
@@ -24,59 +24,59 @@ _CHECKED = (
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The settings of one model, put together from arguments, environment, `.env` and `habilis.toml`."""
+    """Settings of one model, merged from arguments, environment, `.env` and `habilis.toml`."""
 
     model: str
-    """As `provider:model`, for instance `anthropic:claude-sonnet-5-5` or `local:qwen2.5-coder-1.5b`."""
+    """`provider:model`, for instance `anthropic:claude-sonnet-5-5` or `local:qwen2.5-coder-1.5b`."""
 
     temperature: float | None = None
     max_tokens: int | None = None
-    """Of one reply."""
+    """Maximum length of one reply."""
 
     timeout: float = 120.0
-    """Seconds to wait for an answer; while streaming, for its next bit, each time anew."""
+    """Seconds to wait for the reply; while streaming, for each next chunk."""
 
     base_url: str | None = None
-    """Of an OpenAI-compatible server. It wins over what the name looks like."""
+    """URL of an OpenAI-compatible server. Takes precedence over the provider in the name."""
 
     api_key: str | None = field(default=None, repr=False)
     functions: bool | None = None
-    """Whether code travels as a function call (True) or as a fenced block (False); None: what suits the model."""
+    """Whether the model sends code as a function call (True) or in a fenced block (False); None: by provider."""
 
     context_tokens: int | None = None
-    """How much the model can read; None: what is known of it."""
+    """Size of the context window; None: the default of the provider."""
 
     small: bool | None = None
-    """Whether the model gets the small-model policy; None: what the catalogue of embedded models says, else False."""
+    """Whether the agent uses the small-model policy; None: as the catalogue of embedded models says, else False."""
 
     retries: int = 4
-    """How often a request that may succeed later is tried again."""
+    """Maximum number of retries after a transient error."""
 
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """More options, passed through in the body of each request (`num_ctx`, `top_p`, …)."""
+    """More fields for the body of each request, passed through unchanged (`num_ctx`, `top_p`, …)."""
 
     def __post_init__(self) -> None:
-        """Raises `SettingsError` for a value that no request could carry."""
-        from habilis.core.settings import check_model  # here, as whoever needs only the messages makes no config
+        """Validate and convert the values. Raises `SettingsError`."""
+        from habilis.core.settings import check_model  # here, so that the message types do not load pydantic
 
-        values = check_model('any', {name: getattr(self, name) for name in _CHECKED})
-        for name in _CHECKED:
-            if name != 'api_key' and getattr(self, name) is not None:  # text that is a number is a number from here on
+        values = check_model('any', {name: getattr(self, name) for name in _VALIDATED})
+        for name in _VALIDATED:
+            if name != 'api_key' and getattr(self, name) is not None:  # `'0.5'` has become 0.5
                 object.__setattr__(self, name, getattr(values, name))
-        wrong = [name for name, kind in _TEXTS if not isinstance(getattr(self, name), kind)]
+        wrong = [name for name, kind in _TYPES if not isinstance(getattr(self, name), kind)]
         wrong += [name for name in ('timeout', 'retries', 'extra') if getattr(self, name) is None]
         if wrong:
-            msg = f'the argument {wrong[0]} of a ModelConfig cannot be {getattr(self, wrong[0])!r}'
+            msg = f'invalid value for {wrong[0]} of ModelConfig: {getattr(self, wrong[0])!r}'
             raise SettingsError(msg)
 
     @property
     def provider(self) -> str:
-        """The part before the colon, or an empty string."""
+        """The part of the name before the colon, or an empty string."""
         return self.model.partition(':')[0] if ':' in self.model else ''
 
     @property
     def model_name(self) -> str:
-        """The part after the colon: what the provider calls it."""
+        """The part of the name after the colon: the provider's own name of the model."""
         return self.model.partition(':')[2] if ':' in self.model else self.model
 
     def temperature_for(self, options: Options) -> float | None:
@@ -88,5 +88,5 @@ class ModelConfig:
         return options.fallback_temperature
 
     def with_changes(self, **changes: object) -> Self:
-        """The same with other values; those that are None are left as they were."""
+        """Return a copy with the given values; None leaves a value unchanged."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})  # pyright: ignore[reportArgumentType]

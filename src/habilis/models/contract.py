@@ -1,7 +1,7 @@
-"""What the house knows of language models. Read this first; nothing outside this room imports a vendor.
+"""The contract of language models. Read this first; nothing outside this room imports a vendor SDK.
 
-A *model* takes messages and gives a reply, at once (`request`) or bit by bit (`stream`). Retry, fallback and cache are
-models around models. Everything here is plain, frozen data, so a conversation can be stored and compared byte by byte.
+A *model* takes messages and returns a reply, whole (`request`) or streamed (`stream`). Retry, fallback and cache are
+models that wrap models. All data here is frozen, so a conversation can be stored and compared byte by byte.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -17,12 +17,12 @@ Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionCall:
-    """The model asks for a function to be called."""
+    """A function call requested by the model."""
 
     id: str
     name: str
     arguments: str
-    """JSON, as the model wrote it: perhaps not valid."""
+    """JSON as the model wrote it; may be invalid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,47 +37,47 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation."""
+    """One message of a conversation."""
 
     role: Role
     text: str = ''
     calls: tuple[FunctionCall, ...] = ()
-    """Of the assistant."""
+    """For `assistant`: the calls it requests."""
 
     call_id: str | None = None
-    """For `tool`: which call this answers."""
+    """For `tool`: id of the call that this message answers."""
 
     call_name: str | None = None
     thinking: str = ''
-    """What the model thought, where the provider tells. Never sent back."""
+    """Reasoning text, where the provider returns it. Never sent back."""
 
     cache: bool = False
-    """The conversation up to here will be sent again: mark it for the provider's prompt cache."""
+    """Set a prompt-cache point here, as the conversation up to this message will be sent again."""
 
     created_at: datetime | None = None
-    """For those who show or store conversations. Never sent."""
+    """For display and storage. Never sent."""
 
     by_agent: bool = False
-    """For `user`: an observation or a hint of the agent, which may be shortened, not words of a person. Never sent."""
+    """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """What calls have cost. Add them with `+`; `sum(usages, Usage())` works."""
+    """Tokens, time and cost of model calls. Add with `+`, or with `sum(usages, Usage())`."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Part of `input_tokens` that the provider read from its prompt cache."""
+    """The part of `input_tokens` read from the provider's prompt cache."""
 
     seconds: float = 0.0
     cost: float | None = None
-    """US dollars; None where no price is known. A sum counts what is known."""
+    """US dollars; None if the price is unknown. A sum includes known costs only."""
 
     @property
     def tokens(self) -> int:
-        """Input and output together."""
+        """Input plus output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: 'Usage') -> 'Usage':
@@ -94,38 +94,38 @@ class Usage:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What the model answered."""
+    """Reply of a model."""
 
     text: str = ''
     calls: tuple[FunctionCall, ...] = ()
     thinking: str = ''
     finish: Finish = 'stop'
     model: str = ''
-    """The `provider:model` that answered; with a fallback not always the one that was asked."""
+    """The `provider:model` that answered; with a fallback it may differ from the requested one."""
 
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
-    """From the response cache: nothing was asked."""
+    """Whether the reply comes from the response cache."""
 
     @property
     def message(self) -> Message:
-        """The reply as a turn of the conversation."""
+        """The reply as a message of the conversation."""
         return Message(role='assistant', text=self.text, calls=self.calls, thinking=self.thinking)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """A bit of a reply, as it comes."""
+    """Increment of a streamed reply."""
 
     text: str = ''
     thinking: str = ''
     arguments: str = ''
-    """Of a function call: more of its JSON."""
+    """Next part of a function call's JSON arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How one request should be answered. None leaves it to the model's settings."""
+    """Options of one request. None: use the model's settings."""
 
     functions: tuple[Function, ...] = ()
     stop: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class Options:
 
     max_tokens: int | None = None
     extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """More fields for the body of the request, passed through."""
+    """More fields for the body of the request, passed through unchanged."""
 
 
 NO_OPTIONS = Options()
@@ -143,17 +143,19 @@ NO_OPTIONS = Options()
 
 @dataclass(frozen=True, kw_only=True)
 class Traits:
-    """What a model can do, as far as it is known."""
+    """Capabilities and kind of a model, as far as known."""
 
     functions: bool = True
-    """Whether it calls functions reliably. If not, code travels in fenced blocks."""
+    """Whether it calls functions reliably. If not, the model writes code in fenced blocks."""
 
     context_tokens: int = 128_000
+    """Size of the context window."""
+
     scripted: bool = False
-    """Replies come from a script: shown to the user as such."""
+    """Replies come from a script; the user interface says so."""
 
     local: bool = False
-    """Runs on this machine: tokens cost time, not money."""
+    """Runs on this machine, so tokens cost time and no money."""
 
     small: bool = False
     """A small model: gets the small-model policy."""
@@ -161,26 +163,26 @@ class Traits:
 
 @runtime_checkable
 class Model(Protocol):
-    """A language model. Safe to share between tasks."""
+    """A language model. Safe to share between asyncio tasks."""
 
     @property
     def name(self) -> str:
-        """As `provider:model`."""
+        """`provider:model`."""
         ...
 
     @property
     def traits(self) -> Traits:
-        """What it can do."""
+        """Capabilities and kind."""
         ...
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply. Raises `ModelError`."""
+        """Return the reply. Raises `ModelError`."""
         ...
 
     def stream(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> AsyncIterator[Delta | Reply]:
-        """The reply bit by bit; the last item is the whole `Reply`. Raises `ModelError`."""
+        """Stream the reply; the last item is the complete `Reply`. Raises `ModelError`."""
         ...
 
     async def close(self) -> None:
-        """Free connections and memory. May be called twice."""
+        """Release connections and memory. Idempotent."""
         ...

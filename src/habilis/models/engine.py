@@ -1,4 +1,4 @@
-"""The engine: every hosted or served model, over pydantic-ai's model layer, which is imported on the first request."""
+"""Hosted models and model servers, through pydantic-ai's model layer, which is imported with the first request."""
 
 import asyncio
 import threading
@@ -9,37 +9,37 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from habilis.core.errors import ModelError
-from habilis.models import faults
+from habilis.models import provider_errors
 from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage
-from habilis.models.faults import Asked
-from habilis.models.names import parse_name
+from habilis.models.model_names import parse_name
+from habilis.models.provider_errors import Endpoint
 from habilis.models.providers import PROVIDERS, is_local, key_of, url_of
-from habilis.models.stops import StopCutter
+from habilis.models.stop_sequences import StopFilter
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import StreamedResponse
 
-    from habilis.models.connect import Connection
-    from habilis.models.wire import Prepared
+    from habilis.models.connection import Connection
+    from habilis.models.conversion import PreparedRequest
 
 _GRACE = 5.0
-"""Seconds that the SDK waits longer than we do, so that it is always our limit that ends a call."""
+"""Seconds that the timeout of the SDK is longer than ours, so that ours always ends the call."""
 
 _importing = threading.Lock()
-"""Two threads that import the same large packages at once can deadlock."""
+"""Serializes imports: two threads that import the same large packages at once can deadlock."""
 
 
 class EngineModel:
-    """A model behind a provider's interface. Connections are opened on first use and kept until `close`."""
+    """A model of a provider. Connections are opened on first use and kept until `close`."""
 
     def __init__(self, config: ModelConfig) -> None:
-        """Raises `ModelNotFound` for a name without a known provider, `SettingsError` for a url that is none."""
+        """Raises `ModelNotFound` for an unknown provider, `SettingsError` for an invalid URL."""
         name = parse_name(config.model, base_url=config.base_url)
         provider = PROVIDERS[name.provider]
         self.config = config
-        self._asked = Asked(
+        self._endpoint = Endpoint(
             name=name,
             provider=provider,
             url=url_of(provider, config.base_url),
@@ -51,22 +51,22 @@ class EngineModel:
 
     @property
     def name(self) -> str:
-        """As `provider:model`."""
-        return str(self._asked.name)
+        """`provider:model`."""
+        return str(self._endpoint.name)
 
     @property
     def traits(self) -> Traits:
-        """What the provider is known for, or what the settings say."""
-        provider, config = self._asked.provider, self.config
+        """Those of the provider; the settings take precedence."""
+        provider, config = self._endpoint.provider, self.config
         return Traits(
             functions=provider.functions if config.functions is None else config.functions,
             context_tokens=config.context_tokens or provider.context_tokens,
-            local=provider.own_server and is_local(self._asked.url),
+            local=provider.own_server and is_local(self._endpoint.url),
             small=bool(config.small),
         )
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply. Raises `ModelError`."""
+        """Return the reply. Raises `ModelError`."""
         connection = await self._connection()
         prepared = self._prepare(connection, messages, options)
         started = time.perf_counter()
@@ -75,37 +75,37 @@ class EngineModel:
                 with prepared.sending():
                     response = await connection.model.request(*prepared.arguments)
         except Exception as error:
-            raise self._fault(error, prepared) from None
+            raise self._error(error, prepared) from None
         if not response.parts and not response.finish_reason:
-            raise faults.not_understood(self._asked, prepared.answer)
+            raise provider_errors.invalid_response(self._endpoint, prepared.response)
         return self._reply(response, options, started)
 
     async def stream(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> AsyncIterator[Delta | Reply]:
-        """The reply bit by bit; the last item is the whole `Reply`. Raises `ModelError`."""
+        """Stream the reply; the last item is the complete `Reply`. Raises `ModelError`."""
         connection = await self._connection()
         prepared = self._prepare(connection, messages, options)
-        started, began = time.perf_counter(), False
-        cutter = StopCutter(options.stop if self._cuts else ())
+        started, reply_started = time.perf_counter(), False
+        stops = StopFilter(options.stop if self._applies_stops else ())
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.config.timeout):
                     with prepared.sending():
                         opened = connection.model.request_stream(*prepared.arguments)
                         streamed = await stack.enter_async_context(opened)
-                stack.push_async_callback(prepared.hang_up)  # not every SDK does it when its stream is left
+                stack.push_async_callback(prepared.close_responses)  # not every SDK does it when a stream is abandoned
                 stack.push_async_callback(streamed.cancel)
-                async for delta in self._deltas(streamed, cutter):
-                    began = True
+                async for delta in self._deltas(streamed, stops):
+                    reply_started = True
                     yield delta
                 response = streamed.get()
         except Exception as error:
-            raise self._fault(error, prepared, began=began) from None
-        if self._is_cut(response, prepared):
-            raise faults.broken_off(self._asked, prepared.answer)
+            raise self._error(error, prepared, reply_started=reply_started) from None
+        if self._is_interrupted(response, prepared):
+            raise provider_errors.interrupted(self._endpoint, prepared.response)
         yield self._reply(response, options, started)
 
     async def close(self) -> None:
-        """Close the connections, also those of other event loops that still run. May be called twice."""
+        """Close the connections, also those of other running event loops. Idempotent."""
         connections, self._connections = self._connections, {}
         for loop, connection in connections.items():
             if loop is asyncio.get_running_loop():
@@ -114,12 +114,12 @@ class EngineModel:
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(connection.close(), loop))
 
     @property
-    def _cuts(self) -> bool:
-        """Whether stop words are ours to find, because the protocol has none."""
-        return self._asked.provider.name == 'openai-responses'
+    def _applies_stops(self) -> bool:
+        """Whether stop sequences are applied here because the protocol has none."""
+        return self._endpoint.provider.name == 'openai-responses'
 
-    async def _deltas(self, streamed: 'StreamedResponse', cutter: StopCutter) -> AsyncIterator[Delta]:
-        from habilis.models.wire import delta_from
+    async def _deltas(self, streamed: 'StreamedResponse', stops: StopFilter) -> AsyncIterator[Delta]:
+        from habilis.models.conversion import delta_from
 
         events = aiter(streamed)
         while True:
@@ -129,21 +129,21 @@ class EngineModel:
                 break
             delta = delta_from(event)
             if delta and delta.text:
-                delta = replace(delta, text=cutter.feed(delta.text))
+                delta = replace(delta, text=stops.feed(delta.text))
             if delta and delta != Delta():
                 yield delta
-        if rest := cutter.rest():
+        if rest := stops.flush():
             yield Delta(text=rest)
 
     async def _connection(self) -> 'Connection':
-        """The connection of the running event loop. Importing and opening happen beside it, in a thread."""
+        """The connection of the running event loop. Imports and opens it in a thread."""
         loop = asyncio.get_running_loop()
         if found := self._connections.get(loop):
             return found
-        if self._asked.provider.needs_key and not self._asked.key and not self.config.base_url:
-            raise faults.missing_key(self._asked)
-        if (key := self._asked.key) and not (key.isascii() and key.isprintable()):
-            raise faults.unsendable_key(self._asked)
+        if self._endpoint.provider.needs_key and not self._endpoint.key and not self.config.base_url:
+            raise provider_errors.missing_key(self._endpoint)
+        if (key := self._endpoint.key) and not (key.isascii() and key.isprintable()):
+            raise provider_errors.invalid_key(self._endpoint)
         async with self._opening.setdefault(loop, asyncio.Lock()):
             if loop not in self._connections:
                 opened = await asyncio.to_thread(self._open)
@@ -152,53 +152,53 @@ class EngineModel:
         return self._connections[loop]
 
     def _open(self) -> 'Connection':
-        asked = self._asked
+        endpoint = self._endpoint
         try:
             with _importing:
-                from habilis.models import wire  # noqa: F401  # pyright: ignore[reportUnusedImport]
-                from habilis.models.connect import Target, connect
+                from habilis.models import conversion  # noqa: F401  # pyright: ignore[reportUnusedImport]
+                from habilis.models.connection import Target, connect
 
                 target = Target(
-                    provider=asked.name.provider,
-                    model=asked.name.model,
-                    url=asked.url,
-                    key=asked.key,
-                    seconds=asked.seconds + _GRACE,
+                    provider=endpoint.name.provider,
+                    model=endpoint.name.model,
+                    url=endpoint.url,
+                    key=endpoint.key,
+                    seconds=endpoint.seconds + _GRACE,
                 )
                 return connect(target)
         except ImportError as error:
-            raise faults.PackageMissing.of(asked, error) from error
+            raise provider_errors.PackageMissing.of(endpoint, error) from error
         except Exception as error:
-            raise faults.translated(error, asked) from None
+            raise provider_errors.translate(error, endpoint) from None
 
-    def _prepare(self, connection: 'Connection', messages: Sequence[Message], options: Options) -> 'Prepared':
-        from habilis.models.wire import prepare
+    def _prepare(self, connection: 'Connection', messages: Sequence[Message], options: Options) -> 'PreparedRequest':
+        from habilis.models.conversion import prepare
 
-        return prepare(connection.model, self._asked.provider, self.config, messages, options)
+        return prepare(connection.model, self._endpoint.provider, self.config, messages, options)
 
-    def _is_cut(self, response: 'ModelResponse', prepared: 'Prepared') -> bool:
-        from habilis.models.wire import is_cut
+    def _is_interrupted(self, response: 'ModelResponse', prepared: 'PreparedRequest') -> bool:
+        from habilis.models.conversion import is_interrupted
 
-        return is_cut(response, prepared.answer)
+        return is_interrupted(response, prepared.response)
 
-    def _fault(self, error: Exception, prepared: 'Prepared', *, began: bool = False) -> ModelError:
+    def _error(self, error: Exception, prepared: 'PreparedRequest', *, reply_started: bool = False) -> ModelError:
         if isinstance(error, TimeoutError):
-            return faults.too_slow(self._asked, began=began)
-        return faults.translated(error, self._asked, prepared.answer)
+            return provider_errors.timed_out(self._endpoint, reply_started=reply_started)
+        return provider_errors.translate(error, self._endpoint, prepared.response)
 
     def _reply(self, response: 'ModelResponse', options: Options, started: float) -> Reply:
+        from habilis.models.conversion import reply_from
         from habilis.models.prices import cost_of
-        from habilis.models.wire import reply_from
 
         seconds = time.perf_counter() - started
-        reply, spent = reply_from(response), response.usage
-        text = StopCutter(options.stop).cut(reply.text) if self._cuts else reply.text
+        reply, used = reply_from(response), response.usage
+        text = StopFilter(options.stop).truncate(reply.text) if self._applies_stops else reply.text
         usage = Usage(
             requests=1,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            cached_tokens=spent.cache_read_tokens,
+            input_tokens=used.input_tokens,
+            output_tokens=used.output_tokens,
+            cached_tokens=used.cache_read_tokens,
             seconds=seconds,
-            cost=cost_of(self.name, spent.input_tokens, spent.output_tokens, spent.cache_read_tokens),
+            cost=cost_of(self.name, used.input_tokens, used.output_tokens, used.cache_read_tokens),
         )
         return replace(reply, text=text, model=self.name, usage=usage)

@@ -1,4 +1,4 @@
-"""Several models in order: the next is asked when one cannot answer."""
+"""Fallback: if a model fails, the next one gets the request."""
 
 import asyncio
 import logging
@@ -6,97 +6,97 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 
 from habilis.core.errors import ContextOverflow, ModelError, ModelUnavailable, NoModel
-from habilis.models.around import says_something, streaming
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply, Traits
+from habilis.models.wrapper import has_content, streaming
 
 _log = logging.getLogger(__name__)
 
 
 class FallbackModel:
-    """Asks the models one after the other until one answers; `Reply.model` says which.
+    """Tries the models in order until one answers; `Reply.model` names it.
 
-    A conversation that is too long (`ContextOverflow`) is raised at once: it is to be made shorter, for all of them. A
-    stream goes over to the next model only as long as nothing of it was passed on.
+    `ContextOverflow` is raised at once, so that the caller can shorten the conversation. A stream falls back only
+    before its first content.
     """
 
     def __init__(self, models: Sequence[Model]) -> None:
         if not models:
-            msg = 'a fallback needs at least one model: give it a list such as [first, second]'
+            msg = 'FallbackModel needs at least one model, for instance FallbackModel([first, second])'
             raise NoModel(msg)
         self.models = tuple(models)
-        """In the order in which they are asked."""
+        """The models, in the order of use."""
 
     @property
     def name(self) -> str:
-        """That of the first model."""
+        """Name of the first model."""
         return self.models[0].name
 
     @property
     def traits(self) -> Traits:
-        """Those of the first model, but only with the abilities and labels that hold whichever of them answers."""
-        every = [model.traits for model in self.models]
+        """Traits that hold for every model; `context_tokens` is that of the first one."""
+        members = [model.traits for model in self.models]
         return replace(
-            every[0],
-            functions=all(traits.functions for traits in every),
-            scripted=any(traits.scripted for traits in every),
-            local=all(traits.local for traits in every),
-            small=all(traits.small for traits in every),
+            members[0],
+            functions=all(traits.functions for traits in members),
+            scripted=any(traits.scripted for traits in members),
+            local=all(traits.local for traits in members),
+            small=all(traits.small for traits in members),
         )
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply, of the first model that gives one. Raises one error that names each model and its reason."""
+        """Return the reply of the first model that answers. If all fail, raises one error that names each reason."""
         failed: list[tuple[Model, ModelError]] = []
         for model in self.models:
             try:
-                return _signed(await model.request(messages, options), model)
+                return _with_model_name(await model.request(messages, options), model)
             except ContextOverflow:
                 raise
             except ModelError as error:
-                failed.append(_noted(model, error))
+                failed.append(_logged(model, error))
         raise _all_failed(failed)
 
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The reply bit by bit, of the first model that begins one."""
+        """Stream the reply of the first model that starts one."""
         failed: list[tuple[Model, ModelError]] = []
         for model in self.models:
             shown = False
             try:
                 async with streaming(model, messages, options) as items:
                     async for item in items:
-                        shown = shown or says_something(item)
-                        yield _signed(item, model) if isinstance(item, Reply) else item
+                        shown = shown or has_content(item)
+                        yield _with_model_name(item, model) if isinstance(item, Reply) else item
                 return
             except ContextOverflow:
                 raise
             except ModelError as error:
                 if shown:
                     raise
-                failed.append(_noted(model, error))
+                failed.append(_logged(model, error))
         raise _all_failed(failed)
 
     async def close(self) -> None:
-        """Close them all, also if one cannot be closed."""
+        """Close all models, even if closing one fails."""
         outcomes = await asyncio.gather(*(model.close() for model in self.models), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
 
 
-def _signed(reply: Reply, model: Model) -> Reply:
+def _with_model_name(reply: Reply, model: Model) -> Reply:
     return reply if reply.model else replace(reply, model=model.name)
 
 
-def _noted(model: Model, error: ModelError) -> tuple[Model, ModelError]:
-    _log.warning('%s cannot answer: %s', model.name, error)
+def _logged(model: Model, error: ModelError) -> tuple[Model, ModelError]:
+    _log.warning('%s failed: %s', model.name, error)
     return model, error
 
 
 def _all_failed(failed: list[tuple[Model, ModelError]]) -> ModelError:
-    """One error for all. It may pass if one of them may; it is of their common kind if they have one."""
+    """Combine the errors: retryable if any is, of their common type if they share one."""
     reasons = '; '.join(f'{model.name}: {" ".join(str(error).split())}' for model, error in failed)
-    msg = f'no model answered ({len(failed)} asked): {reasons}'
+    msg = f'all {len(failed)} models failed: {reasons}'
     errors = [error for _, error in failed]
     if any(error.retryable for error in errors):
         waits = [error.retry_after for error in errors if error.retry_after is not None]

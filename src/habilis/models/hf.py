@@ -1,7 +1,7 @@
-"""Hugging Face models inside this process (`hf:name-or-folder`), with `transformers` and `torch` (extra `hf`).
+"""Hugging Face models in this process (`hf:name-or-folder`), with `transformers` and `torch` (extra `hf`).
 
-`config.extra` may say `device` (`auto`, `cpu`, `cuda`, …) and `load_in_8bit`; what else it holds goes to `generate`.
-Nothing heavy is imported before the first request. One thread loads and generates, so requests wait for each other.
+`config.extra` may set `device` (`auto`, `cpu`, `cuda`, …) and `load_in_8bit`; other fields are passed to `generate`.
+Nothing heavy is imported before the first request. One thread loads and generates, so requests run one at a time.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from habilis.core.errors import ModelError, ModelUnavailable
 from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage
-from habilis.models.stops import StopCutter
+from habilis.models.stop_sequences import StopFilter
 
 if TYPE_CHECKING:
     from habilis.models.hf_worker import Generated, Loaded
 
 _CONTEXT_TOKENS = 4096
-"""Assumed until the model is loaded and says how much it can read."""
+"""Assumed context window until the model is loaded."""
 
 
 class HuggingFaceModel:
-    """A causal language model of the `transformers` library, run on this machine."""
+    """A causal language model of the `transformers` library in this process."""
 
     def __init__(self, config: ModelConfig) -> None:
         for package in ('torch', 'transformers'):
@@ -46,16 +46,16 @@ class HuggingFaceModel:
 
     @property
     def name(self) -> str:
-        """As `hf:name-or-folder`."""
+        """`hf:name-or-folder`."""
         return self.config.model
 
     @property
     def traits(self) -> Traits:
-        """Code travels in fenced blocks. The context is known once the model is loaded."""
+        """No function calls. The context window is known once the model is loaded."""
         return self._traits
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply. Raises `ModelError`."""
+        """Return the reply. Raises `ModelError`."""
         await self._load()
         stream = self.stream(messages, options)
         try:
@@ -64,54 +64,54 @@ class HuggingFaceModel:
                     if isinstance(item, Reply):
                         return item
         except TimeoutError:
-            raise self._too_slow() from None
+            raise self._timed_out() from None
         finally:
             await stream.aclose()
-        msg = f'{self.name} ended with no reply'
+        msg = f'{self.name} ended without a reply'
         raise ModelError(msg)
 
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The reply bit by bit. A reader that goes away stops the model at its next token."""
+        """Stream the reply. Closing the stream stops the model at its next token."""
         loaded = await self._load()
         started = time.perf_counter()
-        bits: asyncio.Queue[str | None] = asyncio.Queue()
+        texts: asyncio.Queue[str | None] = asyncio.Queue()
         stopped = threading.Event()
-        tell = _teller(bits)
+        put = _thread_safe_put(texts)
 
         def generate() -> 'Generated':
             try:
-                return loaded.generate(messages, options, tell, lambda: stopped.is_set() or self._closing.is_set())
+                return loaded.generate(messages, options, put, lambda: stopped.is_set() or self._closing.is_set())
             finally:
-                tell(None)
+                put(None)
 
-        work = asyncio.get_running_loop().run_in_executor(self._thread, generate)
-        work.add_done_callback(_look_at)
-        cutter = StopCutter((*options.stop, *loaded.own_stops))
+        generation = asyncio.get_running_loop().run_in_executor(self._thread, generate)
+        generation.add_done_callback(_consume_exception)
+        stops = StopFilter((*options.stop, *loaded.template_stops))
         text = ''
         try:
-            while (bit := await self._next(bits)) is not None:
-                if shown := cutter.feed(bit):
-                    text += shown
-                    yield Delta(text=shown)
-            if rest := cutter.rest():
+            while (text_chunk := await self._next(texts)) is not None:
+                if visible := stops.feed(text_chunk):
+                    text += visible
+                    yield Delta(text=visible)
+            if rest := stops.flush():
                 text += rest
                 yield Delta(text=rest)
-            yield self._reply(text, await work, time.perf_counter() - started)
+            yield self._reply(text, await generation, time.perf_counter() - started)
         finally:
             stopped.set()
-            work.cancel()
+            generation.cancel()
 
     async def close(self) -> None:
-        """Stop what runs, and free the memory."""
+        """Cancel running requests and free the memory."""
         self._closing.set()
         self._loaded = None
         await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
 
     async def _load(self) -> 'Loaded':
         if self._closing.is_set():
-            msg = f'{self.name} was closed'
+            msg = f'{self.name} is closed'
             raise ModelError(msg)
         loaded = self._loaded
         if loaded is None:
@@ -119,7 +119,7 @@ class HuggingFaceModel:
         return loaded
 
     def _load_once(self) -> 'Loaded':
-        """On the thread, where two requests cannot load at the same time."""
+        """Load the model on its thread, so that concurrent requests load it once."""
         loaded = self._loaded
         if loaded is None:
             from habilis.models.hf_worker import load
@@ -129,15 +129,15 @@ class HuggingFaceModel:
                 self._traits = replace(self._traits, context_tokens=loaded.context_tokens)
         return loaded
 
-    async def _next(self, bits: asyncio.Queue[str | None]) -> str | None:
+    async def _next(self, texts: asyncio.Queue[str | None]) -> str | None:
         try:
             async with asyncio.timeout(self.config.timeout):  # `wait_for` of Python 3.11 can lose a cancellation
-                return await bits.get()
+                return await texts.get()
         except TimeoutError:
-            raise self._too_slow() from None
+            raise self._timed_out() from None
 
-    def _too_slow(self) -> ModelUnavailable:
-        msg = f'{self.name} took longer than {self.config.timeout:g} s: set a longer timeout, or take a smaller model'
+    def _timed_out(self) -> ModelUnavailable:
+        msg = f'{self.name} timed out after {self.config.timeout:g} s: set a longer timeout, or use a smaller model'
         return ModelUnavailable(msg)
 
     def _reply(self, text: str, generated: 'Generated', seconds: float) -> Reply:
@@ -151,18 +151,18 @@ class HuggingFaceModel:
         return Reply(text=text, finish=generated.finish, model=self.name, usage=usage)
 
 
-def _teller(bits: 'asyncio.Queue[str | None]') -> Callable[[str | None], None]:
-    """Puts what the thread says into a queue of this loop, as long as the loop runs."""
+def _thread_safe_put(texts: 'asyncio.Queue[str | None]') -> Callable[[str | None], None]:
+    """Return a thread-safe function that puts text into a queue of this event loop."""
     loop = asyncio.get_running_loop()
 
-    def tell(bit: str | None) -> None:
+    def put(text_chunk: str | None) -> None:
         if not loop.is_closed():
-            loop.call_soon_threadsafe(bits.put_nowait, bit)
+            loop.call_soon_threadsafe(texts.put_nowait, text_chunk)
 
-    return tell
+    return put
 
 
-def _look_at(work: 'asyncio.Future[Generated]') -> None:
-    """A reader that went away does not want to know how it ended."""
-    if not work.cancelled():
-        work.exception()
+def _consume_exception(generation: 'asyncio.Future[Generated]') -> None:
+    """Retrieve the exception of an abandoned request, so that asyncio does not log it."""
+    if not generation.cancelled():
+        generation.exception()

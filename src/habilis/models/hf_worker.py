@@ -1,6 +1,6 @@
-"""What runs on the thread of a Hugging Face model: loading, prompts, tokens. The only module that needs `torch`.
+"""Loading and generation of Hugging Face models, on the thread of `hf.py`. The only module that needs `torch`.
 
-`transformers` is reached by name and through the protocols below, so that this file is checked with or without it.
+`transformers` is imported by name and typed by the protocols below, so that type checks work without it.
 """
 
 import importlib.util
@@ -16,17 +16,17 @@ from habilis.models.config import ModelConfig
 from habilis.models.contract import Finish, Message, Options
 
 _REPLY_TOKENS = 1024
-"""Of one reply, where neither the settings nor the request say how many."""
+"""Default maximum length of one reply."""
 
 _OWN_OPTIONS = frozenset({'device', 'load_in_8bit'})
 _SPEAKERS = {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}
 
 Turn = dict[str, str]
-"""`role` and `content`, as chat templates want them."""
+"""`role` and `content`, as chat templates expect them."""
 
 
 class _Ids(Protocol):
-    """A tensor of token numbers, one row."""
+    """A tensor of token ids with one row."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -54,7 +54,7 @@ class _Network(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Generated:
-    """How a generation went. Its text was told bit by bit."""
+    """Result of a generation, without its text, which was streamed."""
 
     input_tokens: int
     output_tokens: int
@@ -62,7 +62,7 @@ class Generated:
 
 
 def load(config: ModelConfig) -> 'Loaded':
-    """Bring the model into memory, from a folder, the local cache or the hub. May take minutes."""
+    """Load the model from a folder, the local cache or the hub. May take minutes."""
     transformers = import_module('transformers')
     device = _device(config)
     more = _eight_bit(config, transformers) if config.extra.get('load_in_8bit') else {}
@@ -71,7 +71,9 @@ def load(config: ModelConfig) -> 'Loaded':
         network = transformers.AutoModelForCausalLM.from_pretrained(config.model_name, **more)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().partition('\n')[0]
-        msg = f'cannot load {config.model}: {reason}. Name a folder with a model, or a model of the hub.'
+        msg = (
+            f'cannot load {config.model}: {reason}. Use the path of a model folder, or the name of a model on the hub.'
+        )
         raise ModelNotFound(msg) from error
     network = cast('_Network', network)
     if not more:
@@ -81,7 +83,7 @@ def load(config: ModelConfig) -> 'Loaded':
 
 
 class Loaded:
-    """A model in memory."""
+    """A loaded model."""
 
     def __init__(self, config: ModelConfig, tokenizer: _Tokenizer, network: _Network) -> None:
         self._config = config
@@ -89,37 +91,43 @@ class Loaded:
         self._network = network
         positions = getattr(network.config, 'max_position_embeddings', None)
         self.context_tokens: int | None = positions if isinstance(positions, int) and positions > 0 else None
-        """How much it can read and write together."""
+        """Size of the context window."""
 
-        self.own_stops: tuple[str, ...] = () if tokenizer.chat_template else ('\nUser:', '\nSystem:')
-        """With the plain template, where the model would go on with the other side's words."""
+        self.template_stops: tuple[str, ...] = () if tokenizer.chat_template else ('\nUser:', '\nSystem:')
+        """Without a chat template: where the model would continue with the next turn of the user."""
 
     def generate(
-        self, messages: Sequence[Message], options: Options, say: Callable[[str], None], stopped: Callable[[], bool]
+        self, messages: Sequence[Message], options: Options, on_text: Callable[[str], None], stopped: Callable[[], bool]
     ) -> Generated:
-        """Say a reply bit by bit, until it ends or `stopped` is true."""
-        inputs = {name: ids.to(self._network.device) for name, ids in self._inputs(turns_of(messages)).items()}
-        read = inputs['input_ids'].shape[-1]
-        room = self._room(read, options)
-        listener = _Listener(say, (*options.stop, *self.own_stops), stopped)
+        """Generate a reply and stream it to `on_text`, until it ends or `stopped` returns true."""
+        inputs = {name: ids.to(self._network.device) for name, ids in self._inputs(to_turns(messages)).items()}
+        input_tokens = inputs['input_ids'].shape[-1]
+        max_new_tokens = self._reply_tokens(input_tokens, options)
+        listener = _Listener(on_text, (*options.stop, *self.template_stops), stopped)
         try:
             ids = self._network.generate(
                 **inputs,
                 **self._sampling(options),
-                max_new_tokens=room,
+                max_new_tokens=max_new_tokens,
                 pad_token_id=self._pad(),
-                streamer=_streamer(self._tokenizer, listener.hear),
-                stopping_criteria=[listener.is_over],
+                streamer=_streamer(self._tokenizer, listener.receive),
+                stopping_criteria=[listener.should_stop],
             )
         except (ValueError, TypeError) as error:
             msg = f'{self._config.model} refused the request: {error}. See `extra` in its settings.'
             raise ModelRefused(msg) from error
-        except RuntimeError as error:  # no memory, as a rule
-            msg = f'{self._config.model} could not run: {error}. Take a smaller model, or device cpu.'
+        except RuntimeError as error:  # usually out of memory
+            msg = f'{self._config.model} failed: {error}. Use a smaller model, or device cpu.'
             raise ModelError(msg) from error
-        written = ids.shape[-1] - read
-        cut = written >= room and not listener.over and ids.tolist()[0][-1] != self._tokenizer.eos_token_id
-        return Generated(input_tokens=read, output_tokens=written, finish='length' if cut else 'stop')
+        output_tokens = ids.shape[-1] - input_tokens
+        truncated = (
+            output_tokens >= max_new_tokens
+            and not listener.has_stopped
+            and ids.tolist()[0][-1] != self._tokenizer.eos_token_id
+        )
+        return Generated(
+            input_tokens=input_tokens, output_tokens=output_tokens, finish='length' if truncated else 'stop'
+        )
 
     def _inputs(self, turns: list[Turn]) -> Mapping[str, _Ids]:
         templated = self._tokenizer.chat_template is not None
@@ -128,7 +136,7 @@ class Loaded:
         return {name: inputs[name] for name in ('input_ids', 'attention_mask')}
 
     def _from_template(self, turns: list[Turn]) -> str:
-        """Some templates refuse a system turn: it then becomes the begin of the first turn of the user."""
+        """Apply the chat template. If it refuses a system turn, that turn is merged into the first user turn."""
         from jinja2.exceptions import TemplateError
 
         for attempt in (turns, _without_system(turns)):
@@ -136,18 +144,18 @@ class Loaded:
                 return self._tokenizer.apply_chat_template(attempt, tokenize=False, add_generation_prompt=True)
             except TemplateError as error:
                 refusal = error
-        msg = f'the chat template of {self._config.model} does not take these messages: {refusal}'
+        msg = f'the chat template of {self._config.model} refuses these messages: {refusal}'
         raise ModelRefused(msg)
 
-    def _room(self, read: int, options: Options) -> int:
-        wanted = options.max_tokens or self._config.max_tokens or _REPLY_TOKENS
+    def _reply_tokens(self, input_tokens: int, options: Options) -> int:
+        requested = options.max_tokens or self._config.max_tokens or _REPLY_TOKENS
         limit = self._config.context_tokens or self.context_tokens
         if limit is None:
-            return wanted
-        if read >= limit:
-            msg = f'the messages are {read:,} tokens, and {self._config.model} reads at most {limit:,}'
+            return requested
+        if input_tokens >= limit:
+            msg = f'the messages have {input_tokens:,} tokens; the context window of {self._config.model} is {limit:,}'
             raise ContextOverflow(msg)
-        return min(wanted, limit - read)
+        return min(requested, limit - input_tokens)
 
     def _sampling(self, options: Options) -> dict[str, Json]:
         temperature = self._config.temperature_for(options)
@@ -163,40 +171,40 @@ class Loaded:
 
 
 class _Listener:
-    """Hears the text as it comes, and knows when it is over."""
+    """Receives the text as it is generated, and detects stop sequences."""
 
-    def __init__(self, say: Callable[[str], None], stops: Sequence[str], stopped: Callable[[], bool]) -> None:
-        self._say = say
+    def __init__(self, on_text: Callable[[str], None], stops: Sequence[str], stopped: Callable[[], bool]) -> None:
+        self._on_text = on_text
         self._stops = tuple(stop for stop in stops if stop)
         self._stopped = stopped
-        self._heard = ''
-        self.over = False
-        """A stop word came."""
+        self._text = ''
+        self.has_stopped = False
+        """Whether a stop sequence was generated."""
 
-    def hear(self, text: str) -> None:
-        self._say(text)
-        self._heard += text
-        self.over = self.over or any(stop in self._heard for stop in self._stops)
+    def receive(self, text: str) -> None:
+        self._on_text(text)
+        self._text += text
+        self.has_stopped = self.has_stopped or any(stop in self._text for stop in self._stops)
 
-    def is_over(self, *_: object, **__: object) -> bool:
-        return self.over or self._stopped()
+    def should_stop(self, *_: object, **__: object) -> bool:
+        return self.has_stopped or self._stopped()
 
 
-def _streamer(tokenizer: _Tokenizer, hear: Callable[[str], None]) -> object:
-    """A streamer of `transformers` that tells `hear` instead of printing. It holds back halves of characters."""
+def _streamer(tokenizer: _Tokenizer, receive: Callable[[str], None]) -> object:
+    """A `TextStreamer` that calls `receive` instead of printing. It holds back incomplete characters."""
     base = import_module('transformers').TextStreamer
 
     def on_finalized_text(_self: object, text: str, stream_end: bool = False) -> None:
         if text:
-            hear(text)
+            receive(text)
 
-    kind = type('ToldStreamer', (base,), {'on_finalized_text': on_finalized_text})
+    kind = type('CallbackStreamer', (base,), {'on_finalized_text': on_finalized_text})
     return kind(tokenizer, skip_prompt=True, skip_special_tokens=True)
 
 
-def turns_of(messages: Sequence[Message]) -> list[Turn]:
-    """The messages as turns that any chat template takes: what a tool said comes from the user, and turns of the same
-    role are one.
+def to_turns(messages: Sequence[Message]) -> list[Turn]:
+    """Convert messages to turns that any chat template accepts: tool results become user turns, and adjacent turns of
+    one role are merged.
     """
     turns: list[Turn] = []
     for message in messages:
@@ -210,20 +218,20 @@ def turns_of(messages: Sequence[Message]) -> list[Turn]:
 
 
 def plain_prompt(turns: list[Turn]) -> str:
-    """For a model with no chat template."""
-    said = ''.join(f'{_SPEAKERS[turn["role"]]}: {turn["content"]}\n\n' for turn in turns)
-    return f'{said}Assistant:'
+    """Prompt for a model without a chat template."""
+    conversation = ''.join(f'{_SPEAKERS[turn["role"]]}: {turn["content"]}\n\n' for turn in turns)
+    return f'{conversation}Assistant:'
 
 
 def _without_system(turns: list[Turn]) -> list[Turn]:
-    folded = [
+    merged = [
         Message(role='assistant' if turn['role'] == 'assistant' else 'user', text=turn['content']) for turn in turns
     ]
-    return turns_of(folded)
+    return to_turns(merged)
 
 
 def _device(config: ModelConfig) -> str:
-    """The device to run on; `auto` takes a GPU if there is one."""
+    """The device to run on; `auto` uses a GPU if there is one."""
     torch = import_module('torch')
     wanted = config.extra.get('device', 'auto')
     has_cuda = bool(torch.cuda.is_available())
@@ -232,10 +240,10 @@ def _device(config: ModelConfig) -> str:
     try:
         device = torch.device(wanted)
     except (RuntimeError, TypeError):
-        msg = f'{config.model}: {wanted!r} is no device; take auto, cpu, cuda or cuda:0'
+        msg = f'{config.model}: invalid device {wanted!r}; use auto, cpu, cuda or cuda:0'
         raise ModelError(msg) from None
     if device.type == 'cuda' and not has_cuda:
-        msg = f'{config.model}: there is no CUDA device here; set device to auto or cpu'
+        msg = f'{config.model}: no CUDA device found; set device to auto or cpu'
         raise ModelError(msg)
     return str(wanted)
 

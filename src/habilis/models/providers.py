@@ -1,4 +1,4 @@
-"""The providers the engine knows: where each lives, which key it wants, and what can be expected of it."""
+"""The providers of the engine: URL, API key, and capabilities of each."""
 
 import ipaddress
 import os
@@ -12,41 +12,41 @@ from habilis.core.errors import SettingsError
 from habilis.models.contract import Role
 
 Extras = Literal['body', 'merged', 'fields']
-"""How more options travel: in the body by the SDK; merged into the body by us; in Bedrock's own field for them."""
+"""How `extra` options are sent: in the body by the SDK; merged into the body by us; in Bedrock's own field."""
 
 
 NO_KEY = 'none'
-"""Stands for a key that is not sent: with an empty one an SDK would look for a key by itself."""
+"""Placeholder key: with an empty one, an SDK would search the environment for a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Provider:
-    """One row of the table."""
+    """A provider of models."""
 
     name: str
     install: str | None = None
-    """The extra of Habilis that brings its SDK; None where it comes with Habilis."""
+    """The extra of Habilis that installs its SDK; None if it is a dependency of Habilis."""
 
     keys: tuple[str, ...] = ()
-    """Environment variables that may hold the key, the first that is set wins."""
+    """Environment variables for the API key; the first that is set is used."""
 
     needs_key: bool = True
     url: str | None = None
     urls: tuple[str, ...] = ()
-    """Environment variables that may hold another url."""
+    """Environment variables for another URL."""
 
     versioned: bool = False
-    """Its url ends in `/v1`; it is added where only a host is given."""
+    """Whether `/v1` is appended to a URL without a path."""
 
     functions: bool = True
     """Whether its models call functions reliably."""
 
     context_tokens: int = 128_000
-    marks: frozenset[Role] = frozenset()
-    """Which messages may carry a mark for its prompt cache, beside the instructions. Empty: it takes no marks."""
+    cache_roles: frozenset[Role] = frozenset()
+    """Roles of messages that may carry a prompt-cache point, beside the instructions. Empty: no cache points."""
 
     own_server: bool = False
-    """A server that people run themselves: it may be on this machine, and wants no key."""
+    """A server that users run themselves, perhaps on this machine, without a key."""
 
     extras: Extras = 'body'
 
@@ -69,7 +69,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         url='https://api.anthropic.com',
         urls=('ANTHROPIC_BASE_URL',),
         context_tokens=200_000,
-        marks=frozenset({'user', 'tool'}),
+        cache_roles=frozenset({'user', 'tool'}),
     ),
     Provider(
         name='google',
@@ -89,16 +89,19 @@ PROVIDERS: Mapping[str, Provider] = _table(
     ),
     Provider(name='groq', install='groq', keys=('GROQ_API_KEY',), url='https://api.groq.com', urls=('GROQ_BASE_URL',)),
     Provider(
-        name='openrouter', keys=('OPENROUTER_API_KEY',), url='https://openrouter.ai/api/v1', marks=frozenset({'user'})
+        name='openrouter',
+        keys=('OPENROUTER_API_KEY',),
+        url='https://openrouter.ai/api/v1',
+        cache_roles=frozenset({'user'}),
     ),
     Provider(
         name='bedrock',
         install='bedrock',
         keys=('AWS_BEARER_TOKEN_BEDROCK',),
-        needs_key=False,  # boto3 finds roles, profiles and key pairs by itself
+        needs_key=False,  # boto3 finds roles, profiles and key pairs itself
         urls=('AWS_ENDPOINT_URL_BEDROCK_RUNTIME',),
         context_tokens=200_000,
-        marks=frozenset({'user', 'tool'}),
+        cache_roles=frozenset({'user', 'tool'}),
         extras='fields',
     ),
     Provider(
@@ -109,7 +112,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         urls=('OLLAMA_BASE_URL', 'OLLAMA_HOST'),
         versioned=True,
         functions=False,
-        context_tokens=4_096,  # what Ollama gives a model unless told otherwise; it cuts the rest off in silence
+        context_tokens=4_096,  # Ollama's default; it silently truncates longer input
         own_server=True,
     ),
     Provider(
@@ -148,15 +151,15 @@ PROVIDERS: Mapping[str, Provider] = _table(
 
 
 def key_of(provider: Provider, given: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The key to use: the one given, or the first that the environment has."""
+    """The API key: the given one, or the first in the environment."""
     found = (environ.get(variable, '').strip() for variable in provider.keys)
     return (given or '').strip() or next((key for key in found if key), None)
 
 
 def url_of(provider: Provider, given: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The url of its server: the one given, or what the environment says, or the provider's own.
+    """The URL of the server: the given one, that of the environment, or the provider's default.
 
-    Raises `SettingsError` for a url that cannot be one. None means that the SDK knows (Bedrock, by region).
+    None: the SDK chooses it (Bedrock, by region). Raises `SettingsError` for an invalid URL.
     """
     if given:
         return _clean(provider, given, source='base_url')
@@ -164,13 +167,13 @@ def url_of(provider: Provider, given: str | None = None, environ: Mapping[str, s
         if found := environ.get(variable):
             return _clean(provider, found, source=variable)
     if provider.url is None and provider.name == OPENAI_COMPATIBLE:
-        msg = f'no server is known for {provider.name}: set base_url, for instance to http://localhost:8000/v1'
+        msg = f'{provider.name} has no default server: set base_url, for instance to http://localhost:8000/v1'
         raise SettingsError(msg)
     return provider.url
 
 
 def is_local(url: str | None) -> bool:
-    """Whether that server is on this machine."""
+    """Whether the URL is on this machine."""
     host = _parts(url or '').hostname or ''
     if host == 'localhost' or host.endswith('.localhost'):
         return True
@@ -181,7 +184,7 @@ def is_local(url: str | None) -> bool:
 
 
 def proxy_of(url: str | None) -> str | None:
-    """The proxy through which that server is asked, as the system and the environment have it."""
+    """The proxy for a URL, from the system and the environment."""
     parts = _parts(url or '')
     if not parts.hostname or is_local(url) or proxy_bypass(parts.hostname):
         return None
@@ -191,7 +194,7 @@ def proxy_of(url: str | None) -> str | None:
 
 
 def shown_url(url: str | None) -> str:
-    """A url without name and password, for messages."""
+    """The URL without user, password and query, for messages."""
     parts = _parts(url or '')
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition('@')[2], query=''))
 
@@ -199,7 +202,7 @@ def shown_url(url: str | None) -> str:
 def _parts(url: str) -> SplitResult:
     try:
         return urlsplit(url)
-    except ValueError:  # brackets that do not match
+    except ValueError:  # unbalanced brackets
         return urlsplit('')
 
 
@@ -211,13 +214,13 @@ def _clean(provider: Provider, text: str, *, source: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port, parts = None, None, parts._replace(scheme='')
-    if source == 'OLLAMA_HOST':  # the address Ollama itself listens on: it may be `0.0.0.0` or only a port
+    if source == 'OLLAMA_HOST':  # the listen address of Ollama itself: may be `0.0.0.0` or only a port
         listening_everywhere = host in {None, '0.0.0.0', '::'}
         host = 'localhost' if listening_everywhere else host
         shown = f'[{host}]' if host and ':' in host else host
         parts = parts._replace(netloc=f'{shown}:{port or 11434}')
     if parts.scheme not in {'http', 'https'} or not host or any(character.isspace() for character in url):
-        msg = f'{source} is not the url of a server: {shown_url(url)!r}. It looks like http://localhost:8000/v1'
+        msg = f'{source} is not a valid URL: {shown_url(url)!r}. Use for instance http://localhost:8000/v1'
         raise SettingsError(msg)
     path = parts.path.rstrip('/')
     return urlunsplit(parts._replace(path=path or ('/v1' if provider.versioned else '')))

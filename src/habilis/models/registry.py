@@ -1,4 +1,4 @@
-"""Models by name: the aliases of the settings, those added at run time, and any `provider:model`."""
+"""Registry of models by name: aliases of the settings, aliases added at run time, and any `provider:model`."""
 
 from difflib import get_close_matches
 from typing import NamedTuple, TypedDict
@@ -6,20 +6,20 @@ from typing import NamedTuple, TypedDict
 from habilis.core.codec import Json
 from habilis.core.errors import ModelNotFound, NoModel, SettingsError
 from habilis.core.settings import ModelSettings, Settings, check_model
-from habilis.core.sources import Source
-from habilis.models.access import with_access
+from habilis.core.settings_sources import Source
 from habilis.models.config import ModelConfig
-from habilis.models.names import ModelName, parse_name
+from habilis.models.credentials import with_credentials
+from habilis.models.model_names import ModelName, parse_name
 
 OTHER_PROVIDERS = ('hf', 'local', 'scripted')
-"""Those that are not of the engine."""
+"""Providers beside those of the engine."""
 
 EMBEDDED = 'qwen2.5-coder-1.5b'
-"""What `local` stands for."""
+"""The default embedded model: `local` and `local:`."""
 
 
 class Overrides(TypedDict, total=False):
-    """What a call may set anew, whatever the alias and the settings say. None is as not given."""
+    """Arguments of a call that override the alias and the settings. None: not given."""
 
     temperature: float | None
     max_tokens: int | None
@@ -40,26 +40,26 @@ class _Named(NamedTuple):
 
 
 class Registry:
-    """Named models. Two names may stand for one model with different settings."""
+    """Named models. Two aliases may name one model with different settings."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        """Where aliases, defaults and keys come from."""
+        """The source of aliases, defaults and keys."""
 
         self._default = self.settings.model
         self._named = {alias: self._from_alias(alias, values) for alias, values in self.settings.models.items()}
 
     def add(self, alias: str, model: ModelConfig | str) -> None:
-        """Name a model, or give a name to another model. Raises `SettingsError` for a name that cannot be one."""
+        """Add or replace an alias. Raises `SettingsError` for an invalid alias."""
         if not alias or ':' in alias or ',' in alias or any(character.isspace() for character in alias):
-            msg = f'{alias!r} cannot be the name of a model: take one without spaces, commas and colons'
+            msg = f'invalid alias {alias!r}: use one without spaces, commas and colons'
             raise SettingsError(msg)
         named = self._from_name(model) if isinstance(model, str) else _Named(model, 'argument', 'argument')
-        name_of(named.config)
+        resolve_name(named.config)
         self._named[alias] = named
 
     def remove(self, alias: str) -> None:
-        """Forget a name. If it was the default, there is none any more."""
+        """Remove an alias. If it was the default, there is no default any more."""
         if self._named.pop(alias, None) is None:
             raise ModelNotFound(self._unknown(alias))
         if self._default == alias:
@@ -67,7 +67,7 @@ class Registry:
 
     @property
     def default(self) -> str | None:
-        """The name of the model to use where none is named; set it to an alias or to `provider:model`."""
+        """The default model: an alias or `provider:model`."""
         return self._default
 
     @default.setter
@@ -77,49 +77,49 @@ class Registry:
         self._default = name
 
     def names(self) -> tuple[str, ...]:
-        """All aliases, in the order in which they were added."""
+        """All aliases, in the order they were added."""
         return tuple(self._named)
 
     def __contains__(self, alias: object) -> bool:
         return alias in self._named
 
     def get(self, name: str | ModelConfig | None = None, overrides: Overrides | None = None) -> ModelConfig:
-        """All that is known of a model, its key included: the alias, then the defaults, then what is set anew.
+        """The complete configuration of a model, with its API key: defaults, then the alias, then the overrides.
 
-        Raises `ModelNotFound` for a name that is neither an alias nor a model, `NoModel` if there is no default.
+        Raises `ModelNotFound` for an unknown name, `NoModel` if no name is given and there is no default.
         """
-        found = self._find(name)
+        found = self._lookup(name)
         if overrides:
             values = check_model(found.config.model, overrides)
             found = _Named(
-                _changed(found.config, values),
+                _with_settings(found.config, values),
                 'argument' if values.base_url else found.url_source,
                 'argument' if values.api_key else found.key_source,
             )
         parsed = self._parsed(found.config)
-        return with_access(
+        return with_credentials(
             found.config, parsed, self.settings, url_source=found.url_source, key_source=found.key_source
         )
 
     def _parsed(self, config: ModelConfig) -> ModelName:
         try:
-            return name_of(config)
+            return resolve_name(config)
         except ModelNotFound as error:
             if ':' in config.model:
                 raise
             raise ModelNotFound(self._unknown(config.model)) from error
 
-    def _find(self, name: str | ModelConfig | None) -> _Named:
+    def _lookup(self, name: str | ModelConfig | None) -> _Named:
         if isinstance(name, ModelConfig):
             return _Named(name, 'argument', 'argument')
         chosen = name or self._default
         if chosen is None:
-            msg = 'no model is named, and there is no default: set HABILIS_MODEL, for instance to ollama:llama3.2'
+            msg = 'no model is given, and there is no default: set HABILIS_MODEL, for instance to ollama:llama3.2'
             raise NoModel(msg)
         return self._named.get(chosen) or self._from_name(chosen)
 
     def _from_name(self, model: str) -> _Named:
-        """A model with the defaults of the settings."""
+        """The model with the defaults of the settings."""
         settings = self.settings
         config = ModelConfig(
             model=model,
@@ -136,27 +136,27 @@ class Registry:
         defaults = self._from_name(values.model)
         source = self.settings.origin(f'models.{alias}')
         return _Named(
-            _changed(defaults.config, values),
+            _with_settings(defaults.config, values),
             source if values.base_url else defaults.url_source,
             source if values.api_key else defaults.key_source,
         )
 
     def _unknown(self, name: str) -> str:
         if name in self._named:
-            return f'{name!r} is an alias, and an alias stands for a model, not for another alias: write provider:model'
+            return f'{name!r} is an alias; an alias cannot refer to another alias: write provider:model'
         near = get_close_matches(name, self._named, n=1, cutoff=0.5)
-        known = f'the aliases are {", ".join(self._named)}' if self._named else 'no alias is set'
+        known = f'the aliases are {", ".join(self._named)}' if self._named else 'there are no aliases'
         advice = f'did you mean {near[0]}?' if near else f'{known}; or write provider:model'
-        return f'{name!r} is neither an alias nor a model; {advice}'
+        return f'no such model or alias: {name!r}; {advice}'
 
 
-def name_of(config: ModelConfig) -> ModelName:
-    """The name of a model taken apart. Raises `ModelNotFound`."""
+def resolve_name(config: ModelConfig) -> ModelName:
+    """Parse the name of a model; `local` is the default embedded model. Raises `ModelNotFound`."""
     text = f'local:{EMBEDDED}' if config.model in {'local', 'local:'} else config.model
     return parse_name(text, base_url=config.base_url, more=OTHER_PROVIDERS)
 
 
-def _changed(config: ModelConfig, values: ModelSettings) -> ModelConfig:
+def _with_settings(config: ModelConfig, values: ModelSettings) -> ModelConfig:
     return config.with_changes(
         temperature=values.temperature,
         max_tokens=values.max_tokens,

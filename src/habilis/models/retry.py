@@ -1,4 +1,4 @@
-"""Ask again when a model cannot answer just now: exponential backoff with full jitter, `Retry-After` honoured."""
+"""Retry after transient errors: exponential backoff with full jitter, honouring `Retry-After`."""
 
 import asyncio
 import logging
@@ -9,47 +9,47 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from habilis.core.errors import ModelError, ModelUnavailable
-from habilis.models.around import AroundModel, says_something, streaming
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply
+from habilis.models.wrapper import WrapperModel, has_content, streaming
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryNotice:
-    """A try failed, and another will follow."""
+    """An attempt failed and will be repeated."""
 
     attempt: int
-    """Which try failed, from 1."""
+    """Number of the failed attempt, from 1."""
 
-    of: int
-    """How many tries there are in all."""
+    max_attempts: int
+    """Maximum number of attempts."""
 
     seconds: float
-    """The wait before the next."""
+    """Delay before the next attempt."""
 
     error: ModelError
 
 
-_hearing: ContextVar[Callable[[RetryNotice], None] | None] = ContextVar('_hearing', default=None)
+_retry_listener: ContextVar[Callable[[RetryNotice], None] | None] = ContextVar('_retry_listener', default=None)
 
 
 @contextmanager
-def hearing_retries(listener: Callable[[RetryNotice], None]) -> Generator[None]:
-    """Whoever asks a model inside this block is told when it is asked again, however deep the `RetryModel` is."""
-    token = _hearing.set(listener)
+def listen_for_retries(listener: Callable[[RetryNotice], None]) -> Generator[None]:
+    """Call `listener` for each retry of a request made in this block, however deep the `RetryModel` is wrapped."""
+    token = _retry_listener.set(listener)
     try:
         yield
     finally:
-        _hearing.reset(token)
+        _retry_listener.reset(token)
 
 
-class RetryModel(AroundModel):
-    """Asks the model inside again after an error that may pass (`ModelError.retryable`).
+class RetryModel(WrapperModel):
+    """Retries a request of the inner model after a transient error (`ModelError.retryable`).
 
-    The wait is random between 0 and `base` seconds, then twice, four, eight times as much, up to `cap`; at least what
-    the provider asks for. A provider that asks for more than `longest_wait` seconds is not waited for. A stream is
-    begun again only as long as nothing of it was passed on.
+    The delay is random between 0 and `base` seconds, doubled at each attempt up to `cap`, and at least the
+    `Retry-After` of the provider. A `Retry-After` above `longest_wait` seconds is an error. A stream is restarted only
+    before its first content.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class RetryModel(AroundModel):
     ) -> None:
         super().__init__(model)
         self.on_retry = on_retry
-        """Called before each wait."""
+        """Called before each delay."""
 
-        self._tries = 1 + max(0, retries)
+        self._max_attempts = 1 + max(0, retries)
         self._base = base
         self._cap = cap
         self._longest_wait = longest_wait
@@ -76,7 +76,7 @@ class RetryModel(AroundModel):
         self._random = random
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply, after as many tries as it takes and as there are."""
+        """Return the reply of the first successful attempt."""
         attempt = 1
         while True:
             try:
@@ -88,55 +88,62 @@ class RetryModel(AroundModel):
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The reply bit by bit. A stream that breaks after its first bit raises `ModelUnavailable`."""
+        """Stream the reply. A stream that fails after its first content raises `ModelUnavailable`."""
         attempt = 1
         shown = False
         while True:
             try:
                 async with streaming(self.inner, messages, options) as items:
                     async for item in items:
-                        shown = shown or says_something(item)
+                        shown = shown or has_content(item)
                         yield item
                 return
             except ModelError as error:
                 if shown:
-                    raise _broken(error) from error
+                    raise _interrupted(error) from error
                 await self._wait(attempt, error)
             attempt += 1
 
     async def _wait(self, attempt: int, error: ModelError) -> None:
-        """Sleep before the next try, or raise because there is none."""
+        """Sleep before the next attempt, or raise the error if there is none."""
         if not error.retryable:
             raise error
-        if attempt >= self._tries:
-            raise error if attempt == 1 else _final(error, f'tried {attempt} times')
-        asked = error.retry_after or 0.0
-        if asked > self._longest_wait:
-            reason = f'not tried again: it asks to wait {asked:,.0f} s, and {self._longest_wait:,.0f} s is the most'
+        if attempt >= self._max_attempts:
+            raise error if attempt == 1 else _final(error, f'gave up after {attempt} attempts')
+        retry_after = error.retry_after or 0.0
+        if retry_after > self._longest_wait:
+            reason = f'not retried: Retry-After is {retry_after:,.0f} s, the limit is {self._longest_wait:,.0f} s'
             raise _final(error, reason)
-        notice = RetryNotice(attempt=attempt, of=self._tries, seconds=self._seconds(attempt, asked), error=error)
-        _log.info(
-            '%s: try %d of %d failed (%s); next in %.1f s', self.name, attempt, self._tries, error, notice.seconds
+        notice = RetryNotice(
+            attempt=attempt, max_attempts=self._max_attempts, seconds=self._seconds(attempt, retry_after), error=error
         )
-        for listener in (self.on_retry, _hearing.get()):
+        _log.info(
+            '%s: attempt %d of %d failed (%s); retrying in %.1f s',
+            self.name,
+            attempt,
+            self._max_attempts,
+            error,
+            notice.seconds,
+        )
+        for listener in (self.on_retry, _retry_listener.get()):
             if listener is not None:
                 listener(notice)
         await self._sleep(notice.seconds)
 
-    def _seconds(self, attempt: int, asked: float) -> float:
+    def _seconds(self, attempt: int, retry_after: float) -> float:
         ceiling = min(self._cap, self._base * 2.0 ** min(attempt - 1, 60))
-        return max(self._random() * ceiling, asked)
+        return max(self._random() * ceiling, retry_after)
 
 
 def _final(error: ModelError, why: str) -> ModelError:
-    """The same error, saying that it is not for want of trying."""
+    """The error with the reason why it is not retried."""
     final = type(error)(f'{error} ({why})', status=error.status, retry_after=error.retry_after)
     final.__cause__ = error
     return final
 
 
-def _broken(error: ModelError) -> ModelError:
-    """What a reader that has seen the begin of a reply is told. An error that will not pass is left as it is."""
+def _interrupted(error: ModelError) -> ModelError:
+    """The error of a stream that failed after its first content."""
     if not error.retryable:
         return error
-    return ModelUnavailable(f'the reply broke off: {error}', status=error.status, retry_after=error.retry_after)
+    return ModelUnavailable(f'the reply was interrupted: {error}', status=error.status, retry_after=error.retry_after)

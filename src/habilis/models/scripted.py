@@ -1,4 +1,4 @@
-"""A model that answers from a script: for tests, and for demos with no model at hand. Shown to people as scripted."""
+"""A model that replies from a script, for tests and demos. User interfaces label it as scripted."""
 
 import asyncio
 import inspect
@@ -12,31 +12,31 @@ from typing import NamedTuple, Self
 
 from habilis.core.codec import Json
 from habilis.core.errors import ModelError
-from habilis.models.around import AroundModel, streaming
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply, Traits, Usage
-from habilis.models.replies import reply_from_json, reply_to_json
+from habilis.models.reply_codec import reply_from_json, reply_to_json
 from habilis.models.tokens import count_message_tokens, count_tokens
+from habilis.models.wrapper import WrapperModel, streaming
 
 Scripted = str | Reply | Exception
-"""One reply of a script: its text, all of it, or an error to raise."""
+"""One reply of a script: its text, a complete `Reply`, or an error to raise."""
 
 Script = Callable[[Sequence[Message]], Scripted | Awaitable[Scripted]]
-"""Makes the reply from the messages."""
+"""Function from the messages to the reply."""
 
 _WORD = re.compile(r'\S+\s*|\s+')
 
 
-class Asked(NamedTuple):
-    """One request that a scripted model got."""
+class ScriptedRequest(NamedTuple):
+    """A request that a scripted model received."""
 
     messages: tuple[Message, ...]
     options: Options
 
 
 class ScriptedModel:
-    """Answers from a list of replies, one after the other, or from a function of the messages.
+    """Replies from a list, in order, or from a function of the messages.
 
-    `latency` is the seconds that one reply takes; a stream spreads them over its words. A function finds the options of
+    `latency` is the time of one reply in seconds; a stream spreads it over its words. A function finds the options of
     its request in `requests[-1].options`.
     """
 
@@ -58,8 +58,8 @@ class ScriptedModel:
             functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small
         )
         self._latency = latency
-        self.requests: list[Asked] = []
-        """What it was asked, in order."""
+        self.requests: list[ScriptedRequest] = []
+        """The received requests, in order."""
 
     @classmethod
     def from_file(
@@ -71,27 +71,27 @@ class ScriptedModel:
         latency: float = 0.0,
         small: bool = False,
     ) -> Self:
-        """Plays a file of replies: JSON lines or one JSON list, each item a text or an object as `record` writes it."""
+        """Replay a file of replies: JSON lines or a JSON list of strings or objects as `record` writes them."""
         path = Path(path)
         replies = [*_read_replies(path)]
         return cls(replies, name=name or f'scripted:{path.stem}', functions=functions, latency=latency, small=small)
 
     def skip(self, replies: int) -> None:
-        """Go on after so many replies, which were given in an earlier process."""
+        """Continue after the first `replies` replies, which an earlier process has used."""
         self._given = min(max(self._given, replies), len(self._replies))
 
     @property
     def name(self) -> str:
-        """As `scripted:something`."""
+        """`scripted:name`."""
         return self._name
 
     @property
     def traits(self) -> Traits:
-        """Always marked as scripted."""
+        """`scripted` is always set."""
         return self._traits
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """The next reply. Raises what the script says, and `ModelError` when the script is at its end."""
+        """Return the next reply. Raises the script's error, or `ModelError` at the end of the script."""
         started = time.perf_counter()
         reply = await self._next(messages, options)
         if self._latency:
@@ -101,7 +101,7 @@ class ScriptedModel:
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The next reply word by word."""
+        """Stream the next reply word by word."""
         started = time.perf_counter()
         reply = await self._next(messages, options)
         deltas = [*_deltas(reply)]
@@ -113,22 +113,22 @@ class ScriptedModel:
         yield self._timed(reply, started)
 
     async def close(self) -> None:
-        """Nothing to free."""
+        """Does nothing."""
 
     async def _next(self, messages: Sequence[Message], options: Options) -> Reply:
-        asked = Asked(tuple(messages), options)
-        self.requests.append(asked)
-        scripted = self._take() if self._script is None else self._script(asked.messages)
+        request = ScriptedRequest(tuple(messages), options)
+        self.requests.append(request)
+        scripted = self._take() if self._script is None else self._script(request.messages)
         if inspect.isawaitable(scripted):
             scripted = await scripted
         if isinstance(scripted, Exception):
             raise scripted
         reply = Reply(text=scripted) if isinstance(scripted, str) else scripted
-        return replace(reply, model=reply.model or self._name, usage=_usage(asked, reply))
+        return replace(reply, model=reply.model or self._name, usage=_usage(request, reply))
 
     def _take(self) -> Scripted:
         if self._given == len(self._replies):
-            msg = f'{self._name} has no more replies: {self._given} were given, and this is request {self._given + 1}'
+            msg = f'{self._name} has no more replies: request {self._given + 1}, but the script has only {self._given}'
             raise ModelError(msg)
         self._given += 1
         return self._replies[self._given - 1]
@@ -140,19 +140,19 @@ class ScriptedModel:
         return replace(reply, usage=replace(reply.usage, seconds=time.perf_counter() - started))
 
 
-class RecordingModel(AroundModel):
-    """Writes each reply of the model inside to a file, one JSON object a line, as soon as it is there.
+class RecordingModel(WrapperModel):
+    """Appends each reply of the inner model to a file, as one JSON object per line.
 
-    The file is begun anew with the first reply. Errors are not recorded.
+    The first reply overwrites an existing file. Errors are not recorded.
     """
 
     def __init__(self, model: Model, path: str | Path) -> None:
         super().__init__(model)
         self._path = Path(path)
-        self._begun = False
+        self._has_started = False
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """One reply, recorded."""
+        """Return the reply and record it."""
         reply = await self.inner.request(messages, options)
         self._write(reply)
         return reply
@@ -160,7 +160,7 @@ class RecordingModel(AroundModel):
     async def stream(
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
-        """The reply bit by bit, recorded when it is complete."""
+        """Stream the reply and record it when it is complete."""
         async with streaming(self.inner, messages, options) as items:
             async for item in items:
                 if isinstance(item, Reply):
@@ -168,27 +168,27 @@ class RecordingModel(AroundModel):
                 yield item
 
     def _write(self, reply: Reply) -> None:
-        if not self._begun:
+        if not self._has_started:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open('a' if self._begun else 'w', encoding='utf-8') as file:
+        with self._path.open('a' if self._has_started else 'w', encoding='utf-8') as file:
             file.write(json.dumps(reply_to_json(reply), ensure_ascii=False) + '\n')
-        self._begun = True
+        self._has_started = True
 
 
 def record(model: Model, path: str | Path) -> RecordingModel:
-    """The same model, whose replies are also written to `path`, for `ScriptedModel.from_file`."""
+    """Wrap a model so that its replies are also written to `path`, for `ScriptedModel.from_file`."""
     return RecordingModel(model, path)
 
 
-def _usage(asked: Asked, reply: Reply) -> Usage:
-    """What the script says; otherwise counted from the texts."""
+def _usage(request: ScriptedRequest, reply: Reply) -> Usage:
+    """The usage in the script, or else an estimate from the texts."""
     if reply.usage != Usage():
         return reply.usage
-    said = (reply.text, reply.thinking, *(call.name + call.arguments for call in reply.calls))
+    texts = (reply.text, reply.thinking, *(call.name + call.arguments for call in reply.calls))
     return Usage(
         requests=1,
-        input_tokens=count_message_tokens(asked.messages),
-        output_tokens=sum(map(count_tokens, said)),
+        input_tokens=count_message_tokens(request.messages),
+        output_tokens=sum(map(count_tokens, texts)),
         cost=0.0,
     )
 
@@ -201,16 +201,16 @@ def _deltas(reply: Reply) -> Iterator[Delta]:
 
 
 def _read_replies(path: Path) -> Iterator[Reply]:
-    for place, item in _items(path):
+    for position, item in _items(path):
         try:
             yield reply_from_json(item)
         except ValueError as error:
-            msg = f'{path}: {place}: {error}'
+            msg = f'{path}: {position}: {error}'
             raise ModelError(msg) from None
 
 
 def _items(path: Path) -> Iterator[tuple[str, Json]]:
-    """The JSON items of a file, each with its place in it."""
+    """The JSON items of a file, each with its position."""
     try:
         text = path.read_text(encoding='utf-8-sig')
     except (OSError, UnicodeDecodeError) as error:
@@ -226,9 +226,9 @@ def _items(path: Path) -> Iterator[tuple[str, Json]]:
             yield f'line {number}', _json(path, f'line {number}', line)
 
 
-def _json(path: Path, place: str, text: str) -> Json:
+def _json(path: Path, position: str, text: str) -> Json:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        msg = f'{path}: {place} is not JSON: {error}. Write one reply a line, or one JSON list of replies.'
+        msg = f'{path}: {position} is not JSON: {error}. Write one reply per line, or one JSON list of replies.'
         raise ModelError(msg) from None

@@ -1,11 +1,11 @@
-"""One request without `await`, for scripts and notebooks; also inside a running event loop."""
+"""Synchronous requests, for scripts and notebooks. Work inside a running event loop too."""
 
 from collections.abc import Sequence
 
-from habilis.core.waiting import wait_for
+from habilis.core.background_loop import run_blocking
 from habilis.models.contract import NO_OPTIONS, Message, Model, Options, Reply
 
 
 def request_sync(model: Model, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-    """See `Model.request`. Ctrl-C cancels it. All such requests share an event loop, so connections are kept."""
-    return wait_for(model.request(messages, options))
+    """Blocking `Model.request`. Ctrl-C cancels it. All calls share one event loop, so connections are reused."""
+    return run_blocking(model.request(messages, options))

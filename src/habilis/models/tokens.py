@@ -1,11 +1,10 @@
-"""How many tokens a text is, roughly: offline, with no vocabulary, about 10 to 15 ms for 100 kB.
+"""Token estimates: offline, without a vocabulary, 10 to 15 ms for 100 kB.
 
-The text is cut into pieces as byte-pair tokenizers cut it before they look anything up (a word with the sign before it,
-a number, a run of signs, a run of spaces), and each piece is given the tokens that such a piece costs on average. The
-averages were measured with the tokenizer of Qwen2.5. On the texts of `tests/models/token_reference.json` the sum is
-within 5 % of the real count and each text within 30 %; most of these texts also set the averages, so expect more on
-others. The worst of them is Dutch, 27 % too low: plain Latin letters are taken for English. Tokenizers of other
-families were not measured.
+The text is split as byte-pair tokenizers pre-split it (a word with the character before it, a number, a run of
+punctuation, a run of spaces), and each piece counts as its average number of tokens, as measured with the tokenizer of
+Qwen2.5. On the texts of `tests/models/token_reference.json` the total is within 5 % of the real count and
+each text within 30 %; the averages were fitted to most of these texts, so the error on others is larger. The worst is
+Dutch, 27 % too low, because plain Latin letters count as English. Tokenizers of other families were not measured.
 """
 
 import math
@@ -17,15 +16,15 @@ from functools import lru_cache
 from habilis.models.contract import Message
 
 TOKENS_PER_MESSAGE = 4
-"""What a chat template adds to each message: its role, its begin and its end."""
+"""Tokens that a chat template adds to each message: role, start and end."""
 
 _PIECE = re.compile(
     r"""
-    [\W_]?[a-zA-Z]++(?![^\W\d_])         # a plain word, with the one sign or space before it
+    [\W_]?[a-zA-Z]++(?![^\W\d_])         # an ASCII word with the character before it
     | [0-9]+
-    | [ ]?[!-/:-@\[-`{-~]+[\r\n]*        # signs, with the line break after them
+    | [ ]?[!-/:-@\[-`{-~]+[\r\n]*        # punctuation, with the line breaks after it
     | [\W_]?[^\W\d_]+                    # a word with other letters
-    | \s+(?!\S)                          # spaces but the last one, which belongs to the word after it
+    | \s+(?!\S)                          # spaces but the last one, which belongs to the next word
     | \s+
     | \d+
     | [ ]?[^\w\s]+[\r\n]*
@@ -37,7 +36,7 @@ _RUN = re.compile(r'(.)\1*', re.DOTALL)
 
 
 def count_tokens(text: str) -> int:
-    """About how many tokens the text is; see the top of this module for how far it may be off."""
+    """Estimate the number of tokens of a text; see the module docstring for its accuracy."""
     counts = Counter(_PIECE.findall(text))
     plain = accented = 0
     other = 0.0
@@ -59,14 +58,14 @@ def count_tokens(text: str) -> int:
 
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation is when it is sent: texts, calls, and what the chat template adds."""
+    """Estimate the number of tokens of a conversation: texts, calls, and the overhead of the chat template."""
     texts = sum([_counted(message.text) for message in messages])
     calls = sum([_call_tokens(message) for message in messages if message.calls])
     return TOKENS_PER_MESSAGE * len(messages) + texts + calls
 
 
 _counted = lru_cache(512)(count_tokens)
-"""A conversation is counted at each step, and all but its end was counted before."""
+"""Cached, because each step counts the whole conversation again."""
 
 
 def _call_tokens(message: Message) -> int:
@@ -74,14 +73,14 @@ def _call_tokens(message: Message) -> int:
 
 
 def _foreign(plain: int, accented: int) -> float:
-    """How much dearer plain words are in this text. Accented words show that it is not English: the vocabulary, made
-    from English in the first place, then knows fewer of the others as a whole.
+    """Factor for ASCII words. Accented words show that the text is not English, so fewer of its words are single
+    tokens of a vocabulary made mostly from English.
     """
     return 1 + 0.35 * min(1.0, 10 * accented / (plain + accented)) if accented else 1.0
 
 
 def _plain_word(piece: str) -> float:
-    """A word of ASCII letters. After a space it is more often one token than after a sign or inside a name."""
+    """Tokens of an ASCII word. After a space it is more often one token than after punctuation or inside a name."""
     before = piece[0]
     if before.isalpha():
         return _humps(piece, 0.0)
@@ -91,11 +90,11 @@ def _plain_word(piece: str) -> float:
 
 
 _SIGN_BEFORE = {'_': 0.05, '.': 0.08, '/': 0.5, '-': 0.5, '(': 0.5, "'": 0.2, '\n': 1.0}
-"""What a word costs more after a sign: some are often in one token with it."""
+"""Extra tokens for the character before a word; some often share a token with it."""
 
 
 def _humps(word: str, more: float) -> float:
-    """The parts of `camelCase`. `more` is what each letter past the sixth adds to what it does anyway."""
+    """Tokens of a word or of the parts of `camelCase`. `more` is the extra cost of each letter after the sixth."""
     size = len(word)
     if word[1:].islower() or size == 1:
         return 1.02 if size <= 6 else size / 4.5 if size > 16 else 1 + (size - 6) * (0.04 + more)
@@ -108,7 +107,7 @@ def _humps(word: str, more: float) -> float:
 
 
 def _other_word(piece: str) -> tuple[float, bool]:
-    """What a word with other letters costs, and whether it is Latin with accents."""
+    """Tokens of a word with non-ASCII letters, and whether it is accented Latin."""
     before = 0.0 if piece[0].isalpha() or piece[0] == ' ' else _sign(piece[0])
     word = piece if piece[0].isalpha() else piece[1:]
     highest = max(word)
@@ -134,7 +133,7 @@ _LETTERS = (
     ('\u0590', 0.41),  # Cyrillic
     ('\u0600', 0.48),  # Hebrew
     ('\u0700', 0.41),  # Arabic
-    ('\u0e00', 1.25),  # the scripts of South Asia
+    ('\u0e00', 1.25),  # South Asian scripts
     ('\u0e80', 0.52),  # Thai
     ('\u2e80', 1.25),
     ('\u3100', 0.62),  # kana
@@ -159,7 +158,7 @@ def _signs(piece: str) -> float:
 
 def _sign(char: str) -> float:
     if '\u0e00' <= char < '\u0e80':
-        return 0.4  # the vowels and tones of Thai
+        return 0.4  # Thai vowels and tones
     return 0.6 if char < '\x80' else 1.0 if char < '\U00010000' else 1.4
 
 

@@ -1,4 +1,4 @@
-"""The bookkeeping of calls: who asked which model, and what it cost."""
+"""Ledger of model calls: model, agent, tokens and cost of each."""
 
 import csv
 import json
@@ -28,25 +28,25 @@ class Entry:
 
 
 class Ledger:
-    """The calls of one agent and of those that work for it. Safe to share between threads.
+    """Model calls of an agent and its subagents. Thread-safe.
 
-    `child` opens the ledger of a subagent: what is recorded there counts there and here.
+    `child` creates the ledger of a subagent, whose entries count in both ledgers.
     """
 
     def __init__(self, name: str = 'agent') -> None:
         self.name = name
-        """The agent it belongs to."""
+        """Name of the agent."""
 
-        self._above: tuple[Self, ...] = ()
+        self._parents: tuple[Self, ...] = ()
         self._lock = threading.Lock()
         self._entries: list[Entry] = []
         self._total = Usage()
 
     def child(self, name: str) -> Self:
-        """A ledger whose entries are also summed into this one."""
+        """Create a ledger whose entries also count in this one."""
         ledger = type(self)(name)
-        ledger._above = (self, *self._above)
-        ledger._lock = self._lock  # one for the whole family, so that a total never misses half an entry
+        ledger._parents = (self, *self._parents)
+        ledger._lock = self._lock  # shared, so that an entry is added to all totals atomically
         return ledger
 
     def record(
@@ -58,42 +58,42 @@ class Ledger:
         at: datetime | None = None,
         earlier: bool = False,
     ) -> Entry:
-        """Write down one call; `agent` is this ledger's own unless another is named.
+        """Record one call; `agent` defaults to the name of this ledger.
 
-        One that was made `earlier`, and counted above then, counts only here: a run that is resumed knows of it.
+        With `earlier`, the call was made before the run was resumed and counts only here: the parents have counted it.
         """
         entry = Entry(model=model, agent=self.name if agent is None else agent, usage=usage, at=at or _now())
         with self._lock:
-            for ledger in (self, *(() if earlier else self._above)):
+            for ledger in (self, *(() if earlier else self._parents)):
                 ledger._entries.append(entry)
                 ledger._total += usage
         return entry
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All calls so far, those of children included, in the order in which they were recorded."""
+        """All calls so far, including those of children, in order."""
         with self._lock:
             return tuple(self._entries)
 
     @property
     def total(self) -> Usage:
-        """All calls together."""
+        """Sum of all calls."""
         with self._lock:
             return self._total
 
     def by_model(self) -> dict[str, Usage]:
-        """The total of each model, in the order of their first call."""
+        """Sum per model, in order of the first call."""
         return _sums(self.entries, lambda entry: entry.model)
 
     def by_agent(self) -> dict[str, Usage]:
-        """The total of each agent, in the order of their first call."""
+        """Sum per agent, in order of the first call."""
         return _sums(self.entries, lambda entry: entry.agent)
 
     def export(self, path: str | Path) -> None:
-        """Write it all to a file: `.json` (calls and totals) or `.csv` (one line a call)."""
+        """Write the ledger to a file: `.json` (calls and totals) or `.csv` (one line per call)."""
         path = Path(path)
         if path.suffix.lower() not in {'.json', '.csv'}:
-            msg = f'cannot export to {path.name!r}: name a file that ends in .json or .csv'
+            msg = f'cannot export to {path.name!r}: use a file name that ends in .json or .csv'
             raise HabilisError(msg)
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix.lower() == '.json':
@@ -103,13 +103,13 @@ class Ledger:
 
     def _json(self) -> str:
         entries = self.entries
-        book = {
+        content = {
             'total': asdict(sum((entry.usage for entry in entries), Usage())),
             'by_model': _plain(_sums(entries, lambda entry: entry.model)),
             'by_agent': _plain(_sums(entries, lambda entry: entry.agent)),
             'entries': [_row(entry) for entry in entries],
         }
-        return json.dumps(book, indent=2) + '\n'
+        return json.dumps(content, indent=2) + '\n'
 
 
 def _sums(entries: Iterable[Entry], key: Callable[[Entry], str]) -> dict[str, Usage]:

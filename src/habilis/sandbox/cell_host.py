@@ -1,7 +1,7 @@
-"""The host's side of one running request: it answers the kernel's messages and keeps the limits.
+"""The host's side of one running request: answers the kernel's messages and enforces the limits.
 
-Everything that arrives here was written by untrusted code. It is parsed strictly, counted, and never executed. What
-this object has counted decides about limits, whatever the guest says of itself.
+All messages come from untrusted code. They are parsed strictly, counted, and never executed. Limits are enforced by
+what is counted here, whatever the guest says.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from habilis.sandbox.previews import RESULT_LENGTH, shorten
 OnOutput = Callable[[Stream, str], object]
 AnswerInput = Callable[[str], str]
 MAX_IGNORED_REPLIES = 100
-"""So often a cell may ignore that a limit has ended it, before it is ended by force."""
+"""How many replies that end the cell it may ignore before it is ended by force."""
 
 MAX_RECORDED = 16 << 20
-"""Bytes of arguments that a `Cell` keeps of its calls; later calls are recorded without theirs."""
+"""Max bytes of arguments in the calls of a `Cell`; later calls are recorded without arguments."""
 
 _WAKE = (0, None)
 _UTF_8 = codecs.getincrementaldecoder('utf-8')
@@ -71,42 +71,42 @@ class CellHost:
         self.ended: ErrorKind | None = None
         self._calls: list[tuple[float, ToolCall]] = []
 
-    # What the session asks --------------------------------------------------------------------------------------------
+    # Called by the session --------------------------------------------------------------------------------------------
 
     def end(self, kind: ErrorKind) -> None:
-        """End the request from another thread: at its next message or tick."""
+        """End the request at its next message or check. Thread-safe."""
         self.ended = self.ended or kind
         self._force = True
         self._inbox.put(_WAKE)
 
     def output(self, stream: Stream) -> str:
-        """All that was printed to a stream."""
+        """The output of a stream so far."""
         if stream in self._decoders:
             self._chunks[stream].append(self._decoders[stream].decode(b'', final=True))
         return ''.join(self._chunks[stream])
 
     def seconds(self) -> float:
-        """How long it has taken."""
+        """Seconds since the request started."""
         return time.monotonic() - self._started
 
     def close(self) -> None:
-        """Cancel tools that nobody waits for any more."""
+        """Cancel the tools that are still running."""
         for task in list(self._tasks.values()):
             task.cancel()
         self._tasks.clear()
 
-    # What the guest asks (on the worker thread) -----------------------------------------------------------------------
+    # Called by the guest, on the worker thread -----------------------------------------------------------------------
 
     def answer(self, message: str) -> str:
         """Reply to one message."""
         self.check()
         handler = _HANDLERS.get(message[:1])
         if handler is None:
-            return dump({'error': ['RuntimeError', 'the host does not know this message']})
+            return dump({'error': ['RuntimeError', 'unknown message']})
         return handler(self, message[1:])
 
     def check(self) -> None:
-        """End the guest if it is over time or was told to end."""
+        """Raise `Interrupted` if the request is over its deadline or was ended."""
         if self._force:
             raise Interrupted
         if self.deadline.is_expired():
@@ -114,16 +114,16 @@ class CellHost:
             raise Interrupted
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Output that went around the kernel. It cannot be refused here, so too much of it ends the guest by force."""
+        """Handle output that bypassed the kernel. It cannot be refused, so too much of it ends the guest by force."""
         decoder = self._decoders.setdefault(stream, _UTF_8('replace'))
         if not self._take(stream, decoder.decode(data), len(data)):
             self._force = True
 
     def _print_out(self, text: str) -> str:
-        return '' if self._take('stdout', text, _size(text)) else self._over('output')
+        return '' if self._take('stdout', text, _size(text)) else self._end_cell('output')
 
     def _print_err(self, text: str) -> str:
-        return '' if self._take('stderr', text, _size(text)) else self._over('output')
+        return '' if self._take('stderr', text, _size(text)) else self._end_cell('output')
 
     def _take(self, stream: Stream, text: str, size: int) -> bool:
         room = self._limits.output_bytes - self._printed
@@ -138,8 +138,8 @@ class CellHost:
             return False
         return True
 
-    def _over(self, kind: ErrorKind) -> str:
-        """The reply that ends a cell; one that goes on regardless is ended by force."""
+    def _end_cell(self, kind: ErrorKind) -> str:
+        """The reply that ends a cell; a cell that ignores it too often is ended by force."""
         self.ended = self.ended or kind
         self._ignored += 1
         if self._ignored > MAX_IGNORED_REPLIES:
@@ -154,7 +154,7 @@ class CellHost:
         except _Refused as refused:
             return dump(refused.reply)
         if self._called > self._limits.calls:
-            return self._over('calls')
+            return self._end_cell('calls')
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
         reply = self._run(tool, arguments)
@@ -171,7 +171,7 @@ class CellHost:
         except _Refused as refused:
             return dump(refused.reply)
         if self._called > self._limits.calls:
-            return self._over('calls')
+            return self._end_cell('calls')
         self._start(cast('int', number), tool, arguments)
         return ''
 
@@ -183,7 +183,7 @@ class CellHost:
         return tool
 
     def _run(self, tool: HostFunction, packed: Json) -> Json:
-        """A plain function runs here, on the thread of the guest, which waits for it anyway."""
+        """Call a plain function on the thread of the guest, which waits for it anyway."""
         started = time.monotonic()
         args: list[object] = []
         kwargs: dict[str, object] = {}
@@ -198,7 +198,7 @@ class CellHost:
         return reply
 
     def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
-        """A coroutine function runs on the event loop of the session; its answer comes into the inbox."""
+        """Start a coroutine function on the event loop of the session; its answer is put into the inbox."""
         if not tool.is_async:
             self._inbox.put((number, self._run(tool, packed)))
             return
@@ -249,7 +249,7 @@ class CellHost:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """Those that are over, in the order in which they began: calls at the same time end in any order."""
+        """The calls that have ended, in the order in which they started."""
         return [call for _, call in sorted(self._calls, key=operator.itemgetter(0))]
 
     def _cancel(self, body: str) -> str:
@@ -259,15 +259,15 @@ class CellHost:
         return ''
 
     def _wait(self, body: str) -> str:
-        """Sleep until an answer comes, the asked time is over, or the cell has to end."""
+        """Wait for an answer, for the requested time, or until the cell must end."""
         try:
             asked = parse(body)
         except CodecError:
             asked = 0
-        left = self.deadline.remaining() + 0.01
-        wanted = left if asked is None else 0.0
-        if isinstance(asked, (int, float)) and asked > 0:  # NaN is not
-            wanted = min(asked, left)
+        longest = self.deadline.remaining() + 0.01
+        wanted = longest if asked is None else 0.0
+        if isinstance(asked, (int, float)) and asked > 0:  # false for NaN
+            wanted = min(asked, longest)
         answers: list[Json] = []
         try:
             answers.append(list(self._next_answer(wanted)))
@@ -289,7 +289,7 @@ class CellHost:
             return dump({'error': [kind, str(raised)]})
 
     def _next_answer(self, seconds: float) -> tuple[int, Json]:
-        """The first `get` of a queue waits for ever if its timeout passes before it waits (CPython 3.11, 3.12)."""
+        """`get_nowait` first: in CPython 3.11 and 3.12 a `get` whose timeout passes too early waits for ever."""
         try:
             return self._inbox.get_nowait()
         except Empty:
@@ -297,7 +297,7 @@ class CellHost:
 
     def _input(self, body: str) -> str:
         if self._answer_input is None:
-            text = 'input() has no one to ask in this sandbox (pass input=… to Sandbox.create to answer it)'
+            text = 'input() is not available in this sandbox (pass input=… to Sandbox.create to answer it)'
             return dump({'error': ['EOFError', text]})
         try:
             prompt = parse(body)
@@ -321,7 +321,7 @@ class _Refused(Exception):
 
 
 def _fields(body: str, *types: type) -> list[Json]:
-    """The parts of a message, checked one by one."""
+    """The fields of a message, each checked for its type."""
     try:
         parts = parse(body)
     except CodecError as error:
@@ -346,12 +346,12 @@ def _reply(tool: HostFunction, result: object) -> Json:
     try:
         return {'ok': pack(result)}
     except NotPlain as error:
-        msg = f'the tool {tool.name} returned something that cannot go into the sandbox: {error}'
+        msg = f'the tool {tool.name} returned something that is not plain data: {error}'
         raise TypeError(msg) from None
 
 
 def _error_reply(error: BaseException) -> Json:
-    """What code inside learns of an error on the host: class and message, no traceback."""
+    """An error of a tool as a reply: class and message, without traceback."""
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
         return {'error': ['ToolError', 'the tool was cancelled']}
     return {'error': [type(error).__name__, _message(error)[:10_000]]}
@@ -360,7 +360,7 @@ def _error_reply(error: BaseException) -> Json:
 def _message(error: BaseException) -> str:
     try:
         return str(error.args[0]) if isinstance(error, KeyError) and len(error.args) == 1 else str(error)
-    except Exception:  # it may be of any class, with any `__str__`
+    except Exception:  # its `__str__` may do anything
         return ''
 
 

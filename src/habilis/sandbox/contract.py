@@ -1,7 +1,7 @@
-"""What a sandbox gives back, and what a backend must offer. Read this first.
+"""The results of a sandbox, and the protocols of a backend. Read this first.
 
-A *session* (`Sandbox`) is the same for every backend: it keeps limits, tools, workspace, checkpoints. A *backend*
-starts *guests*: interpreters that run the kernel of `sandbox/guest` somewhere, and carries text between the two.
+A *session* (`Sandbox`) is the same for every backend: it has limits, tools, workspace and checkpoints. A *backend*
+starts *guests*, interpreters that run the kernel of `sandbox/guest`, and transports text between guest and session.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,26 +14,26 @@ from habilis.core.limits import Limits
 ErrorKind = Literal[
     'exception', 'syntax', 'exit', 'policy', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
 ]
-"""Why a cell failed. The first four are the code's own doing; the others end the cell from outside it."""
+"""Why a cell failed. The first four are errors of the code; in the others the host ended the cell."""
 
 ROLLED_BACK: frozenset[ErrorKind] = frozenset({'time', 'memory', 'cancelled', 'stack', 'broken'})
-"""After these the interpreter is replaced, and the variables are as they were before the cell."""
+"""After these errors the interpreter is replaced, and the variables are restored as they were before the cell."""
 
 Stream = Literal['stdout', 'stderr']
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellError:
-    """What went wrong in a cell."""
+    """The error of a cell."""
 
     kind: ErrorKind
-    """The exception's own kinds, or the limit that was reached."""
+    """Why the cell failed; for limits, the limit that was reached."""
 
     type: str
     """Name of the exception class."""
 
     message: str
-    """Its message."""
+    """Message of the exception."""
 
     traceback: str = ''
     """The user's own frames with their source lines, as Python prints them."""
@@ -96,7 +96,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """A file of the workspace that the cell made or changed."""
+    """A file of the workspace that the cell created or changed."""
 
     path: str
     """Relative to the workspace, with forward slashes."""
@@ -107,7 +107,7 @@ class FileChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Display:
-    """Something shown richly."""
+    """A rich form of a value, such as HTML or an image."""
 
     mime: str
     data: str | bytes
@@ -116,7 +116,7 @@ class Display:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """The result of one piece of code."""
+    """Result of one cell."""
 
     value: object = None
     """The last expression's value, if it is plain data; None otherwise (see `text`)."""
@@ -133,7 +133,7 @@ class Cell:
     displays: tuple[Display, ...] = ()
 
     lost: tuple[str, ...] = ()
-    """Variables that did not come back when the interpreter had to be replaced (see `ROLLED_BACK`)."""
+    """Variables that could not be restored when the interpreter was replaced (see `ROLLED_BACK`)."""
 
     @property
     def ok(self) -> bool:
@@ -143,15 +143,15 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """A variable inside, described."""
+    """Description of a variable."""
 
     name: str
     type: str
     size: str
-    """Such as `3 items`; empty where the type has none."""
+    """Such as `3 items`; empty if the type has no size."""
 
     text: str = ''
-    """Its `repr`, where it is short and plain."""
+    """Its `repr`, if it is short and plain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,34 +165,34 @@ class Mount:
 
 @dataclass(frozen=True, kw_only=True)
 class GuestSpec:
-    """What a backend needs to know to start a guest."""
+    """What a backend needs to start a guest."""
 
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
 
 
 class HostSide(Protocol):
-    """The session, as a guest sees it while a request runs. Called on the thread that runs the guest."""
+    """The session during a request, as the guest sees it. Called on the thread that runs the guest."""
 
     def answer(self, message: str) -> str:
         """Reply to a message of the kernel. Raises `Interrupted` when the guest must end now."""
         ...
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Take output that did not come through the kernel (a direct write to a file descriptor)."""
+        """Handle output that bypassed the kernel (a direct write to a file descriptor)."""
         ...
 
     def check(self) -> None:
-        """Called now and then while the guest computes. Raises `Interrupted` when it must end now."""
+        """Called periodically while the guest computes. Raises `Interrupted` when it must end now."""
         ...
 
 
 class Interrupted(BaseException):
-    """The session wants the guest to end at once."""
+    """The guest must end at once."""
 
 
 class GuestDied(Exception):
-    """The interpreter is gone. `kind` says why, as far as the backend can tell."""
+    """The interpreter has ended. `kind` is the reason, as far as the backend knows it."""
 
     def __init__(self, kind: ErrorKind, message: str) -> None:
         super().__init__(message)
@@ -203,26 +203,26 @@ class Guest(Protocol):
     """One running interpreter. All calls but `interrupt` come from one thread at a time, and may block."""
 
     def enter(self, message: str, host: HostSide) -> str:
-        """Give a request to the kernel and return its answer. Raises `GuestDied` if the interpreter is gone."""
+        """Send a request to the kernel and return its answer. Raises `GuestDied` if the interpreter ends."""
         ...
 
     def interrupt(self) -> None:
-        """Make a running `enter` raise `GuestDied` soon. May be called from any thread, at any time."""
+        """Make a running `enter` raise `GuestDied` soon. Thread-safe."""
         ...
 
     def close(self) -> None:
-        """Free everything. Never called while `enter` runs."""
+        """Free all resources. Never called while `enter` runs."""
         ...
 
 
 class Backend(Protocol):
-    """Starts guests. Registered under the entry point group `habilis.sandboxes`; made once, without arguments."""
+    """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once, without arguments."""
 
     isolation: str
-    """One line for people: what keeps the code in."""
+    """How the code is isolated, in one line for users."""
 
     def start(self, spec: GuestSpec) -> Guest:
-        """A new guest, ready to `enter`. May block. Raises `SandboxError` saying what is missing."""
+        """Start a guest. May block. Raises `SandboxError` that says what is missing."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Host tools as the sandbox sees them: a name, a signature, and a call that happens on the host."""
+"""Host tools as the sandbox sees them: a name, a signature, and a function on the host."""
 
 import functools
 import inspect
@@ -25,7 +25,7 @@ class HostFunction:
     doc: str | None = None
 
     def describe(self) -> dict[str, Json]:
-        """What the guest needs to know."""
+        """The description for the guest."""
         return {
             'name': self.name,
             'is_async': self.is_async,
@@ -44,11 +44,11 @@ def label_arguments(
 
 
 def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
-    """Describe a function, method or callable object."""
+    """Make a `HostFunction` of a function, method or callable object."""
     if isinstance(function, HostFunction):
         return function
     describe = getattr(type(function), '__host_function__', None)
-    if describe is not None:  # it knows better, as a `Tool` does
+    if describe is not None:  # as `Tool` has it
         return describe(function)
     name = getattr(function, '__name__', type(function).__name__)
     if not name.isidentifier() or keyword.iskeyword(name):
@@ -70,12 +70,12 @@ def is_async(function: object) -> bool:
 
 
 def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[str, HostFunction]:
-    """The tools of a sandbox by name; the same name twice is refused."""
+    """The tools of a sandbox by name. Raises `SandboxError` for duplicate names."""
     tools: dict[str, HostFunction] = {}
     for function in functions:
         tool = host_function(function)
         if tool.name in tools:
-            msg = f'two tools are called {tool.name!r}; rename one'
+            msg = f'two tools have the name {tool.name!r}; rename one'
             raise SandboxError(msg)
         tools[tool.name] = tool
     return tools

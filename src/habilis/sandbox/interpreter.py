@@ -1,8 +1,8 @@
-"""The interpreter behind a sandbox: one guest at a time, and the checkpoint its successor starts from.
+"""The interpreter of a sandbox: one guest at a time, and the checkpoint from which it is replaced.
 
-A guest that is stopped by force is gone. The next request then finds a new one, with the variables of the checkpoint:
-what the guest saved after the last cell that ended. A small state comes along with the answer of each cell; a larger
-one is asked for when nobody waits, and the next cell waits for it.
+A guest that was stopped by force cannot be used again. The next request starts a new one with the variables of the
+checkpoint, which the guest saved after the last cell. A small state is sent with the answer of each cell; a larger one
+is saved in the background, and the next cell waits for it.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from habilis.sandbox.snapshot import Checkpoint
 from habilis.sandbox.workers import WORKERS, Interruptible, Job, stop_at_exit
 
 GRACE = 1.0
-"""Seconds after its limit in which a cell must be gone, before its thread is left behind."""
+"""Seconds after its time limit until the thread of a cell is abandoned."""
 
 SAVE_SECONDS = 5.0
-"""So long may the variables take to be saved or loaded; as long as a cell, if that is longer."""
+"""Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
 
 T = TypeVar('T')
-_HALF_PAIR = re.compile('[\ud800-\udfff]')
+_SURROGATE = re.compile('[\ud800-\udfff]')
 
 
 class GuestFailed(SandboxError):
-    """The interpreter did not survive a request that was not a cell. It is replaced by the next."""
+    """The guest failed during a request that was not a cell. The next request starts a new one."""
 
 
 class Interpreter(Interruptible):
-    """Starts guests, gives them requests one at a time, and keeps their variables."""
+    """Starts guests, sends them requests one at a time, and keeps checkpoints of their variables."""
 
     def __init__(self, backend: Backend, options: Options, checkpoint: Checkpoint | None = None) -> None:
         self.backend = backend
@@ -44,7 +44,7 @@ class Interpreter(Interruptible):
         """Whether the variables have changed since the checkpoint."""
 
         self.described: dict[str, Variable] | None = None
-        """The variables as the last request left them, if it described them."""
+        """The descriptions of the variables, if the last request returned them."""
 
         self._options = options
         self._guest: Guest | None = None
@@ -54,7 +54,7 @@ class Interpreter(Interruptible):
         self._cells = 0
 
     async def start(self) -> None:
-        """A new guest; its first request sets it up."""
+        """Start a guest; its first request sets it up."""
         spec = GuestSpec(limits=self._options.limits, mounts=self._options.mounts)
         self._guest = await WORKERS.submit(lambda: self.backend.start(spec))
         self._fresh = True
@@ -62,7 +62,7 @@ class Interpreter(Interruptible):
 
     @property
     def alive(self) -> bool:
-        """Whether there is a guest now."""
+        """Whether a guest is running."""
         return self._guest is not None
 
     async def close(self) -> None:
@@ -73,14 +73,14 @@ class Interpreter(Interruptible):
             await WORKERS.submit(guest.close)
 
     def interrupt(self) -> None:
-        """Stop whatever runs, a save too. From any thread."""
+        """Stop the running request of any kind. Thread-safe."""
         if entered := self._entered:
             host, guest = entered
             host.end('cancelled')
             guest.interrupt()
 
     def cancel(self) -> bool:
-        """Stop the cell that runs. False if none does. From any thread."""
+        """Stop the running cell. False if none is running. Thread-safe."""
         host, guest = self._host, self._guest
         if host is None or guest is None:
             return False
@@ -93,7 +93,7 @@ class Interpreter(Interruptible):
     async def run(
         self, code: str, policy: Policy | None, host: CellHost, seconds: float, *, describe: bool = False
     ) -> Cell:
-        """One cell. If its guest has to go, the next request starts from the checkpoint."""
+        """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
         self._host = host
         self.described = None
         self._cells += 1
@@ -118,8 +118,8 @@ class Interpreter(Interruptible):
         return cell
 
     def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
-        if policy is None and not self._fresh and not _HALF_PAIR.search(code):
-            return ('d' if describe else 'r') + code  # the short way, see `Kernel.enter`
+        if policy is None and not self._fresh and not _SURROGATE.search(code):
+            return ('d' if describe else 'r') + code  # see `Kernel.enter`
         request: dict[str, Json] = {'op': 'run', 'code': code, 'describe': describe}
         if policy is not None:
             request['policy'] = cast('Json', policy.to_json())
@@ -128,7 +128,7 @@ class Interpreter(Interruptible):
     async def request(
         self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
     ) -> T:
-        """A request that is not a cell. If the guest does not survive it, the variables are rolled back."""
+        """Send a request that is not a cell. If the guest fails, the variables are rolled back."""
         if request['op'] != 'save':
             self.described = None
         try:
@@ -136,7 +136,7 @@ class Interpreter(Interruptible):
         except (GuestDied, CodecError) as error:
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
-            msg = f'the sandbox did not answer to {request["op"]!r} ({reason}); its variables are those of before'
+            msg = f'the sandbox did not answer {request["op"]!r} ({reason}); its variables were rolled back'
             raise GuestFailed(msg) from error
         finally:
             host.close()
@@ -162,7 +162,7 @@ class Interpreter(Interruptible):
         return answer
 
     def _message(self, request: dict[str, Json]) -> str:
-        """The request as text; the first one of a guest sets it up."""
+        """Encode a request; the first one of a guest includes the setup."""
         if self._fresh:
             self._fresh = False
             return dump_with({**request, 'setup': self._options.setup()}, 'state')
@@ -175,19 +175,19 @@ class Interpreter(Interruptible):
             return
         host.end('time')
         guest.interrupt()
-        loop.call_later(GRACE, self._leave_behind, job)
+        loop.call_later(GRACE, self._abandon, job)
 
-    def _leave_behind(self, job: Job[str]) -> None:
-        """The thread is stuck in a tool of the host. It cannot be killed; nobody waits for it."""
+    def _abandon(self, job: Job[str]) -> None:
+        """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
         if job.running and not job.future.done():
-            self._guest = None  # closed by nobody: its thread still runs in it
+            self._guest = None  # never closed: the thread still runs in it
             job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
 
     async def _stop(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
-        """The caller was cancelled: end the guest before anybody else may ask for one."""
+        """End the guest after the caller was cancelled, before the next request."""
         host.end('cancelled')
         guest.interrupt()
-        self._guest = None  # now: if we are cancelled again while it ends, nobody may enter it
+        self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()
         if await job.ended(GRACE):
             await WORKERS.submit(guest.close)
@@ -195,13 +195,13 @@ class Interpreter(Interruptible):
     # Variables --------------------------------------------------------------------------------------------------------
 
     async def roll_back(self) -> None:
-        """Let the guest go; the variables of the checkpoint come back with the next request."""
+        """Close the guest; the next request restores the variables of the checkpoint."""
         self.unsaved, self.described = False, None
         self._cells = self.checkpoint.cells if self.checkpoint else 0
         await self.close()
 
     async def wake(self, host: Callable[[float], CellHost]) -> None:
-        """Have a guest with the right variables, and a checkpoint of them."""
+        """Make sure that there is a guest with the current variables, and a checkpoint of them."""
         if self._guest is None:
             await self.start()
         if self._fresh and self.checkpoint is not None:
@@ -210,7 +210,7 @@ class Interpreter(Interruptible):
             await self.current(host)
 
     async def load(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
-        """Bring saved variables into the guest."""
+        """Load saved variables into the guest."""
         request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
         seconds = self._save_seconds
         answer = await self.request({**request, 'cells': checkpoint.cells}, host(seconds), seconds, dict)
@@ -220,17 +220,17 @@ class Interpreter(Interruptible):
         self._cells = checkpoint.cells
 
     async def _load_or_start_empty(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
-        """Variables may be made to destroy whoever loads them. They are tried once."""
+        """Load the checkpoint, at most once: malicious variables may crash every guest that loads them."""
         try:
             await self.load(checkpoint, host)
         except (SnapshotError, GuestFailed) as error:
             self.checkpoint = None
             await self.roll_back()
-            msg = f'the variables could not be brought back ({error}); the sandbox is empty now'
+            msg = f'the variables could not be restored ({error}); the sandbox is empty now'
             raise GuestFailed(msg) from error
 
     def _remember(self, answer: dict[str, Json]) -> None:
-        """Keep the variables the guest sent along, or note that they have to be asked for."""
+        """Keep the variables in an answer, or note that they must be saved."""
         if 'state' in answer and self._options.checkpoints:
             self.checkpoint = results.parse_checkpoint(answer, self._cells)
             self.unsaved = False
@@ -238,7 +238,7 @@ class Interpreter(Interruptible):
             self.unsaved = True
 
     async def current(self, host: Callable[[float], CellHost]) -> Checkpoint:
-        """The variables as they are now; asks the guest if the last checkpoint is older."""
+        """A checkpoint of the current variables; asks the guest if the last one is outdated."""
         if self.checkpoint is not None and not self.unsaved:
             return self.checkpoint
         cells, seconds = self._cells, self._save_seconds

@@ -1,7 +1,7 @@
-"""Connections for a sandbox that was granted them: opened here, on the host, to the hosts that were named.
+"""Network connections of a sandbox, made by the host.
 
-The interpreter inside has no sockets of its own. What it asks for is a name and a port; the name is checked, resolved
-and connected here, and TLS is spoken here too, with the certificates of the host.
+The interpreter inside has no sockets. It sends a host name and a port; the host checks and resolves the name, connects,
+and does TLS with its own certificates.
 """
 
 import base64
@@ -18,8 +18,8 @@ from habilis.core.errors import SandboxError
 
 MAX_CONNECTIONS = 64
 MAX_CHUNK = 1 << 20
-SLICE = 0.1
-"""So often, in seconds, a call that waits for the network looks whether its cell has to end."""
+CHECK_SECONDS = 0.1
+"""How often a call that waits for the network checks whether its cell must end."""
 
 
 class Network:
@@ -31,7 +31,7 @@ class Network:
         self._next = 0
 
     def handle(self, request: list[Json], check: Callable[[], None]) -> Json:
-        """Do one thing with a connection. Raises `OSError`; calls `check` while it waits."""
+        """Handle one request about a connection. Raises `OSError`; calls `check` while it waits."""
         match request:
             case ['open', str(host), int(port), float() | int() | None as seconds]:
                 return self._connect(host, port, _seconds(seconds), check)
@@ -43,32 +43,32 @@ class Network:
             case ['recv', int(number), int(size), float() | int() | None as seconds]:
                 return self._receive(number, size, _seconds(seconds), check)
             case ['close', int(number)]:
-                self._forget(number)
+                self._close(number)
                 return None
             case _:
                 raise OSError('malformed request')
 
-    def twin(self) -> 'Network':
-        """For a fork: the same grant, no connection yet."""
+    def copy(self) -> 'Network':
+        """The network of a fork: the same permissions, no connections."""
         return Network(self._allowed)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         for number in list(self._open):
-            self._forget(number)
+            self._close(number)
 
     def _connect(self, host: str, port: int, seconds: float, check: Callable[[], None]) -> int:
         if not 0 < port < 65536:
-            raise OSError(f'{port} is not a port')
+            raise OSError(f'{port} is not a valid port')
         if not self._is_allowed(host, port):
             raise PermissionError(
-                f'this sandbox may not connect to {host[:200]}:{port}; it was granted other hosts only'
+                f'this sandbox may not connect to {host[:200]}:{port}; its network setting does not include this host'
             )
         if len(self._open) >= MAX_CONNECTIONS:
             raise OSError(f'{MAX_CONNECTIONS} connections are open already; close some')
         check()
         connection = socket.create_connection((host, port), timeout=min(seconds, 30.0))
-        connection.settimeout(SLICE)
+        connection.settimeout(CHECK_SECONDS)
         self._next += 1
         self._open[self._next] = connection
         return self._next
@@ -87,15 +87,15 @@ class Network:
         connection = self._connection(number)
         connection.settimeout(30.0)
         self._open[number] = wrapped = context.wrap_socket(connection, server_hostname=name or None)
-        wrapped.settimeout(SLICE)
+        wrapped.settimeout(CHECK_SECONDS)
 
     def _send(self, number: int, data: bytes, seconds: float, check: Callable[[], None]) -> int:
         connection = self._connection(number)
-        return cast('int', _patiently(lambda: connection.send(data[:MAX_CHUNK]), seconds, check))
+        return cast('int', _retry_until(lambda: connection.send(data[:MAX_CHUNK]), seconds, check))
 
     def _receive(self, number: int, size: int, seconds: float, check: Callable[[], None]) -> str:
         connection = self._connection(number)
-        data = _patiently(lambda: connection.recv(max(0, min(size, MAX_CHUNK))), seconds, check)
+        data = _retry_until(lambda: connection.recv(max(0, min(size, MAX_CHUNK))), seconds, check)
         return base64.b64encode(cast('bytes', data)).decode('ascii')
 
     def _connection(self, number: int) -> socket.socket:
@@ -103,14 +103,14 @@ class Network:
             raise OSError('this connection is closed')
         return self._open[number]
 
-    def _forget(self, number: int) -> None:
+    def _close(self, number: int) -> None:
         connection = self._open.pop(number, None)
         if connection is not None:
             connection.close()
 
 
 def make_network(granted: bool | Iterable[str]) -> Network | None:
-    """The network of the setting `network=`: none, any host, or hosts by name (`*` matches any part)."""
+    """The network for the setting `network=`: none, any host, or host patterns (`*` matches any part)."""
     if granted is False:
         return None
     if granted is True:
@@ -125,8 +125,8 @@ def make_network(granted: bool | Iterable[str]) -> Network | None:
     return Network(tuple(host.lower() for host in hosts))
 
 
-def _patiently(act: Callable[[], object], seconds: float, check: Callable[[], None]) -> object:
-    """Try in short slices until it works, the time is over, or the cell has to end."""
+def _retry_until(act: Callable[[], object], seconds: float, check: Callable[[], None]) -> object:
+    """Retry an operation until it succeeds, the timeout is over, or `check` raises."""
     end = time.monotonic() + seconds
     while True:
         check()

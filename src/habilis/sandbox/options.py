@@ -1,4 +1,4 @@
-"""What a sandbox was asked to be, checked and prepared once."""
+"""The settings of a sandbox, validated and prepared."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ PACKAGES = '/packages'
 
 
 class Settings(TypedDict, total=False):
-    """The keyword arguments of `Sandbox.create`, which explains them."""
+    """The keyword arguments of `Sandbox.create`, documented there."""
 
     limits: Limits | None
     tools: Iterable[AnyFunction | HostFunction]
@@ -58,7 +58,7 @@ class Options:
     checkpoints: bool = True
 
     def setup(self) -> dict[str, Json]:
-        """What the kernel is told before its first request."""
+        """The setup for the kernel, sent with its first request."""
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
@@ -75,28 +75,28 @@ class Options:
         return setup
 
     def shared(self) -> 'Options':
-        """The same for a fork. The last to be closed removes a temporary workspace."""
+        """The options of a fork. A temporary workspace is removed when its last sandbox is closed."""
         return replace(
             self,
             functions=dict(self.functions),
             workspace=self.workspace.shared() if self.workspace else None,
-            network=self.network.twin() if self.network else None,
+            network=self.network.copy() if self.network else None,
         )
 
     def disconnect(self) -> None:
-        """End the connections of an interpreter that is gone."""
+        """Close the network connections of an interpreter that has ended."""
         if self.network is not None:
             self.network.close()
 
     def close(self) -> None:
-        """Remove what was made for this sandbox alone."""
+        """Free the resources of this sandbox."""
         self.disconnect()
         if self.workspace is not None:
             self.workspace.close()
 
 
 async def make_options(settings: Settings) -> Options:
-    """Check the settings of `Sandbox.create`; fetch packages if there are any."""
+    """Validate the settings of `Sandbox.create`; download packages if needed."""
     if unknown := settings.keys() - Settings.__annotations__.keys():
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
         raise TypeError(msg)
@@ -125,7 +125,7 @@ async def make_options(settings: Settings) -> Options:
         env=env,
         network=make_network(settings.get('network', False)),
         policy=settings.get('policy'),
-        answer_input=_answers(settings.get('input')),
+        answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
 
@@ -153,12 +153,12 @@ def _mount(target: str, source: PathLike) -> Mount:
 def _environment(env: Mapping[str, str] | None) -> dict[str, str]:
     for name, value in (env or {}).items():
         if not name or '=' in name or '\0' in name or '\0' in value:
-            msg = f'{name!r} is not a name an environment variable can have'
+            msg = f'{name!r} is not a valid environment variable'
             raise SandboxError(msg)
     return dict(env or {})
 
 
-def _answers(answers: AnswerInput | Iterable[str] | None) -> AnswerInput | None:
+def _input_function(answers: AnswerInput | Iterable[str] | None) -> AnswerInput | None:
     if answers is None or callable(answers):
         return answers
     lines = iter(answers)

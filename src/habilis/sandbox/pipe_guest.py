@@ -1,4 +1,4 @@
-"""A guest at the other end of a pipe: the transport for every backend that starts a process."""
+"""A guest in a process, reached through pipes: the transport of backends that start a process."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ MAX_LINE = 256 << 20
 
 
 class PipeGuest:
-    """Talks to `python -m habilis.sandbox.guest` through the pipes of a process, wherever that runs."""
+    """Talks to `python -m habilis.sandbox.guest` through stdin and stdout of a process."""
 
     def __init__(self, process: 'subprocess.Popen[bytes]') -> None:
         assert process.stdin is not None
@@ -21,7 +21,7 @@ class PipeGuest:
         self._out = process.stdout
 
     def enter(self, message: str, host: HostSide) -> str:
-        """Give a request to the kernel; answer its questions until it answers ours."""
+        """Send a request to the kernel, and reply to its messages until it answers."""
         try:
             self._send(message)
             while True:
@@ -49,7 +49,7 @@ class PipeGuest:
             kind, text = '', None
         if kind not in ('a', 'q') or not isinstance(text, str):
             self.interrupt()
-            raise GuestDied('broken', 'the sandbox sent something that is not a message')
+            raise GuestDied('broken', 'the sandbox sent a malformed message')
         return kind, text
 
     def _death(self) -> GuestDied:
@@ -63,9 +63,9 @@ class PipeGuest:
         self._process.kill()
 
     def close(self) -> None:
-        """Kill it and take it away."""
+        """Kill the process and free its pipes."""
         self._process.kill()
         self._process.wait()
-        with contextlib.suppress(BrokenPipeError):  # it may hold a request that nobody will read
+        with contextlib.suppress(BrokenPipeError):  # unsent data may be left in its buffer
             self._in.close()
         self._out.close()

@@ -1,4 +1,4 @@
-"""Checks a user may switch on. They give early, clear errors; the sandbox, not they, keeps code in."""
+"""Optional checks of code. They give early, clear errors; they are not a security boundary."""
 
 from habilis.sandbox.guest.policy import Policy
 

@@ -1,4 +1,4 @@
-"""Many sandboxes with a bound: who asks for one more than there may be waits in line, and never for ever."""
+"""A pool of sandboxes with a maximum size, a fair queue and a timeout."""
 
 import asyncio
 import contextlib
@@ -15,9 +15,9 @@ from habilis.sandbox.session import Sandbox
 
 
 class SandboxPool:
-    """Hands out fresh sandboxes, `size` of them at a time.
+    """Gives out new sandboxes, at most `size` at a time.
 
-    A sandbox is never used twice: what one user left in it, no other sees. `warm` of them are started ahead.
+    A sandbox is never reused, so users see nothing of each other. `warm` of them are started ahead.
     """
 
     def __init__(
@@ -30,18 +30,18 @@ class SandboxPool:
         backend: str = 'wasm',
         **settings: Unpack[Settings],
     ) -> None:
-        """A pool; nothing is started before `async with` or the first use.
+        """Create a pool. Sandboxes are started by `async with`, or at the first use.
 
         Args:
-            size: how many may be in use at once.
-            warm: how many to have started ahead, beyond those in use.
-            idle_seconds: a sandbox in use that runs nothing for so long is closed and makes room.
-            timeout: how long `acquire` waits when it is not told otherwise.
-            backend: kind of sandbox.
-            settings: what `Sandbox.create` takes.
+            size: maximum number of sandboxes in use.
+            warm: number of sandboxes to start ahead, beyond those in use.
+            idle_seconds: close a sandbox in use that has been idle for so long.
+            timeout: default timeout of `acquire`, in seconds.
+            backend: name of the backend.
+            settings: the settings of `Sandbox.create`.
         """
         if size < 1 or warm < 0:
-            msg = f'a pool needs a size of at least 1 and no negative warm, not {size} and {warm}'
+            msg = f'size must be at least 1 and warm at least 0, not {size} and {warm}'
             raise ValueError(msg)
         self.size = size
         self._warm = min(warm, size)
@@ -49,7 +49,7 @@ class SandboxPool:
         self._timeout = timeout
         self._backend = backend
         self._settings = settings
-        self._places = asyncio.Semaphore(size)
+        self._slots = asyncio.Semaphore(size)
         self._ready: deque[Sandbox] = deque()
         self._used: set[Sandbox] = set()
         self._background: set[asyncio.Task[None]] = set()
@@ -57,12 +57,12 @@ class SandboxPool:
         self._closed = False
 
     async def acquire(self, *, timeout: float | None = None) -> Sandbox:
-        """A fresh sandbox. First come, first served; `PoolTimeout` if none becomes free in time."""
+        """A new sandbox, first come, first served. Raises `PoolTimeout` if no slot becomes free in time."""
         self._require_open()
         wait = self._timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(wait):
-                await self._places.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             msg = f'all {self.size} sandboxes of the pool were in use for {wait:g} s; release some or make it larger'
             raise PoolTimeout(msg) from None
@@ -70,25 +70,25 @@ class SandboxPool:
             self._require_open()  # it may have been closed while we waited
             sandbox = self._ready.popleft() if self._ready else await self._create()
         except BaseException:
-            self._places.release()
+            self._slots.release()
             raise
         self._used.add(sandbox)
         if self._closed:
             await self.release(sandbox)
             self._require_open()
-        self._look_after()
+        self._maintain()
         return sandbox
 
     async def release(self, sandbox: Sandbox) -> None:
-        """Give a sandbox back; it is closed. Giving it back twice is no harm."""
+        """Close a sandbox and free its slot. May be called twice."""
         if sandbox in self._used:
             self._used.discard(sandbox)
-            self._places.release()
+            self._slots.release()
         await sandbox.close()
 
     @contextlib.asynccontextmanager
     async def sandbox(self, *, timeout: float | None = None) -> AsyncGenerator[Sandbox]:
-        """A fresh sandbox for the length of an `async with`."""
+        """A new sandbox for the duration of an `async with`."""
         sandbox = await self.acquire(timeout=timeout)
         try:
             yield sandbox
@@ -96,13 +96,13 @@ class SandboxPool:
             await self.release(sandbox)
 
     async def run(self, code: str, *, timeout: float | None = None) -> Cell:
-        """Run code in a fresh sandbox of its own."""
+        """Run code in a new sandbox."""
         async with self.sandbox(timeout=timeout) as sandbox:
             return await sandbox.run(code)
 
     @property
     def in_use(self) -> int:
-        """How many sandboxes are handed out now."""
+        """Number of sandboxes in use."""
         return len(self._used)
 
     async def close(self) -> None:
@@ -137,8 +137,8 @@ class SandboxPool:
     async def _create(self) -> Sandbox:
         return await Sandbox.create(self._backend, **self._settings)
 
-    def _look_after(self) -> None:
-        """Start what is to be warm; begin to watch for idle ones."""
+    def _maintain(self) -> None:
+        """Start a warm sandbox if one is missing, and the task that closes idle ones."""
         if len(self._ready) + self._starting < self._warm:
             self._starting += 1
             self._spawn(self._start_one())
@@ -152,7 +152,7 @@ class SandboxPool:
 
     async def _start_one(self) -> None:
         try:
-            with contextlib.suppress(SandboxError):  # whoever asks next tries again, and is told
+            with contextlib.suppress(SandboxError):  # the next `acquire` tries again and raises it
                 self._ready.append(await self._create())
         finally:
             self._starting -= 1

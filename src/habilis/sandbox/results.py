@@ -1,4 +1,4 @@
-"""From the guest's answers to the session's results. The guest may lie or babble; what is malformed is named so."""
+"""Parses the guest's answers into results. The guest is not trusted: what is malformed raises `Malformed`."""
 
 import base64
 import binascii
@@ -24,11 +24,11 @@ _LIMIT_MESSAGES: dict[str, str] = {
 
 
 class Malformed(CodecError):
-    """An answer that the kernel does not make."""
+    """An answer that the kernel never gives."""
 
 
 def cell_result(answer: dict[str, Json], host: CellHost) -> Cell:
-    """The result of a cell that ran to an end."""
+    """The result of a cell whose interpreter is still running."""
     error = _parse_error(answer.get('error'))
     if host.ended and (error is None or error.kind != host.ended):
         error = _limit_error(host.ended, host.limit)
@@ -48,7 +48,7 @@ def cell_result(answer: dict[str, Json], host: CellHost) -> Cell:
 
 
 def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
-    """The result of a cell whose interpreter did not survive it."""
+    """The result of a cell whose interpreter has ended."""
     error = (
         _limit_error(kind, limit)
         if kind in _LIMIT_MESSAGES
@@ -59,10 +59,10 @@ def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, limit:
 
 
 def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
-    """The cell after which the interpreter was replaced, saying what became of the variables."""
+    """The result of a cell after which the interpreter was replaced, with the variables that were lost."""
     error = cell.error
     if error is not None and not kept:
-        error = replace(error, message=f'{error.message}; its variables are gone (checkpoints=False)')
+        error = replace(error, message=f'{error.message}; its variables are lost (checkpoints=False)')
     return replace(cell, error=error, lost=lost)
 
 
@@ -108,7 +108,7 @@ def _parse_displays(data: Json) -> tuple[Display, ...]:
 
 
 def parse_checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
-    """The variables the guest sent."""
+    """The saved variables in an answer."""
     state, python, lost = answer.get('state'), answer.get('python'), answer.get('lost', [])
     if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
         raise Malformed('state')
@@ -116,7 +116,7 @@ def parse_checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
 
 
 def parse_descriptions(answer: Json) -> dict[str, Variable]:
-    """The variables the guest describes."""
+    """The descriptions of variables in an answer."""
     found: dict[str, Variable] = {}
     if not isinstance(answer, dict):
         raise Malformed('names')
@@ -129,11 +129,11 @@ def parse_descriptions(answer: Json) -> dict[str, Variable]:
 
 
 def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
-    """Variables for the guest; the error names the one that is not plain data."""
+    """Encode variables for the guest; the error names the one that is not plain data."""
     packed: dict[str, Json] = {}
     for name, value in variables.items():
         if not name.isidentifier():
-            msg = f'{name!r} is not a name a variable can have'
+            msg = f'{name!r} is not a valid variable name'
             raise SandboxError(msg)
         try:
             packed[name] = pack(value)
@@ -144,7 +144,7 @@ def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
 
 
 def parse_variables(answer: dict[str, Json], wanted: tuple[str, ...]) -> dict[str, object]:
-    """Variables from the guest."""
+    """The values of variables in an answer."""
     values, missing = answer.get('values'), answer.get('missing')
     if not isinstance(values, dict) or not isinstance(missing, dict):
         raise Malformed('variables')

@@ -1,4 +1,4 @@
-"""`Sandbox`: a Python interpreter that is kept apart, with its variables, limits, tools and files."""
+"""`Sandbox`, an isolated Python interpreter with variables, limits, tools and files; `SyncSandbox`, without `await`."""
 
 import asyncio
 import math
@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, Unpack
 
+from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
-from habilis.core.waiting import wait_for
 from habilis.sandbox import results, snapshot
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
@@ -24,41 +24,41 @@ from habilis.sandbox.workspace import Workspace
 
 
 class Sandbox:
-    """One interpreter. Make it with `create`; use it as an async context manager, or `close` it.
+    """One interpreter. Create it with `create`; use it as an async context manager, or `close` it.
 
-    Cells run one after another in the order of the calls. Tasks may share a sandbox.
+    Cells run one at a time, in the order of the calls. Tasks may share a sandbox.
     """
 
     def __init__(self, interpreter: Interpreter, options: Options) -> None:
-        """Not for users: `create`, `restore` and `fork` also start the interpreter."""
+        """Internal: use `create`, `restore` or `fork`."""
         self._interpreter = interpreter
         self._options = options
         self._turns = Turns()
         self._saver: asyncio.Task[None] | None = None
-        self._broke: GuestFailed | None = None
+        self._failure: GuestFailed | None = None
         self.policy: Policy | None = options.policy
-        """Checks for the cells to come; may be changed at any time."""
+        """Checks for later cells; may be changed at any time."""
 
-    # Making and ending ------------------------------------------------------------------------------------------------
+    # Create and close -------------------------------------------------------------------------------------------------
 
     @classmethod
     async def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
-        """A new sandbox.
+        """Create a sandbox.
 
         Args:
-            backend_name: which kind; `wasm` needs nothing and starts in milliseconds.
-            limits: bounds for each cell.
+            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds.
+            limits: limits of each cell.
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
             read_only: mount the workspace read-only.
             mounts: more host folders by their path inside, read-only.
-            env: environment variables; nothing of the host's environment is inside otherwise.
-            packages: pure-Python packages to have inside: requirements (`'attrs==25.3'`), wheels or folders.
+            env: environment variables; nothing else of the host's environment is inside.
+            packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
             policy: checks on the code, for tidiness; see `Policy`.
-            input: answers `input()`: a function of the prompt, or the lines to give.
-            checkpoints: keep what is needed to bring the variables back after a cell was stopped by force.
+            input: answers `input()`: a function of the prompt, or a list of lines.
+            checkpoints: save the variables after each cell, to restore them after a cell was stopped by force.
         """
         maker = backend(backend_name)
         options = await make_options(settings)
@@ -72,7 +72,7 @@ class Sandbox:
 
     @classmethod
     async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
-        """A new sandbox with the variables of a snapshot. Takes the settings of `create`; give it the same tools."""
+        """Create a sandbox with the variables of a snapshot. Takes the settings of `create`; pass the same tools."""
         checkpoint = snapshot.from_bytes(data)
         made = await cls.create(backend_name, **settings)
         try:
@@ -84,11 +84,11 @@ class Sandbox:
 
     @staticmethod
     def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> 'SyncSandbox':
-        """The same for scripts and notebooks without `await`. Takes the settings of `create`."""
+        """Create a sandbox for code without `await`. Takes the settings of `create`."""
         return SyncSandbox.create(backend_name, **settings)
 
     async def fork(self) -> 'Sandbox':
-        """A second sandbox with the same variables and settings, separate from now on. They share the workspace."""
+        """A new sandbox with the same variables and settings. Both share the workspace."""
         async with self._turns.next():
             await self._wake()
             checkpoint = await self._interpreter.current(self._quiet_host)
@@ -104,21 +104,21 @@ class Sandbox:
         return twin
 
     async def snapshot(self) -> Snapshot:
-        """The variables as bytes, for `restore` here or in another process. `.lost` names what could not be saved."""
+        """The variables as bytes, for `restore` in any process. `.lost` names those that could not be saved."""
         async with self._turns.next():
             await self._wake()
             return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
 
     async def load_snapshot(self, data: bytes) -> None:
-        """Have the variables of a snapshot in this sandbox, instead of those that are there."""
+        """Replace the variables by those of a snapshot."""
         checkpoint = snapshot.from_bytes(data)
         async with self._turns.next():
-            self._broke, self._interpreter.checkpoint = None, checkpoint
+            self._failure, self._interpreter.checkpoint = None, checkpoint
             await self._interpreter.roll_back()
             await self._wake()
 
     async def close(self) -> None:
-        """Stop what runs and free everything. May be called twice."""
+        """Stop the running cell and free all resources. May be called twice."""
         if self._turns.closed:
             return
         self._turns.closed = True
@@ -137,7 +137,7 @@ class Sandbox:
     ) -> None:
         await self.close()
 
-    # Running ----------------------------------------------------------------------------------------------------------
+    # Run cells --------------------------------------------------------------------------------------------------------
 
     async def run(
         self,
@@ -154,18 +154,18 @@ class Sandbox:
             code: Python. The value of the last expression becomes `Cell.value`; `await` works at top level.
             seconds: a shorter time limit for this cell.
             on_output: called on the event loop with `'stdout'` or `'stderr'` and text, while the cell runs.
-            tools: offer these from now on, as `set_tools` does. Whoever shares a sandbox gives theirs with each cell.
-            describe: `describe_variables` will be asked for next: have the answer come along, which saves a round trip.
+            tools: offer these from now on, as `set_tools` does; for several users of one sandbox.
+            describe: fetch the answer of the next `describe_variables` with the cell, which saves a round trip.
         """
         if seconds is not None and not seconds > 0:
-            msg = f'seconds must be more than zero, not {seconds!r}'
+            msg = f'seconds must be greater than 0, not {seconds!r}'
             raise ValueError(msg)
         limit = min(self._options.limits.seconds, seconds or math.inf)
         async with self._turns.next():
             try:
                 await self._wake()
-            except GuestFailed as broke:  # by what an earlier cell left behind; this one has not run
-                return results.cell_of_dead_guest(self._make_host(limit), 'broken', broke, limit)
+            except GuestFailed as failure:  # because of an earlier cell; this one has not run
+                return results.cell_of_dead_guest(self._make_host(limit), 'broken', failure, limit)
             if tools is not None:
                 await self._offer(host_functions(tools))
             workspace = self._options.workspace
@@ -179,13 +179,13 @@ class Sandbox:
             return replace(cell, files=workspace.changes(before))
 
     def cancel(self) -> bool:
-        """Stop the running cell (its `Cell` says `cancelled`). False if none runs. May be called from any thread."""
+        """Stop the running cell; its error kind is `cancelled`. False if none is running. Thread-safe."""
         return self._interpreter.cancel()
 
     # Variables and files ----------------------------------------------------------------------------------------------
 
     async def set_variables(self, variables: Mapping[str, object]) -> None:
-        """Put plain data into the sandbox under these names."""
+        """Set variables to plain data."""
         packed = results.pack_variables(variables)
         seconds = self._options.limits.seconds
         async with self._turns.next():
@@ -195,7 +195,7 @@ class Sandbox:
             self._interpreter.unsaved = True
 
     async def get_variables(self, *names: str) -> dict[str, object]:
-        """The values of these variables, or of all that are plain data. A name that has none is an error."""
+        """The values of these variables, or of all that are plain data. An unknown name is an error."""
         seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
@@ -205,7 +205,7 @@ class Sandbox:
             )
 
     async def describe_variables(self) -> dict[str, Variable]:
-        """The variables inside by name, each with its type and size; modules and tools are left out."""
+        """The variables by name, with type and size; without modules and tools."""
         seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
@@ -216,7 +216,7 @@ class Sandbox:
             )
 
     async def set_tools(self, tools: Iterable[AnyFunction | HostFunction]) -> None:
-        """Offer these tools to the cells to come, instead of those before."""
+        """Replace the tools for later cells."""
         functions = host_functions(tools)
         async with self._turns.next():
             await self._wake()
@@ -224,7 +224,7 @@ class Sandbox:
 
     @property
     def workspace(self) -> Workspace:
-        """The files of the sandbox, from the host's side."""
+        """The workspace, for access from the host."""
         if self._options.workspace is None:
             msg = 'this sandbox has no workspace: pass workspace=… to Sandbox.create'
             raise SandboxError(msg)
@@ -232,7 +232,7 @@ class Sandbox:
 
     @property
     def has_workspace(self) -> bool:
-        """Whether there are files to work with."""
+        """Whether the sandbox has a workspace."""
         return self._options.workspace is not None
 
     async def upload(self, path: str, data: bytes | str) -> None:
@@ -240,23 +240,23 @@ class Sandbox:
         await asyncio.to_thread(self.workspace.write, path, data)
 
     async def download(self, path: str) -> bytes:
-        """Read a file of the workspace. Links that lead out of it are refused."""
+        """Read a file of the workspace. Links are not followed."""
         return await asyncio.to_thread(self.workspace.read, path)
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Variables that could not be saved, and so were not there after the last restore."""
+        """Variables that could not be saved, and so were lost at the last restore."""
         checkpoint = self._interpreter.checkpoint
         return checkpoint.lost if checkpoint else ()
 
     @property
     def isolation(self) -> str:
-        """What keeps the code in, in one line."""
+        """How the code is isolated, in one line."""
         return self._interpreter.backend.isolation
 
     @property
     def busy(self) -> bool:
-        """Whether it is doing something now."""
+        """Whether a request is running."""
         return self._turns.lock.locked()
 
     @property
@@ -269,7 +269,7 @@ class Sandbox:
         """Whether it was closed."""
         return self._turns.closed
 
-    # Inside -----------------------------------------------------------------------------------------------------------
+    # Internals --------------------------------------------------------------------------------------------------------
 
     def _make_host(self, seconds: float, on_output: OnOutput | None = None) -> CellHost:
         with self._turns.called_from_inside():  # `CellHost` copies the context for the tools
@@ -284,14 +284,15 @@ class Sandbox:
             )
 
     def _quiet_host(self, seconds: float) -> CellHost:
-        """For requests that are not cells. Code may run meanwhile (`__reduce__`, say); it has no tools, whose calls
-        would be in no `Cell`."""
+        """The host of requests that are not cells. Code may run during them (such as `__reduce__`), but without tools,
+        whose
+        calls would be in no `Cell`."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
 
     async def _wake(self) -> None:
-        broke, self._broke = self._broke, None
-        if broke is not None:
-            raise broke
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
         await self._interpreter.wake(self._quiet_host)
 
     async def _offer(self, functions: dict[str, HostFunction]) -> None:
@@ -304,7 +305,7 @@ class Sandbox:
         await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
 
     def _save_soon(self) -> None:
-        """Save while nobody waits; the next cell waits for it."""
+        """Save the variables in the background; the next cell waits for it."""
         if self._options.checkpoints and (self._saver is None or self._saver.done()):
             self._saver = asyncio.get_running_loop().create_task(self._save_when_free())
 
@@ -313,54 +314,54 @@ class Sandbox:
             if self._interpreter.unsaved and self._interpreter.alive and not self._turns.closed:
                 try:
                     await self._interpreter.current(self._quiet_host)
-                except GuestFailed as broke:
-                    self._broke = broke  # the next to use the sandbox is told
+                except GuestFailed as failure:
+                    self._failure = failure  # raised by the next request
 
 
 class SyncSandbox:
-    """`Sandbox` with plain methods. Made by `Sandbox.create_sync`; a context manager too."""
+    """`Sandbox` for code without `await`. Created by `Sandbox.create_sync`; a context manager."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        """The asynchronous sandbox behind it. It belongs to the background loop."""
+        """The asynchronous sandbox. It belongs to the background event loop."""
 
     @classmethod
     def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.create`."""
-        return cls(wait_for(Sandbox.create(backend_name, **settings)))
+        return cls(run_blocking(Sandbox.create(backend_name, **settings)))
 
     @classmethod
     def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
         """See `Sandbox.restore`."""
-        return cls(wait_for(Sandbox.restore(data, backend_name, **settings)))
+        return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
 
     def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
         """See `Sandbox.run`."""
-        return wait_for(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+        return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
 
     def fork(self) -> 'SyncSandbox':
         """See `Sandbox.fork`."""
-        return SyncSandbox(wait_for(self.sandbox.fork()))
+        return SyncSandbox(run_blocking(self.sandbox.fork()))
 
     def snapshot(self) -> Snapshot:
         """See `Sandbox.snapshot`."""
-        return wait_for(self.sandbox.snapshot())
+        return run_blocking(self.sandbox.snapshot())
 
     def set_variables(self, variables: Mapping[str, object]) -> None:
         """See `Sandbox.set_variables`."""
-        wait_for(self.sandbox.set_variables(variables))
+        run_blocking(self.sandbox.set_variables(variables))
 
     def get_variables(self, *names: str) -> dict[str, object]:
         """See `Sandbox.get_variables`."""
-        return wait_for(self.sandbox.get_variables(*names))
+        return run_blocking(self.sandbox.get_variables(*names))
 
     def upload(self, path: str, data: bytes | str) -> None:
         """See `Sandbox.upload`."""
-        wait_for(self.sandbox.upload(path, data))
+        run_blocking(self.sandbox.upload(path, data))
 
     def download(self, path: str) -> bytes:
         """See `Sandbox.download`."""
-        return wait_for(self.sandbox.download(path))
+        return run_blocking(self.sandbox.download(path))
 
     def cancel(self) -> bool:
         """See `Sandbox.cancel`."""
@@ -368,7 +369,7 @@ class SyncSandbox:
 
     def close(self) -> None:
         """See `Sandbox.close`."""
-        wait_for(self.sandbox.close())
+        run_blocking(self.sandbox.close())
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""Temporary folders that go when their process does, however it ends.
+"""Temporary folders that are removed even if their process was killed.
 
-A process that is killed cannot remove its folders. Each is locked for as long as its process lives, so the next one
-that makes such a folder sees which of them have nobody any more, and removes those.
+A killed process cannot remove its folders. Each folder is locked while its process lives. The next process that creates
+one finds the folders without a lock, and removes them.
 """
 
 import contextlib
@@ -13,28 +13,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 _MADE = 'habilis-new-'
-"""Begins the name of a folder that is not locked yet."""
+"""Prefix of a folder that is not locked yet."""
 
 _LOCKED = 'habilis-workspace-'
 _swept: set[str] = set()
-"""Where this process has looked for what others have left."""
+"""Parent folders in which this process has removed abandoned folders."""
 
 
 def temporary_folder() -> tuple[Path, Callable[[], None]]:
-    """A new folder, and what removes it."""
+    """A new folder, and a function that removes it."""
     while True:
         made = Path(tempfile.mkdtemp(prefix=_MADE))
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # another process took it for one that was left
-            folder, lock = _claimed(made)
+        with contextlib.suppress(FileNotFoundError, BlockingIOError):  # another process took it for an abandoned one
+            folder, lock = _lock_and_rename(made)
             break
     if str(folder.parent) not in _swept:
         _swept.add(str(folder.parent))
-        _sweep(folder.parent)
+        _remove_abandoned(folder.parent)
     return folder, functools.partial(_remove, folder, lock)
 
 
-def _claimed(made: Path) -> tuple[Path, int | None]:
-    """The folder under the name by which others see that it is locked, and its lock."""
+def _lock_and_rename(made: Path) -> tuple[Path, int | None]:
+    """Lock a new folder and give it its final name. Returns the folder and its lock."""
     lock = os.open(made, os.O_RDONLY | os.O_CLOEXEC) if os.name == 'posix' else None
     folder = made.with_name(_LOCKED + made.name.removeprefix(_MADE))
     try:
@@ -53,7 +53,7 @@ def _lock_if_possible(file: int) -> None:
         _lock(file)
     except BlockingIOError:
         raise
-    except OSError:  # where nobody can lock it, nobody will remove it either
+    except OSError:  # without locks on this disk, no other process removes it either
         return
 
 
@@ -63,19 +63,19 @@ def _remove(folder: Path, lock: int | None) -> None:
         os.close(lock)
 
 
-def _sweep(place: Path) -> None:
-    """Remove what those who were killed have left behind."""
+def _remove_abandoned(place: Path) -> None:
+    """Remove the folders of processes that were killed."""
     if os.name != 'posix':
         return
     with contextlib.suppress(OSError), os.scandir(place) as entries:
         for entry in entries:
             if entry.name.startswith((_LOCKED, _MADE)):
                 with contextlib.suppress(OSError):  # in use, or another user's
-                    _remove_if_left(entry)
+                    _remove_if_unlocked(entry)
 
 
-def _remove_if_left(entry: 'os.DirEntry[str]') -> None:
-    """Raises `OSError` for one that is somebody's."""
+def _remove_if_unlocked(entry: 'os.DirEntry[str]') -> None:
+    """Raises `OSError` for a folder that is in use."""
     lock = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(lock).st_uid != os.geteuid():
@@ -87,7 +87,7 @@ def _remove_if_left(entry: 'os.DirEntry[str]') -> None:
 
 
 def _lock(file: int) -> None:
-    """Until it is closed, or its process ends. Raises `BlockingIOError` if somebody else has locked it.
+    """Lock until the descriptor is closed. Raises `BlockingIOError` if another process has the lock.
 
     On a disk without locks it raises another `OSError`.
     """

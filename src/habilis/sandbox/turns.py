@@ -1,4 +1,4 @@
-"""The turns of a sandbox: its requests run one at a time, in the order in which they were made."""
+"""Runs the requests of a sandbox one at a time, in order."""
 
 import asyncio
 import contextlib
@@ -23,9 +23,9 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def next(self) -> AsyncGenerator[None]:
-        """Wait for the turn, and have it as long as the block lasts. Raises `SandboxClosed`."""
+        """Wait until earlier requests have ended, and block later ones. Raises `SandboxClosed`."""
         if id(self) in _callers.get():
-            msg = 'a tool cannot run code in the sandbox that is calling it; it would wait for itself; use another one'
+            msg = 'a tool cannot run code in the sandbox that is calling it (deadlock); use another sandbox'
             raise SandboxError(msg)
         self._check_open()
         async with self.lock:
@@ -38,7 +38,7 @@ class Turns:
 
     @contextlib.contextmanager
     def called_from_inside(self) -> Generator[None]:
-        """In this context, a request of the same sandbox is refused: its tools would wait for themselves."""
+        """A context in which requests of the same sandbox are refused, for its tools: they would deadlock."""
         token = _callers.set(_callers.get() | {id(self)})
         try:
             yield

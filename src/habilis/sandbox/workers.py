@@ -1,7 +1,7 @@
-"""Threads that guests run on.
+"""The threads that run guests.
 
-A guest blocks its thread while it computes or waits for a tool, and needs a deep stack. Threads are reused, made when
-all are busy, and are daemons: one that is stuck in somebody's tool does not keep the process alive.
+A guest blocks its thread while it computes or waits for a tool, and needs a large stack. Threads are reused, and
+created when all are busy. They are daemons, so a thread that is stuck in a tool does not keep the process alive.
 """
 
 import asyncio
@@ -17,22 +17,22 @@ from typing import Any, Generic, TypeVar
 T = TypeVar('T')
 KEEP_IDLE = 16
 STACK = 80 << 20
-"""Bytes of stack of a worker; only what is used of it takes memory."""
+"""Stack size of a worker in bytes; only the used part takes memory."""
 
 _thread = threading.local()
 _stack_size_lock = threading.Lock()
 
 
 class Interruptible:
-    """Something that runs on a worker and can be told to stop when the process ends."""
+    """Something that runs on a worker and is interrupted at exit."""
 
     def interrupt(self) -> None:
-        """Stop soon."""
+        """Make it stop soon."""
         raise NotImplementedError
 
 
 def require_deep_stack() -> None:
-    """Refuse to go on where a guest could overflow the stack of the process."""
+    """Raise `RuntimeError` unless this thread has the stack that a guest needs."""
     if not getattr(_thread, 'is_worker', False):
         msg = 'a guest runs only on the threads of habilis.sandbox.workers: they have the deep stack it needs'
         raise RuntimeError(msg)
@@ -46,7 +46,7 @@ def start_deep_thread(target: Callable[[], None], name: str) -> threading.Thread
         target()
 
     thread = threading.Thread(target=run, name=name, daemon=True)
-    with _stack_size_lock:  # the setting is the whole process's
+    with _stack_size_lock:  # the setting is global
         before = threading.stack_size(STACK)
         try:
             thread.start()
@@ -56,7 +56,7 @@ def start_deep_thread(target: Callable[[], None], name: str) -> threading.Thread
 
 
 class Job(Generic[T]):
-    """A call on a worker. `future` is its outcome; whoever awaits that may be cancelled, the call itself may not."""
+    """A call on a worker. `future` is its outcome; cancelling the future does not stop the call."""
 
     def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self._call = call
@@ -66,7 +66,7 @@ class Job(Generic[T]):
         self.running = True
 
     def run(self) -> Callable[[], None]:
-        """On the worker. What it returns tells the event loop of the outcome."""
+        """Make the call, on the worker. Returns a function that reports the outcome to the event loop."""
         outcome: object
         try:
             outcome, failed = self._call(), False
@@ -75,7 +75,7 @@ class Job(Generic[T]):
         return lambda: self._tell(outcome, failed)
 
     def _tell(self, outcome: object, failed: bool) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._end, outcome, failed)
 
     def _end(self, outcome: Any, failed: bool) -> None:
@@ -86,17 +86,17 @@ class Job(Generic[T]):
             return
         if failed:
             self.future.set_exception(outcome)
-            self.future.exception()  # whoever awaits it gets it; if nobody does, no noise
+            self.future.exception()  # no warning if nothing awaits it
         else:
             self.future.set_result(outcome)
 
     def give_up(self, error: Exception) -> None:
-        """Stop waiting; the call goes on."""
+        """Fail the future; the call keeps running."""
         if not self.future.done():
             self.future.set_exception(error)
 
     async def ended(self, seconds: float) -> bool:
-        """Wait for the end of the call, whatever became of its future. False if it takes longer."""
+        """Wait for the end of the call itself. False after a timeout."""
         if self.running:
             self._ended = asyncio.Event()
             with contextlib.suppress(TimeoutError):
@@ -115,11 +115,11 @@ class Workers:
         self._busy: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 
     def submit(self, call: Callable[[], T]) -> 'asyncio.Future[T]':
-        """Run the call on a worker and wait for it."""
+        """Run a call on a worker; the future of its outcome."""
         return self.start(call).future
 
     def start(self, call: Callable[[], T]) -> Job[T]:
-        """Run the call on a worker. The job belongs to the running event loop."""
+        """Run a call on a worker. The job belongs to the running event loop."""
         job = Job(call, asyncio.get_running_loop())
         with self._lock:
             queue = self._idle.pop() if self._idle else None
@@ -145,13 +145,13 @@ class Workers:
             del job
             self._busy.discard(thread)
             stays = self._rest(queue)
-            tell()  # last, so that the event loop does not have to wait for this thread to let go of Python
-            del tell  # or an idle thread would keep the last guest alive
+            tell()  # last, so that the event loop does not wait for this thread to release the GIL
+            del tell  # it refers to the guest
             if not stays:
                 return
 
     def _rest(self, queue: 'SimpleQueue[Job[Any]]') -> bool:
-        """Wait for more work, unless enough threads do already."""
+        """Become idle, unless enough threads are. Returns whether this thread stays."""
         with self._lock:
             if len(self._idle) < KEEP_IDLE:
                 self._idle.append(queue)
@@ -159,7 +159,7 @@ class Workers:
         return False
 
     def settle(self, seconds: float) -> None:
-        """Wait a little for busy threads; at exit, after their guests were interrupted."""
+        """Wait for busy threads, at exit, after their guests were interrupted."""
         pause = threading.Event()
         while self._busy and seconds > 0:
             pause.wait(0.01)
@@ -167,7 +167,7 @@ class Workers:
 
 
 def after_fork(call: Callable[[], object]) -> None:
-    """Have this called in every process that is forked from this one: threads do not go along."""
+    """Call this in every forked process, which has no threads of its parent."""
     if hasattr(os, 'register_at_fork'):
         os.register_at_fork(after_in_child=call)
 
@@ -178,7 +178,7 @@ _running: weakref.WeakSet[Interruptible] = weakref.WeakSet()
 
 
 def stop_at_exit(running: Interruptible) -> None:
-    """Have this interrupted when the process exits, so that no thread is inside a guest while Python shuts down."""
+    """Interrupt this at exit, so that no thread is inside a guest while Python shuts down."""
     _running.add(running)
 
 

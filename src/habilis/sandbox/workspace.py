@@ -1,7 +1,7 @@
-"""The folder a sandbox shares with its host, from the host's side.
+"""The workspace folder, accessed from the host.
 
-Code inside may have put links there. Whatever the host opens here on behalf of a user is opened step by step without
-following links, so that a link to `/etc/passwd` is an error and not a leak.
+Code inside may have created links in it. The host opens paths component by component without following links, so a link
+to `/etc/passwd` is an error and not a leak.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from habilis.sandbox.contract import FileChange
 from habilis.sandbox.temporary_folders import temporary_folder
 
 MAX_FILES = 10_000
-"""So many files are looked at to find what a cell changed."""
+"""Maximum number of files that are scanned for changes."""
 
-Seen = dict[str, tuple[int, int, int]]
+FileStates = dict[str, tuple[int, int, int]]
 _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 
 
 class _Temporary:
-    """A folder that its last user removes. If nobody closes it, it goes with its users, or with the process."""
+    """A temporary folder with a reference count. It is removed with its last user, or at exit."""
 
     def __init__(self, folder: Path, remove: Callable[[], None]) -> None:
         self.folder = folder
@@ -42,7 +42,7 @@ class Workspace:
 
     @classmethod
     def at(cls, folder: Path, *, must_exist: bool) -> 'Workspace':
-        """An existing folder, or one made now."""
+        """A workspace in this folder, which is created unless `must_exist`."""
         folder = folder.expanduser().resolve()
         if must_exist and not folder.is_dir():
             msg = f'the workspace {str(folder)!r} does not exist'
@@ -56,16 +56,16 @@ class Workspace:
 
     @classmethod
     def temporary(cls) -> 'Workspace':
-        """A new folder that is removed when the sandbox and all its forks are closed."""
+        """A workspace in a new folder, removed when the sandbox and all its forks are closed."""
         folder, remove = temporary_folder()
         return cls(folder, _Temporary(folder, remove))
 
     def shared(self) -> 'Workspace':
-        """The same folder for another sandbox."""
+        """The same workspace for another sandbox."""
         return Workspace(self.folder, self._temporary)
 
     def close(self) -> None:
-        """Remove a temporary folder that nobody else shares."""
+        """Remove a temporary folder if no other sandbox uses it."""
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
             temporary.users -= 1
@@ -83,7 +83,7 @@ class Workspace:
                 return file.read(limit)
 
     def write(self, path: str, data: bytes | str) -> None:
-        """Make or replace a file, and the folders above it."""
+        """Create or replace a file, and create its parent folders."""
         content = data.encode() if isinstance(data, str) else data
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, 'O_NONBLOCK', 0)
         with self._opened(path, flags, make=True) as descriptor:
@@ -96,9 +96,9 @@ class Workspace:
         """The paths of all files, sorted."""
         return sorted(self.scan())
 
-    def scan(self) -> Seen:
-        """Size, time and identity of the files, to compare with later."""
-        seen: Seen = {}
+    def scan(self) -> FileStates:
+        """Size, modification time and inode of the files, for `changes`."""
+        seen: FileStates = {}
         folders = ['']
         while folders and len(seen) < MAX_FILES:
             folder = folders.pop()
@@ -112,8 +112,8 @@ class Workspace:
                         seen[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
         return seen
 
-    def changes(self, before: Seen) -> tuple[FileChange, ...]:
-        """What is new or changed since a scan."""
+    def changes(self, before: FileStates) -> tuple[FileChange, ...]:
+        """The files that are new or changed since a scan."""
         found: list[FileChange] = []
         for path, now in sorted(self.scan().items()):
             if path not in before:
@@ -124,7 +124,7 @@ class Workspace:
 
     @contextlib.contextmanager
     def _opened(self, path: str, flags: int, *, make: bool = False) -> Generator[int]:
-        """Open a file below the folder, one step at a time, following no link."""
+        """Open a file of the folder, component by component, without following links."""
         *parents, name = _steps(path)
         folder = descriptor = -1
         try:
@@ -142,7 +142,7 @@ class Workspace:
             msg = f'{path!r}: {error.strerror or error} (links are not followed)'
             raise WorkspaceError(msg) from error
         except UnicodeEncodeError as error:
-            msg = f'{path!r} is not a name a file can have'
+            msg = f'{path!r} is not a valid file name'
             raise WorkspaceError(msg) from error
         finally:
             for opened in (folder, descriptor):
@@ -151,7 +151,7 @@ class Workspace:
 
 
 def _require_file(path: str, descriptor: int) -> os.stat_result:
-    """No folder, no pipe, no device."""
+    """Raise `WorkspaceError` unless it is a regular file."""
     info = os.fstat(descriptor)
     if not stat.S_ISREG(info.st_mode):
         msg = f'{path!r} is not a file'
@@ -160,7 +160,7 @@ def _require_file(path: str, descriptor: int) -> os.stat_result:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """The parts of a path that stays inside; `/workspace/x` and `x` are the same."""
+    """The components of a path inside the workspace; `/workspace/x` and `x` are the same."""
     parts = PurePosixPath(path).parts
     if parts[:2] == ('/', 'workspace'):
         parts = parts[2:]

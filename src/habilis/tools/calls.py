@@ -1,6 +1,6 @@
-"""The way of every call, whoever makes it:
+"""Makes the calls of a toolbox, for code and model alike:
 
-enabled? → arguments checked → gates → a person, if asked for → the tool → result checked → gates on the result → record
+enabled? → validate arguments → gates → approval, if required → tool → validate result → result gates → record
 """
 
 import asyncio
@@ -37,10 +37,10 @@ from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain_data import NotConvertible, to_plain
 
 Bind = Callable[[], inspect.BoundArguments]
-"""Checks the arguments of a call."""
+"""Validates the arguments of a call."""
 
-KEPT = 10_000
-"""Records that are kept if nobody takes them; the oldest go first."""
+MAX_RECORDS = 10_000
+"""Maximum number of records that are kept until `take_records`; the oldest are dropped first."""
 
 
 class CallableTool(Protocol):
@@ -67,30 +67,30 @@ class CallableTool(Protocol):
 
 @dataclass(kw_only=True)
 class _Call:
-    """A call on its way."""
+    """A call that is being made."""
 
     id: int
     tool: CallableTool
     side: Side
     arguments: Mapping[str, object]
-    """For the record. The tool has its own, and may do to them what it likes."""
+    """For the record; the tool has a copy of its own."""
 
     decision: CallDecision = 'allowed'
     shown: str | None = None
-    """The difference that a person has approved."""
+    """The diff that a person has approved."""
 
     ended: Callable[[ToolCall], object] | None = None
-    """Is told of its record."""
+    """Called with its record."""
 
     started: float = field(default_factory=time.monotonic)
 
-    def seen(self) -> GateCall:
-        """As others see it."""
+    def as_gate_call(self) -> GateCall:
+        """The call as gates and events have it."""
         return GateCall(id=self.id, tool=self.tool.name, arguments=self.arguments, side=self.side)
 
 
 class Calls:
-    """Makes the calls of a toolbox, and keeps their records. May be used from several threads."""
+    """Makes the calls of a toolbox and keeps their records. Thread-safe."""
 
     def __init__(
         self,
@@ -108,28 +108,28 @@ class Calls:
         self._approvals = Approvals(approve, self.emit, journal)
         self._last = 0
         self._counting = threading.Lock()
-        self._records: deque[ToolCall] = deque(maxlen=KEPT)
+        self._records: deque[ToolCall] = deque(maxlen=MAX_RECORDS)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Events are emitted on this event loop from now on."""
+        """Emit events on this event loop from now on."""
         if loop is not self.loop:
             self.loop = loop
             self._approvals.renew()
 
-    def count_on(self, number: int) -> None:
-        """Calls up to this number were made by an earlier process."""
+    def skip_ids(self, number: int) -> None:
+        """Continue the ids after this one, the last of an earlier process."""
         self._last = max(self._last, number)
 
     def never_waits(self, tool: CallableTool) -> bool:
-        """Whether a call can be made on any thread, without an event loop."""
+        """Whether a call needs no event loop, so that it can be made on any thread."""
         alone = not self._gates and self._journal is None
         return tool.can_run_here and alone and not tool.options.needs_approval
 
     def take_records(self) -> list[ToolCall]:
-        """The calls that ended since the last time, in the order in which they began."""
+        """The calls that have ended since the last time, in the order in which they started."""
         return sorted((self._records.popleft() for _ in range(len(self._records))), key=lambda record: record.id)
 
     def take_question(self) -> str | None:
@@ -138,7 +138,7 @@ class Calls:
         return question
 
     def emit(self, event: ToolEvent) -> None:
-        """Emit an event on the event loop, also from another thread."""
+        """Emit an event on the event loop, from any thread."""
         if self._emit is None:
             return
         loop = self.loop
@@ -164,15 +164,15 @@ class Calls:
         here: bool = False,
         ended: Callable[[ToolCall], object] | None = None,
     ) -> object:
-        """One call, from its first check to its record. `here`: a plain function runs on this thread."""
-        call = _Call(id=self._next_number(), tool=tool, side=side, arguments=written, ended=ended)
-        channel = Channel(emit=lambda make: self.emit(make(call.seen())), memory=self._memory)
+        """Make a call. `here`: a plain function runs on this thread."""
+        call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
+        channel = Channel(emit=lambda make: self.emit(make(call.as_gate_call())), memory=self._memory)
         if self._emit is not None:
-            self.emit(ToolCalled(call=call.seen()))
+            self.emit(ToolCalled(call=call.as_gate_call()))
         token = open_channel(channel)
         try:
             bound = await self._admitted(call, bind)
-            result = await self._kept(call, functools.partial(self._run, call, bound, here))
+            result = await self._recorded_or_made(call, functools.partial(self._run, call, bound, here))
         except Exception as error:
             return self._failed(call, channel, error)
         except BaseException as error:  # cancelled
@@ -184,40 +184,38 @@ class Calls:
         return result
 
     async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
-        """Make a call of an earlier process again, for what the tool keeps of it. Nobody hears of it."""
+        """Repeat a call of an earlier process, for its effects in memory. No record, no events."""
         token = open_channel(Channel(emit=lambda make: None, memory=self._memory))
         try:
             await tool.run(tool.validate_named(arguments))
         finally:
             close_channel(token)
 
-    def _next_number(self) -> int:
+    def _next_id(self) -> int:
         with self._counting:
             self._last += 1
             return self._last
 
-    async def _kept(self, call: _Call, work: Callable[[], Awaitable[object]]) -> object:
-        """The result from the journal, if it was recorded."""
+    async def _recorded_or_made(self, call: _Call, work: Callable[[], Awaitable[object]]) -> object:
+        """The result, from the journal if the call was recorded."""
         if self._journal is None or call.tool.options.in_memory:
             return await work()
-        return await self._journal.around_call(call.seen(), not call.tool.options.idempotent, work)
+        return await self._journal.around_call(call.as_gate_call(), not call.tool.options.idempotent, work)
 
     async def _run(self, call: _Call, bound: inspect.BoundArguments, here: bool) -> object:
         if call.shown is not None and call.shown != await _preview(call.tool.options.preview, bound):
-            reason = (
-                'what it would change is no longer what the user was shown and approved; look again, and call again'
-            )
+            reason = 'what it would change is no longer what the user was shown and approved; check and call again'
             msg = f'{call.tool.name} was not called: {reason}'
             raise ToolDenied(msg)
         result = await call.tool.run(bound, here=here)
-        return await self._released(call, result) if self._gates else result
+        return await self._pass_result_gates(call, result) if self._gates else result
 
     async def _admitted(self, call: _Call, bind: Bind) -> inspect.BoundArguments:
-        """The arguments that the tool is called with. Raises for a call that must not happen."""
+        """The arguments to call the tool with. Raises if the call must not be made."""
         tool = call.tool
         call.decision = 'refused'
         if tool.name not in self._enabled:
-            msg = f'{tool.name} was not called: it is switched off'
+            msg = f'{tool.name} was not called: it is disabled'
             raise ToolDenied(msg)
         call.decision = 'invalid'
         bound = bind()
@@ -232,13 +230,13 @@ class Calls:
                 nonlocal bound
                 bound = tool.changed(bound, changes)
                 call.arguments = copy_arguments(tool.complete(bound))
-                return call.seen()
+                return call.as_gate_call()
 
             try:
-                asks = await self._gates.before(call.seen(), changed)
+                asks = await self._gates.before(call.as_gate_call(), changed)
             except ToolDenied as denied:
-                if self._journal is not None:  # so that code which has seen this is not allowed it when it runs again
-                    await self._journal.around_call(call.seen(), False, functools.partial(_raise, denied))
+                if self._journal is not None:  # so that it is denied again when the code is replayed
+                    await self._journal.around_call(call.as_gate_call(), False, functools.partial(_raise, denied))
                 raise
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
@@ -252,7 +250,7 @@ class Calls:
         return bound
 
     async def _request(self, call: _Call, asks: list[Ask], bound: inspect.BoundArguments) -> ApprovalRequest:
-        """What a person is asked. A preview that raises ends the call: it would fail."""
+        """The question to a person. If the preview raises, so does the call."""
         questions = dict.fromkeys(ask.question for ask in asks if ask.question)
         return ApprovalRequest(
             id=call.id,
@@ -263,16 +261,16 @@ class Calls:
         )
 
     async def _preview(self, call: _Call, bound: inspect.BoundArguments) -> str:
-        """What a person is shown. A call that is made again has perhaps been done: it is as they were shown it then."""
+        """The diff that a person is shown. On replay the recorded one: the call may have been made already."""
         work = functools.partial(_preview, call.tool.options.preview, bound)
         if self._journal is None or call.tool.options.preview is None:
             return await work()
-        preview = replace(call.seen(), tool=f'{PREVIEW}{call.tool.name}')
+        preview = replace(call.as_gate_call(), tool=f'{PREVIEW}{call.tool.name}')
         return str(await self._journal.around_call(preview, False, work))
 
-    async def _released(self, call: _Call, result: object) -> object:
+    async def _pass_result_gates(self, call: _Call, result: object) -> object:
         decision, call.decision = call.decision, 'denied'
-        released = await self._gates.after(call.seen(), result)
+        released = await self._gates.after(call.as_gate_call(), result)
         if released is not result:
             released = _plain(call, released)
             decision = 'changed' if decision == 'allowed' else decision
@@ -280,10 +278,10 @@ class Calls:
         return released
 
     def _failed(self, call: _Call, channel: Channel, error: Exception) -> None:
-        """Raise the error in the code, or hide it there."""
+        """Record a failed call. Raises the error, unless the tool hides its errors."""
         if isinstance(error, NeedsAnswer):
             self._question = self._question or error.question
-            self.emit(QuestionEvent(call=call.seen(), question=error.question))
+            self.emit(QuestionEvent(call=call.as_gate_call(), question=error.question))
         own = not isinstance(error, (ToolArgumentsError, ToolDenied, NeedsAnswer))
         if own:
             LOGGER.info('the tool %s failed', call.tool.name, exc_info=error)
@@ -322,7 +320,7 @@ class Calls:
 
 
 async def _raise(error: Exception) -> object:
-    """The work of a call that was denied."""
+    """Raise the error, as the work of a call that was denied."""
     raise error
 
 
@@ -335,13 +333,13 @@ async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> st
 def _text(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # it may be of any class, with any `__str__`
+    except Exception:  # its `__str__` may do anything
         text = ''
     return f'{type(error).__name__}: {text}' if text else type(error).__name__
 
 
 def _plain(call: _Call, released: object) -> object:
-    """What a gate gives instead of a result. It may be of another type, `'(hidden)'` for one: that is its decision."""
+    """The result of a gate as plain data. It may have another type than the result, such as `'(hidden)'`."""
     try:
         return to_plain(released)
     except NotConvertible as error:

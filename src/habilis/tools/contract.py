@@ -1,7 +1,7 @@
-"""What the house knows of tools. Read this first.
+"""The data types and protocols of tools. Read this first.
 
-A *tool* is a typed function of the host. A *toolset* is a group of them. A *toolbox* is what one run uses: every call
-goes through its *gates*, and leaves a *record*. All that flows between them is here, as frozen data.
+A *tool* is a typed function of the host. A *toolset* is a group of tools. A *toolbox* has the tools of one run: every
+call goes through its *gates* and leaves a record, a `ToolCall`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,45 +13,45 @@ from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import Side
 
 OnError = Literal['raise', 'none']
-"""What code gets when a tool fails: the exception, or `None` (and the error is shown to the model)."""
+"""What the code gets when a tool fails: the exception, or `None` (the error is shown to the model)."""
 
 Preview = Callable[..., str | Awaitable[str]]
-"""Takes a tool's arguments and says what the call would change, as a unified diff. Changes nothing itself."""
+"""Takes the arguments of a call and returns a unified diff of what it would change. Has no effects."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToolOptions:
-    """How a tool is called."""
+    """The options of a tool."""
 
     timeout: float | None = None
-    """Seconds for one attempt."""
+    """Timeout of one attempt, in seconds."""
 
     retries: int = 0
-    """So many more attempts after one that failed."""
+    """Number of retries after a failed attempt."""
 
     idempotent: bool = True
     """Whether a second call with the same arguments does no harm."""
 
     in_memory: bool = False
-    """All that it changes is memory of this process: a run that is resumed in another calls it again, to have it."""
+    """Its effects are only in the memory of this process: a run that is resumed elsewhere repeats its calls."""
 
     needs_approval: bool = False
-    """A person is asked before each call."""
+    """A person must approve each call."""
 
     side: Side = 'code'
     on_error: OnError = 'raise'
     as_sync: bool = False
-    """An `async def` that code calls without `await`."""
+    """Code calls this `async def` without `await`."""
 
     preview: Preview | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateCall:
-    """A call, as gates see it: the arguments were validated, and defaults are filled in."""
+    """A call as gates see it, with validated arguments and defaults filled in."""
 
     id: int
-    """Counts the calls of a toolbox; records and approvals of the same call carry it too."""
+    """Counts the calls of a toolbox; the record and the approval request of a call have the same id."""
 
     tool: str
     arguments: Mapping[str, object]
@@ -63,33 +63,33 @@ class GateCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Allow:
-    """No objection. The same as `None`: later gates are still asked."""
+    """No objection, the same as `None`. Later gates still decide."""
 
 
 @dataclass(frozen=True)
 class Deny:
-    """The call does not happen (or its result is withheld). The model sees the reason."""
+    """The call is not made, or its result is withheld. The model sees the reason."""
 
     reason: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """The call happens with other arguments. Those not named stay as they are."""
+    """The call is made with other arguments. Those not named stay unchanged."""
 
     arguments: Mapping[str, object]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """A person decides, after all gates were heard."""
+    """A person decides, after all gates."""
 
     question: str = ''
 
 
 @dataclass(frozen=True)
 class ChangeResult:
-    """The code gets this instead of what the tool returned."""
+    """The code gets this value instead of the result."""
 
     value: object
 
@@ -97,15 +97,15 @@ class ChangeResult:
 Decision = Allow | Deny | Change | Ask
 ResultDecision = ChangeResult | Deny
 Gate = Callable[[GateCall], 'Decision | Awaitable[Decision | None] | None']
-"""Sees each call first. Runs on the event loop, so it must not block."""
+"""Decides about each call. Runs on the event loop, so it must not block."""
 
 ResultGate = Callable[[GateCall, object], 'ResultDecision | Awaitable[ResultDecision | None] | None']
-"""Sees each result. It is told from a `Gate` by its second parameter."""
+"""Decides about each result. Has a second parameter, unlike a `Gate`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalRequest:
-    """A question to a person: may this call happen?"""
+    """A question to a person: may this call be made?"""
 
     id: int
     tool: str
@@ -116,23 +116,23 @@ class ApprovalRequest:
 
 
 Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
-"""Asks a person. Only `True` is a yes; `Deny` says why not. A plain function may block: it runs on a thread."""
+"""Asks a person. Only `True` approves; `Deny` has a reason. A plain function may block: it runs on a thread."""
 
 PREVIEW = 'preview '
-"""Begins the name under which a journal keeps what a person was shown of a call."""
+"""Prefix of the name under which a journal records the preview that a person was shown."""
 
 
 class CallJournal(Protocol):
-    """Keeps the calls of a run, so that none is made twice."""
+    """Records the calls of a run, so that none is made twice."""
 
     async def around_call(self, call: GateCall, once: bool, work: Callable[[], Awaitable[object]]) -> object:
-        """What the call gave: from the record, or by doing the work. `once`: it must never be begun again."""
+        """The result of a call, from its record or by doing the work. `once`: it must never be started again."""
         ...
 
     async def approve(
         self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
     ) -> bool | Deny:
-        """What a person has said: from the record, or now; without a person who is there, the run waits for one."""
+        """The answer of a person, from the record or now. Without a person, the run waits for an answer."""
         ...
 
 
@@ -147,9 +147,9 @@ class ModelFunction:
 
 
 class NeedsAnswer(HabilisError):
-    """Only a person can answer this. The run ends with the question, and goes on with the answer."""
+    """A tool needs an answer from a person. The run stops with the question, and is resumed with the answer."""
 
     @property
     def question(self) -> str:
-        """What the person is asked."""
+        """The question to the person."""
         return str(self.args[0]) if self.args else ''

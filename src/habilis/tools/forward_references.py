@@ -1,7 +1,8 @@
-"""Hints of classes that are text, and mean names that only the function around a tool knows.
+"""Resolves type hints of classes that are strings and refer to local names.
 
-With `from __future__ import annotations` every hint of a class is text. That of a parameter is read where the tool is
-made. One inside a class is read later, by pydantic and by the stubs, which know no more than the module.
+With `from __future__ import annotations` every hint of a class is a string. The hints of a tool's parameters are
+resolved where the tool is defined. Those of a class are resolved later, by pydantic and the stubs, which only see the
+names of the module.
 """
 
 import contextlib
@@ -17,18 +18,18 @@ from habilis.core.errors import ToolDefinitionError
 
 
 def class_hints(kind: type) -> dict[str, Any]:
-    """The hints of a class, also those that are text. Raises `ToolDefinitionError` for a name that is not known."""
+    """The resolved hints of a class. Raises `ToolDefinitionError` for an unknown name."""
     try:
         return typing_extensions.get_type_hints(kind, include_extras=True)
-    except Exception as error:  # the text may be any expression
+    except Exception as error:  # the string may be any expression
         msg = f'the type hints of {kind.__name__} cannot be read ({error}); define the types before the tool'
         raise ToolDefinitionError(msg) from error
 
 
 def resolve_class_hints(hints: Iterable[object], local_names: Mapping[str, object]) -> None:
-    """Give the classes in these hints the types that their text means, as if it had been no text.
+    """Replace the hints of classes in these hints by the types that they refer to.
 
-    A class of which the module knows all stays as it is, and so does one with a name that nobody knows.
+    A class whose hints can be resolved in its module is not changed, nor one with an unknown name.
     """
     waiting, seen = list(hints), set[object]()
     while waiting:
@@ -38,15 +39,15 @@ def resolve_class_hints(hints: Iterable[object], local_names: Mapping[str, objec
         if isinstance(kind, type) and kind not in seen and _has_fields(kind):
             seen.add(kind)
             waiting += kind.__bases__
-            with contextlib.suppress(Exception):  # the text may be any expression
-                waiting += _settled(kind, local_names).values()
+            with contextlib.suppress(Exception):  # the string may be any expression
+                waiting += _resolve(kind, local_names).values()
 
 
 def _has_fields(kind: type) -> bool:
     return typing_extensions.is_typeddict(kind) or hasattr(kind, '_fields') or dataclasses.is_dataclass(kind)
 
 
-def _settled(kind: type, local_names: Mapping[str, object]) -> dict[str, Any]:
+def _resolve(kind: type, local_names: Mapping[str, object]) -> dict[str, Any]:
     try:
         return class_hints(kind)
     except ToolDefinitionError:

@@ -1,9 +1,9 @@
-"""Who decides about a call: gates, in their order, and then perhaps a person.
+"""Decisions about a call: by gates, then by a person if a gate or the tool asks for it.
 
-Gates hear of a call in the order of the list, and of its result in the reverse order. The first `Deny` ends it. A
-`Change` is checked like any arguments and seen by the gates after it. Every `Ask` is put to a person at the end, in one
-question, so that nobody is asked about a call that a later gate denies or changes. A gate that raises, or says
-something that is no decision, denies.
+Gates see a call in the order of the list, and its result in the reverse order. The first `Deny` wins. Arguments of a
+`Change` are validated, and later gates see them. All `Ask` decisions become one question to a person after the last
+gate, so nobody is asked about a call that a later gate denies or changes. A gate that raises, or returns something else
+than a decision, denies.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFail
 from habilis.tools.logs import LOGGER
 
 Changed = Callable[[Mapping[str, object]], GateCall]
-"""The same call with other arguments, validated."""
+"""Returns the call with other arguments, validated."""
 
-Says = Callable[[GateCall, str], str]
-"""What became of a call, and why."""
+Message = Callable[[GateCall, str], str]
+"""Formats the error message of a denied call from the reason."""
 
 
 class Gates:
@@ -49,10 +49,10 @@ class Gates:
         self._before: list[Gate] = []
         self._after: list[ResultGate] = []
         for gate in gates:
-            if _is_unclear(gate):
+            if _is_ambiguous(gate):
                 msg = (
-                    f'{_name(gate)} is no gate: its second parameter has a default, so it may be for calls or for '
-                    'results; take the default away if it is the result, or else put `*,` before it'
+                    f'{_name(gate)} is not a gate: its second parameter has a default, so it could be for calls or for '
+                    'results; remove the default if it is the result, else put `*,` before it'
                 )
                 raise ToolDefinitionError(msg)
             if _takes(gate, 1):
@@ -60,17 +60,17 @@ class Gates:
             elif _takes(gate, 2):
                 self._after.insert(0, cast('ResultGate', gate))
             else:
-                msg = f'{_name(gate)} is no gate: it must take a call, or a call and its result'
+                msg = f'{_name(gate)} is not a gate: it must take a call, or a call and its result'
                 raise ToolDefinitionError(msg)
 
     def __bool__(self) -> bool:
         return bool(self._before or self._after)
 
     async def before(self, call: GateCall, changed: Changed) -> list[Ask]:
-        """Change the call as the gates want it; what a person should be asked. Raises `ToolDenied`."""
+        """Apply the gates to a call; the questions for a person. Raises `ToolDenied`."""
         asks: list[Ask] = []
         for gate in self._before:
-            decision = await self._hear(gate, call, _denied, functools.partial(gate, _copy(call)))
+            decision = await self._decide(gate, call, _denied, functools.partial(gate, _copy(call)))
             if isinstance(decision, Deny):
                 raise ToolDenied(_denied(call, decision.reason))
             if isinstance(decision, Change):
@@ -78,43 +78,43 @@ class Gates:
             elif isinstance(decision, Ask):
                 asks.append(decision)
             elif decision is not None and not isinstance(decision, Allow):
-                raise self._nonsense(gate, call, _denied, decision)
+                raise self._not_a_decision(gate, call, _denied, decision)
         return asks
 
     async def after(self, call: GateCall, result: object) -> object:
-        """The result as the gates want it. Raises `ToolDenied`."""
+        """Apply the gates to a result. Raises `ToolDenied`."""
         for gate in self._after:
-            decision = await self._hear(gate, call, _withheld, functools.partial(gate, _copy(call), result))
+            decision = await self._decide(gate, call, _withheld, functools.partial(gate, _copy(call), result))
             if isinstance(decision, Deny):
                 raise ToolDenied(_withheld(call, decision.reason))
             if isinstance(decision, ChangeResult):
                 result = decision.value
             elif decision is not None and not isinstance(decision, Allow):
-                raise self._nonsense(gate, call, _withheld, decision)
+                raise self._not_a_decision(gate, call, _withheld, decision)
         return result
 
     def _change(self, gate: Gate, call: GateCall, decision: Change, changed: Changed) -> GateCall:
         try:
             return changed(decision.arguments)
         except ToolArgumentsError as error:
-            denied = self._failed(gate, call, _denied, error, 'a gate changed the arguments to some that do not fit')
+            denied = self._failed(gate, call, _denied, error, 'a gate changed the arguments to invalid ones')
             msg = f'{denied}\n{error}'
             raise ToolDenied(msg) from None
 
-    async def _hear(self, gate: object, call: GateCall, says: Says, ask: Callable[[], object]) -> object:
+    async def _decide(self, gate: object, call: GateCall, message: Message, ask: Callable[[], object]) -> object:
         try:
             said = ask()
             return await cast('Awaitable[object]', said) if inspect.isawaitable(said) else said
         except Exception as error:
-            raise self._failed(gate, call, says, error) from error
+            raise self._failed(gate, call, message, error) from error
 
-    def _nonsense(self, gate: object, call: GateCall, says: Says, said: object) -> ToolDenied:
-        error = TypeError(f'a gate must return a decision or None, not {type(said).__name__}')
-        return self._failed(gate, call, says, error)
+    def _not_a_decision(self, gate: object, call: GateCall, message: Message, returned: object) -> ToolDenied:
+        error = TypeError(f'a gate must return a decision or None, not {type(returned).__name__}')
+        return self._failed(gate, call, message, error)
 
-    def _failed(self, gate: object, call: GateCall, says: Says, error: Exception, reason: str = '') -> ToolDenied:
-        """Report it; what the code gets instead."""
-        denied = says(call, reason or f'a gate failed ({_name(gate)})')
+    def _failed(self, gate: object, call: GateCall, message: Message, error: Exception, reason: str = '') -> ToolDenied:
+        """Report a gate that failed; the error for the code."""
+        denied = message(call, reason or f'a gate failed ({_name(gate)})')
         text = f'the gate {_name(gate)} failed, so {denied}: {type(error).__name__}: {error}'
         LOGGER.error('%s', text, exc_info=error)
         self._emit(HookFailed(error=error, message=text))
@@ -131,14 +131,14 @@ class Approvals:
         self._turn = asyncio.Lock()
 
     def renew(self) -> None:
-        """Forget who waits: another event loop begins."""
+        """Use a new lock, for a new event loop."""
         self._turn = asyncio.Lock()
 
     async def require(self, request: ApprovalRequest) -> None:
-        """Return if the person says yes. Raises `ToolDenied` for everything else."""
+        """Return if a person approves. Raises `ToolDenied` otherwise."""
         if self._approve is None and self._journal is None:
-            raise ToolDenied(_denied(request, 'it needs the approval of a person, and nobody is there to give it'))
-        # Somebody who is there is asked one thing at a time; those who answer later see all that is asked.
+            raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
+        # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
             self._emit(ApprovalAsked(request=request))
             try:
@@ -164,7 +164,7 @@ class Approvals:
         return person is not None and await person()
 
     async def _ask(self, approve: Approve, request: ApprovalRequest) -> bool | Deny:
-        """A plain function may wait for the keyboard, so it gets a thread."""
+        """Ask a person; a plain function may block, so it runs on a thread."""
         answer = await attempts.call(functools.partial(approve, request))
         return answer if isinstance(answer, Deny) else answer is True
 
@@ -177,8 +177,8 @@ def _takes(gate: object, count: int) -> bool:
     return True
 
 
-def _is_unclear(gate: object) -> bool:
-    """Whether it takes a result only if there is one: it would be heard too early or too late."""
+def _is_ambiguous(gate: object) -> bool:
+    """Whether its second parameter is optional: then it could be for calls or for results."""
     if not (_takes(gate, 1) and _takes(gate, 2)):
         return False
     parameters = list(inspect.signature(cast('Callable[..., object]', gate)).parameters.values())
@@ -198,5 +198,5 @@ def _withheld(call: GateCall, reason: str) -> str:
 
 
 def _copy(call: GateCall) -> GateCall:
-    """For one gate alone: what it does to the arguments is not seen by the next, nor by the tool."""
+    """A copy of the call for one gate, which may change the arguments of its copy."""
     return replace(call, arguments=copy_arguments(call.arguments))

@@ -1,4 +1,4 @@
-"""The log channel of a tool: what it says beside its result. The model sees the lines with the result of the cell."""
+"""The channel of a running tool: log lines, events and memory of the run."""
 
 import contextvars
 import logging
@@ -10,7 +10,7 @@ from habilis.tools.events import ToolEvent, ToolLogged
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
-"""Of one call; what comes after is dropped, and the last line says so."""
+"""Maximum number of log lines of a call; later lines are dropped, and the last one says so."""
 
 MakeEvent = Callable[[GateCall], ToolEvent]
 """Builds an event from the current call."""
@@ -18,20 +18,20 @@ MakeEvent = Callable[[GateCall], ToolEvent]
 
 @dataclass(kw_only=True)
 class Channel:
-    """What the running tool emits events and logs to."""
+    """What a running tool can reach of its toolbox."""
 
     emit: Callable[[MakeEvent], None]
 
     lines: list[str] = field(default_factory=list[str])
     memory: dict[object, object] = field(default_factory=dict[object, object])
-    """What tools keep as long as the toolbox is there, which is one run; each under a key of its own."""
+    """What tools store for the duration of a run, each under its own key."""
 
 
 _channel: contextvars.ContextVar[Channel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
 
 
 def log(text: object) -> None:
-    """Add a line to the record of the tool that runs now. Elsewhere it goes to the logger `habilis.tools`."""
+    """Add a line to the record of the running tool; outside of a tool, log to `habilis.tools`."""
     channel = _channel.get()
     if channel is None:
         LOGGER.info('%s', text)
@@ -44,29 +44,29 @@ def log(text: object) -> None:
 
 
 def lines_now() -> list[str]:
-    """What the tool that runs now has logged. The list itself: a call that is not made again gets its lines here."""
+    """The log lines of the running tool: the list itself, to which the lines of a replayed call are added."""
     channel = _channel.get()
     return [] if channel is None else channel.lines
 
 
 def emit(make: MakeEvent) -> None:
-    """Emit an event from inside a tool. Does nothing outside a toolbox."""
+    """Emit an event from a tool. Does nothing without a toolbox."""
     channel = _channel.get()
     if channel is not None:
         channel.emit(make)
 
 
 def memory() -> dict[object, object] | None:
-    """Of the run that calls the tool that runs now. None elsewhere."""
+    """The memory of the run that calls the running tool; None outside of a run."""
     channel = _channel.get()
     return None if channel is None else channel.memory
 
 
 def open_channel(channel: Channel) -> contextvars.Token[Channel | None]:
-    """Make this the channel of what runs next; `close_channel` ends it."""
+    """Set the channel of the running tool, until `close_channel`."""
     return _channel.set(channel)
 
 
 def close_channel(token: contextvars.Token[Channel | None]) -> None:
-    """Back to the channel before."""
+    """Restore the previous channel."""
     _channel.reset(token)

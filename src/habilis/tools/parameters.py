@@ -1,4 +1,4 @@
-"""The parameters of a tool: binding a call to them, checking its arguments, and saying clearly what does not fit."""
+"""The parameters of a tool: binds the arguments of a call, validates them, and explains what is wrong."""
 
 import difflib
 import functools
@@ -26,11 +26,11 @@ _Check = Callable[[TypeValidator, object], object]
 
 
 def read_signature(name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> inspect.Signature:
-    """The signature with its hints resolved, also those that are text."""
+    """The signature with resolved type hints."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError) as error:
-        msg = f'{name} cannot be a tool: Python does not know its parameters; wrap it in a function with type hints'
+        msg = f'{name} cannot be a tool: it has no signature; wrap it in a function with type hints'
         raise ToolDefinitionError(msg) from error
     try:
         hints = typing.get_type_hints(_with_hints(function), localns=dict(local_names), include_extras=True)
@@ -47,7 +47,7 @@ def read_signature(name: str, function: Callable[..., object], local_names: Mapp
 
 
 def _with_hints(function: Callable[..., object]) -> object:
-    """What has the hints: of a partial its function, of a class `__init__`, of another object `__call__`."""
+    """The object with the type hints: the function of a partial, `__init__` of a class, `__call__` of other objects."""
     found: object = function
     while isinstance(found, functools.partial):
         found = cast('functools.partial[object]', found).func
@@ -70,7 +70,7 @@ class Parameters:
         self._more = {parameter.kind: parameter.name for parameter in everything if parameter.kind in {_Args, _Kwargs}}
         self.positional = tuple(parameter.name for parameter in self._positional)
         self._defaults = {parameter.name: _default(parameter) for parameter in everything}
-        self._shapes = {parameter.name: self._shape(parameter) for parameter in everything}
+        self._validators = {parameter.name: self._validator(parameter) for parameter in everything}
         self._text = signature_text(signature, TypeNames())
 
     @functools.cached_property
@@ -78,10 +78,10 @@ class Parameters:
         """JSON schema of an object with the arguments, for models that call functions."""
         from pydantic import TypeAdapter
 
-        shapes = {name: shape for name, shape in self._shapes.items() if shape is not None}
+        validators = {name: validator for name, validator in self._validators.items() if validator is not None}
         try:
             made, shared = TypeAdapter.json_schemas(
-                [(name, 'validation', shape.adapter) for name, shape in shapes.items()]
+                [(name, 'validation', validator.adapter) for name, validator in validators.items()]
             )
         except Exception as error:  # pydantic's own, imported from several places
             msg = f'{self.name} cannot be offered to a model: a parameter has no JSON form ({error})'
@@ -103,21 +103,21 @@ class Parameters:
         whole: dict[str, Json] = {'type': 'object', 'properties': properties, 'required': required}
         whole['additionalProperties'] = _Kwargs in self._more
         whole |= cast('dict[str, Json]', {key: value for key, value in shared.items() if key == '$defs'})
-        return cast('dict[str, Json]', _without_odd_defaults(whole))
+        return cast('dict[str, Json]', _drop_non_json_defaults(whole))
 
     def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
-        """The arguments by parameter, as the hints want them. Raises `ToolArgumentsError` with every problem."""
+        """Validate and convert the arguments. Raises `ToolArgumentsError` with all problems."""
         problems: list[str] = []
         given = self._bind(args, kwargs, problems)
         return self._checked(given, problems)
 
     def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that all come by name, `*args` as a list under its own."""
+        """The same for arguments by name, with `*args` as a list under its name."""
         problems: list[str] = []
         return self._checked(self._bind_named(arguments, problems), problems)
 
     def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that were read from JSON, where there are no bytes, and every key is text."""
+        """The same for arguments from JSON, where bytes and all keys are strings."""
         problems: list[str] = []
         return self._checked(self._bind_named(arguments, problems), problems, check=TypeValidator.check_json)
 
@@ -145,7 +145,7 @@ class Parameters:
         return given
 
     def _fill_gaps(self, given: dict[str, object]) -> None:
-        """What comes before `*args`, or before one that is by position only, can itself only be given by position."""
+        """Add defaults before `*args` or positional-only arguments, which must be passed by position."""
         last = len(self._positional) if self._more.get(_Args) in given else 0
         for index, parameter in enumerate(self._positional):
             if parameter.kind is inspect.Parameter.POSITIONAL_ONLY and parameter.name in given:
@@ -154,18 +154,18 @@ class Parameters:
             given.setdefault(parameter.name, parameter.default)
 
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
-        """Bound arguments with some of them replaced, and checked again."""
+        """Replace some of the bound arguments, and validate again."""
         return self.validate_named({**before.arguments, **changes})
 
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]:
-        """All arguments by parameter, with the defaults of those that were not given."""
+        """All arguments by parameter, with defaults."""
         return {**self._defaults, **bound.arguments}
 
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """A call as it was written, for a record: also one that does not fit."""
+        """The arguments by parameter without validation, for the record of an invalid call."""
         return label_arguments(self.positional, args, kwargs)
 
-    def _shape(self, parameter: inspect.Parameter) -> TypeValidator | None:
+    def _validator(self, parameter: inspect.Parameter) -> TypeValidator | None:
         if parameter.annotation is inspect.Parameter.empty or parameter.annotation is Any:
             return None
         try:
@@ -201,12 +201,12 @@ class Parameters:
         for parameter in self.signature.parameters.values():
             needed = parameter.default is inspect.Parameter.empty and parameter.kind not in {_Args, _Kwargs}
             if needed and parameter.name not in given:
-                shape = self._shapes[parameter.name]
-                problems.append(f'{parameter.name}: missing' + (f', expected {shape.text}' if shape else ''))
+                validator = self._validators[parameter.name]
+                problems.append(f'{parameter.name}: missing' + (f', expected {validator.text}' if validator else ''))
 
     def _unknown(self, name: str) -> str:
         if name in self.signature.parameters:
-            return f'{name}: takes its values by position only'
+            return f'{name}: is positional-only'
         near = difflib.get_close_matches(name, self._by_name, n=1)
         return f'{name}: there is no such parameter' + (f'; did you mean {near[0]!r}?' if near else '')
 
@@ -227,36 +227,38 @@ class Parameters:
                 named = cast('dict[str, object]', value)
                 checked[name] = {key: self._check(name, key, item, problems, check) for key, item in named.items()}
             elif value is parameter.default:
-                checked[name] = value  # a default is right, whatever the hint says
+                checked[name] = value  # a default is valid, whatever the hint says
             else:
                 checked[name] = self._check(name, name, value, problems, check)
         if problems:
             lines = '\n'.join(f'  {problem}' for problem in problems)
-            msg = f'{self.name} was not called, its arguments do not fit:\n{lines}\n{self.name}{self._text}'
+            msg = f'{self.name} was not called: invalid arguments:\n{lines}\n{self.name}{self._text}'
             raise ToolArgumentsError(msg)
         return inspect.BoundArguments(self.signature, cast('Any', checked))
 
     def _check(self, name: str, label: str, value: object, problems: list[str], check: _Check) -> object:
         from pydantic import ValidationError
 
-        shape = self._shapes[name]
-        if shape is None:
+        validator = self._validators[name]
+        if validator is None:
             return value
         try:
-            return check(shape, value)
+            return check(validator, value)
         except ValidationError as error:
-            problems += shape.problems(label, value, error)
+            problems += validator.problems(label, value, error)
         except RecursionError:
             problems.append(f'{label}: nested too deep')
         return value
 
 
-def _without_odd_defaults(part: 'Json') -> 'Json':
-    """A schema without the defaults that have no form in JSON: infinity and NaN."""
+def _drop_non_json_defaults(part: 'Json') -> 'Json':
+    """A schema without defaults that JSON does not have: infinity and NaN."""
     if isinstance(part, list):
-        return [_without_odd_defaults(inner) for inner in part]
+        return [_drop_non_json_defaults(inner) for inner in part]
     if isinstance(part, dict):
-        return {key: _without_odd_defaults(inner) for key, inner in part.items() if key != 'default' or _is_json(inner)}
+        return {
+            key: _drop_non_json_defaults(inner) for key, inner in part.items() if key != 'default' or _is_json(inner)
+        }
     return part
 
 

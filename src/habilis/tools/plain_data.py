@@ -1,4 +1,4 @@
-"""From what tools return to plain data, which is all that goes into a sandbox."""
+"""Converts results of tools to plain data, which is all that can go into a sandbox."""
 
 import dataclasses
 import datetime
@@ -32,7 +32,7 @@ _LISTS: tuple[type, ...] = (list, deque, range, KeysView, ValuesView)
 
 
 class NotConvertible(TypeError):
-    """A value that has no plain form. `path` says where inside the result."""
+    """A value that cannot be converted. `path` is its place in the result."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f'{path or "it"} {reason}')
@@ -41,7 +41,7 @@ class NotConvertible(TypeError):
 
 
 def to_plain(value: object, depth: int = 0) -> object:
-    """The value with dataclasses and models as dicts, enum members as their values, paths as text."""
+    """Convert a value: dataclasses and models to dicts, enum members to their values, paths to strings."""
     if type(value) in _ATOMS:
         return value
     if depth > MAX_DEPTH:
@@ -106,5 +106,5 @@ def _set(values: Set[object], depth: int) -> object:
     items = _items(values, depth)
     try:
         return frozenset(items) if isinstance(values, frozenset) else set(items)
-    except TypeError:  # a dataclass can be in a set, the dict that it becomes cannot
+    except TypeError:  # items that became dicts cannot be in a set
         return items

@@ -1,7 +1,7 @@
-"""Hints that pydantic does not take as they are.
+"""Converts type hints that pydantic does not accept.
 
-Before Python 3.12 that is `typing.TypedDict`: it takes only the one of `typing_extensions`. And it knows `Sequence`
-but not `Collection`, which becomes a list.
+Before Python 3.12 pydantic accepts only the `TypedDict` of `typing_extensions`. It accepts `Sequence` but not
+`Collection`, which becomes a list.
 """
 
 import collections.abc
@@ -24,9 +24,9 @@ _LISTS: tuple[object, ...] = (
 
 
 def for_pydantic(hint: object, seen: tuple[object, ...] = ()) -> object:
-    """The hint with what pydantic does not take replaced by what means the same."""
+    """The hint with equivalents for what pydantic does not accept."""
     if sys.version_info < (3, 12) and typing.is_typeddict(cast('type', hint)):
-        return _remade(cast('type', hint), seen)
+        return _convert_typed_dict(cast('type', hint), seen)
     if hint in _LISTS:
         return list
     origin = cast('Any', typing.get_origin(hint))
@@ -46,7 +46,7 @@ def for_pydantic(hint: object, seen: tuple[object, ...] = ()) -> object:
 
 
 def typed_dict_fields(typed_dict: type) -> dict[str, tuple[object, bool]]:
-    """The keys of a `TypedDict`: the hint of each, and whether it must be there."""
+    """The keys of a `TypedDict`: the hint of each, and whether it is required."""
     required = cast('frozenset[str]', getattr(typed_dict, '__required_keys__', frozenset[str]()))
     found: dict[str, tuple[object, bool]] = {}
     for name, hint in class_hints(typed_dict).items():
@@ -66,8 +66,8 @@ _MARKS = (typing_extensions.Required, typing_extensions.NotRequired, typing_exte
 _cache: dict[type, type] = {}
 
 
-def _remade(typed_dict: type, seen: tuple[object, ...]) -> object:
-    if typed_dict in seen:  # one that contains itself: its inner ones are checked as dicts only
+def _convert_typed_dict(typed_dict: type, seen: tuple[object, ...]) -> object:
+    if typed_dict in seen:  # it contains itself: inner ones are only checked to be dicts
         return dict[str, Any]
     if typed_dict not in _cache:
         hints: dict[str, Any] = {}

@@ -22,7 +22,7 @@ _HOLD_SCHEMAS = frozenset(
         *('choices', 'fields', 'definitions', 'steps'),
     }
 )
-"""Keys of pydantic's schema under which there are more schemas; under other keys there are values of the user."""
+"""Keys of a core schema that contain schemas; other keys may contain values of the user."""
 
 _PLAIN = frozenset({bool, int, float, str})
 _TIMES = {'date': 'date_type', 'datetime': 'datetime_type', 'time': 'time_type'}
@@ -32,30 +32,30 @@ Node = dict[str, object]
 
 
 def make_strict(node: Node, *, result: bool) -> Node:
-    """A copy of pydantic's schema with our strictness. A pydantic model keeps its own rules."""
+    """A strict copy of a core schema. A pydantic model keeps its own rules."""
     kind = cast('str', node.get('type'))
     if kind == 'model' or '__pydantic_validator__' in getattr(node.get('cls'), '__dict__', ()):
         return node
-    made = {key: _below(value, result) if key in _HOLD_SCHEMAS else value for key, value in node.items()}
+    made = {key: _make_inner_strict(value, result) if key in _HOLD_SCHEMAS else value for key, value in node.items()}
     if kind in _STRICT:
         made.setdefault('strict', True)
-    elif kind == 'generator':  # it would check each value only when the tool comes to it
+    elif kind == 'generator':  # it would validate each item only when the tool reads it
         made['type'] = 'list'
-    elif kind == 'literal' or (kind == 'enum' and not _reads_values_itself(cast('type', node['cls']))):
-        return _before(_exactly(cast('list[object]', node.get('expected', node.get('members')))), made)
+    elif kind == 'literal' or (kind == 'enum' and not _has_own_lookup(cast('type', node['cls']))):
+        return _before(_refuse_other_types(cast('list[object]', node.get('expected', node.get('members')))), made)
     elif kind in _TIMES:
-        return _before(_no_timestamp(_TIMES[kind]), made)
+        return _before(_refuse_timestamps(_TIMES[kind]), made)
     elif kind == 'timedelta':
-        return _before(_no_bool, made)
+        return _before(_refuse_bool, made)
     elif kind == 'dataclass':
-        return _instance(made) if result else _without_extras(made)
+        return _instance(made) if result else _forbid_extras(made)
     elif kind == 'typed-dict' and not result:
-        return _without_extras(made)
+        return _forbid_extras(made)
     return made
 
 
 def field_names(part: object) -> Iterable[str]:
-    """The names of all fields that records in a schema have."""
+    """The names of all fields of records in a schema."""
     if isinstance(part, dict):
         node = cast('Node', part)
         fields = node.get('fields')
@@ -71,22 +71,22 @@ def field_names(part: object) -> Iterable[str]:
             yield from field_names(inner)
 
 
-def _below(part: object, result: bool) -> object:
-    """One schema, several in a list, tuple (with a label) or dict (by name), or something else that stays."""
+def _make_inner_strict(part: object, result: bool) -> object:
+    """Make schemas strict: one, or several in a list, tuple or dict. Other values stay as they are."""
     if isinstance(part, dict):
         named = cast('Node', part)
         if isinstance(named.get('type'), str):
             return make_strict(named, result=result)
-        return {name: _below(inner, result) for name, inner in named.items()}
+        return {name: _make_inner_strict(inner, result) for name, inner in named.items()}
     if isinstance(part, list):
-        return [_below(inner, result) for inner in cast('list[object]', part)]
+        return [_make_inner_strict(inner, result) for inner in cast('list[object]', part)]
     if isinstance(part, tuple):
-        return tuple(_below(inner, result) for inner in cast('tuple[object, ...]', part))
+        return tuple(_make_inner_strict(inner, result) for inner in cast('tuple[object, ...]', part))
     return part
 
 
 def _around(how: str, function: Callable[..., object], node: Node) -> Node:
-    """A schema with a function before or around it; the name by which others refer to it stays outermost."""
+    """A schema with a validator function; its `ref` moves to the outermost schema."""
     made: Node = {'type': f'function-{how}', 'function': {'type': 'no-info', 'function': function}, 'schema': node}
     if 'ref' in node:
         made['ref'] = node.pop('ref')
@@ -97,11 +97,11 @@ def _before(function: Callable[[object], object], node: Node) -> Node:
     return _around('before', function, node)
 
 
-# Numbers, text and truth are four things ------------------------------------------------------------------------------
+# Scalars ------------------------------------------------------------------------------------------------------------
 
 
-def _exactly(members: list[object]) -> Callable[[object], object]:
-    """For a literal or an enum: `True` is not 1, and neither are 1.0 and '1'."""
+def _refuse_other_types(members: list[object]) -> Callable[[object], object]:
+    """Refuse equal values of other types for a literal or enum: `True`, 1.0 and '1' are not 1."""
     values: list[object] = [member.value if isinstance(member, Enum) else member for member in members]
     refused = _PLAIN - {type(value) for value in values}
     if float not in refused:
@@ -110,34 +110,34 @@ def _exactly(members: list[object]) -> Callable[[object], object]:
 
     def check(value: object) -> object:
         if type(value) in refused:
-            raise _known('literal_error', {'expected': expected})
+            raise _error('literal_error', {'expected': expected})
         return value
 
     return check
 
 
-def _reads_values_itself(kind: type) -> bool:
+def _has_own_lookup(kind: type) -> bool:
     return any('_missing_' in base.__dict__ for base in kind.__mro__ if base is not Enum)
 
 
-def _no_timestamp(error: str) -> Callable[[object], object]:
-    """For dates: a number, also one in text, is hardly meant as seconds since 1970."""
+def _refuse_timestamps(error: str) -> Callable[[object], object]:
+    """Refuse numbers for dates, also in strings: they are hardly meant as Unix timestamps."""
 
     def check(value: object) -> object:
         if isinstance(value, (int, float, bytes)) or (isinstance(value, str) and _NUMBER.fullmatch(value)):
-            raise _known(error)
+            raise _error(error)
         return value
 
     return check
 
 
-def _no_bool(value: object) -> object:
+def _refuse_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise _known('time_delta_type')
+        raise _error('time_delta_type')
     return value
 
 
-def _known(kind: str, context: dict[str, Any] | None = None) -> 'PydanticKnownError':
+def _error(kind: str, context: dict[str, Any] | None = None) -> 'PydanticKnownError':
     from pydantic_core import PydanticKnownError
 
     return PydanticKnownError(cast('Any', kind), context)
@@ -146,20 +146,20 @@ def _known(kind: str, context: dict[str, Any] | None = None) -> 'PydanticKnownEr
 # Records --------------------------------------------------------------------------------------------------------------
 
 
-def _without_extras(node: Node) -> Node:
-    """A key that a dataclass or `TypedDict` does not have is a mistake, unless its own settings say what to do."""
+def _forbid_extras(node: Node) -> Node:
+    """Refuse unknown keys of a dataclass or `TypedDict`, unless its own configuration sets `extra`."""
     if 'extra' in getattr(node.get('cls'), '__pydantic_config__', ()):
         return node
     if node['type'] == 'dataclass':
         node['config'] = {'extra_fields_behavior': 'forbid', **cast('dict[str, object]', node.get('config') or {})}
-        return _without_computed(node)
+        return _drop_computed(node)
     if node.get('extra_behavior') == 'ignore':
         node['extra_behavior'] = 'forbid'
     return node
 
 
-def _without_computed(node: Node) -> Node:
-    """Fields that are no arguments are in results, and code may pass on what a tool has returned: they are dropped."""
+def _drop_computed(node: Node) -> Node:
+    """Drop fields that are not arguments: code may pass on a result of a tool, which contains them."""
     fields = cast('list[Node]', cast('Node', node['schema']).get('fields', []))
     computed = {field['name'] for field in fields if not field.get('init', True)}
     if not computed:
@@ -174,10 +174,10 @@ def _without_computed(node: Node) -> Node:
 
 
 def _instance(node: Node) -> Node:
-    """For results: an instance of a dataclass has its fields checked, and stays what it is."""
+    """Validate the fields of a dataclass instance in a result without replacing it."""
     inner = cast('Node', node['schema'])
     fields = cast('list[Node]', inner.get('fields', []))
-    if inner.get('type') != 'dataclass-args' or not all(_can_be_read(field) for field in fields):
+    if inner.get('type') != 'dataclass-args' or not all(_is_readable(field) for field in fields):
         return node
     kind = cast('type', node['cls'])
 
@@ -186,7 +186,7 @@ def _instance(node: Node) -> Node:
             check_fields(value)
             return value
         if not isinstance(value, dict):
-            raise _known('dataclass_type', {'class_name': kind.__name__})
+            raise _error('dataclass_type', {'class_name': kind.__name__})
         return kind(**check_fields(cast('object', value))[0])
 
     by_name = {field['name']: {'type': 'model-field', 'schema': field['schema']} for field in fields}
@@ -196,6 +196,6 @@ def _instance(node: Node) -> Node:
     return _around('wrap', check, read)
 
 
-def _can_be_read(field: Node) -> bool:
-    """Whether an instance has it under its own name, and a new one takes it."""
+def _is_readable(field: Node) -> bool:
+    """Whether a field has the same name as attribute and as argument."""
     return bool(field.get('init', True)) and not field.get('init_only') and 'validation_alias' not in field

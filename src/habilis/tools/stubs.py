@@ -1,7 +1,7 @@
-"""Tools as Python text, which is how the model learns of them.
+"""Python stubs of tools, for the prompt.
 
-Values cross into the sandbox as plain data, so the text says what code will really hold: a dataclass or a model is
-shown as a `TypedDict`, an enum as the `Literal` of its values.
+Values go into the sandbox as plain data, so stubs show the types that code gets: a dataclass or model as a `TypedDict`,
+an enum as the `Literal` of its values.
 """
 
 import ast
@@ -25,7 +25,7 @@ _TRANSPARENT = (typing_extensions.Required, typing_extensions.NotRequired, typin
 
 
 class TypeNames:
-    """The types that stubs mention: each is explained once, and two that share a name get different ones."""
+    """Collects the types in stubs. Each is defined once; types with the same name get different names."""
 
     def __init__(self, *, spell_enums: bool = False) -> None:
         self._spell_enums = spell_enums
@@ -34,7 +34,7 @@ class TypeNames:
         self._in_result = False
 
     def result(self, hint: object) -> str:
-        """The hint of a result as code: a record in it may have other keys than where it is given."""
+        """The hint of a result as code. Records may have other keys in results than in arguments."""
         self._in_result = True
         try:
             return self.text(hint)
@@ -42,7 +42,7 @@ class TypeNames:
             self._in_result = False
 
     def text(self, hint: object) -> str:
-        """A hint as code; the classes it names are remembered for `stubs`."""
+        """A hint as code. Its classes are collected for `stubs`."""
         if hint is None or hint is type(None):
             return 'None'
         if hint is ...:
@@ -64,7 +64,7 @@ class TypeNames:
         return self._bare(hint)
 
     def stubs(self) -> list[str]:
-        """What the named types are, as code."""
+        """The definitions of the collected types, as code."""
         return list(self._stubs)
 
     def _bare(self, hint: object) -> str:
@@ -120,10 +120,10 @@ class TypeNames:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Field:
     given: str
-    """Its key in an argument, empty if it cannot be given."""
+    """Its key in arguments; empty if it cannot be passed."""
 
     returned: str
-    """Its key in a result, empty if it is not there."""
+    """Its key in results; empty if it is not included."""
 
     hint: object
     note: str = ''

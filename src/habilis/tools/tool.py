@@ -1,4 +1,4 @@
-"""`@tool`: a typed function that code in a sandbox may call. It stays callable as before."""
+"""`@tool`: a typed function that code in a sandbox may call."""
 
 import asyncio
 import contextlib
@@ -31,14 +31,14 @@ _NO_NAMES: Mapping[str, object] = {}
 
 
 class _Compiled:
-    """What is made once of a function's signature, shared by the tools of all instances of a class."""
+    """The validators of a signature, shared by the tools of all instances of a class."""
 
     parameters: Parameters | None = None
     result: TypeValidator | None = None
 
 
 class Tool(Generic[P, R]):
-    """A function of the host, with all that is needed to offer it, check it and call it."""
+    """A function of the host with validation, stub and options. Calling it calls the function itself."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Tool(Generic[P, R]):
         self.options = options or ToolOptions()
         self.name = check_name(name or _name_of(function), self.options.side)
         self.waits = is_async(function)
-        """Whether the host awaits it. Code does so too, unless it is `as_sync`."""
+        """Whether the function is asynchronous. Code awaits it too, unless it is `as_sync`."""
 
         self.is_async = self.waits and not self.options.as_sync
         self.description = _documentation(function)
@@ -69,7 +69,7 @@ class Tool(Generic[P, R]):
             inspect.markcoroutinefunction(self)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself, as if it were no tool."""
+        """Call the function itself, without validation."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -84,9 +84,9 @@ class Tool(Generic[P, R]):
         return HostCalls(calls).function(self)
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Called for a tool that was made inside a class."""
-        made_there = getattr(self.function, '__qualname__', '').endswith(f'{owner.__name__}.{name}')
-        self._needs_instance = made_there and self._binds != 'nothing'
+        """Called for a tool that is defined in a class."""
+        is_method = getattr(self.function, '__qualname__', '').endswith(f'{owner.__name__}.{name}')
+        self._needs_instance = is_method and self._binds != 'nothing'
 
     @overload
     def __get__(self, instance: None, owner: type) -> 'Tool[P, R]': ...
@@ -95,7 +95,7 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., R]': ...
     def __get__(self, instance: object, owner: type | None = None) -> 'Tool[..., Any]':
-        """The tool of one instance (or class), as for any method."""
+        """The tool of an instance or class, as for methods."""
         function = cast('Any', self.function)
         target = (owner or type(instance)) if self._binds == 'class' else instance
         if self._binds == 'nothing' or target is None or not hasattr(cast('object', function), '__get__'):
@@ -104,7 +104,7 @@ class Tool(Generic[P, R]):
         bound._local_names, bound._compiled = self._local_names, self._compiled
         return bound
 
-    # What others see --------------------------------------------------------------------------------------------------
+    # Descriptions -----------------------------------------------------------------------------------------------------
 
     @property
     def signature(self) -> str:
@@ -117,7 +117,7 @@ class Tool(Generic[P, R]):
 
     @property
     def stub(self) -> str:
-        """Python text that tells a model all about it, with the types it uses."""
+        """Python stub for the model, with the types that it uses."""
         names = TypeNames()
         function = self.render(names)
         return '\n\n'.join([*names.stubs(), function])
@@ -133,7 +133,7 @@ class Tool(Generic[P, R]):
         return self._parameters.schema
 
     def render(self, names: TypeNames) -> str:
-        """The stub without its types: those are remembered in `names`, so that several tools share them."""
+        """The stub without its types, which are collected in `names` for several tools."""
         parameters = self._parameters.signature.parameters.values()
         notes = [(parameter.name, note(parameter.annotation)) for parameter in parameters]
         lines = [f'{name}: {said}' for name, said in notes if said]
@@ -141,28 +141,28 @@ class Tool(Generic[P, R]):
         return function_stub(name=self.name, is_async=self.is_async, signature=self._signature_text(names), doc=doc)
 
     def check(self) -> None:
-        """Read the signature and build what checks it, which otherwise happens at the first call.
+        """Read the signature and build the validators, which otherwise happens at the first call.
 
-        Raises `ToolDefinitionError` for what cannot work.
+        Raises `ToolDefinitionError`.
         """
         _ = self._parameters
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def validate(self, args: Sequence[object], kwargs: Mapping[str, object]) -> inspect.BoundArguments:
-        """The arguments by parameter, as the hints want them. Raises `ToolArgumentsError`."""
+        """Validate and convert the arguments. Raises `ToolArgumentsError`."""
         return self._parameters.validate(args, kwargs)
 
     def validate_named(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that all come by name."""
+        """The same for arguments by name."""
         return self._parameters.validate_named(arguments)
 
     def validate_json(self, arguments: Mapping[str, object]) -> inspect.BoundArguments:
-        """The same for arguments that were read from JSON, as from a model's function call."""
+        """The same for arguments from JSON, such as a function call of a model."""
         return self._parameters.validate_json(arguments)
 
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments:
-        """Validated arguments with some of them replaced. Raises `ToolArgumentsError`."""
+        """Replace some of the validated arguments. Raises `ToolArgumentsError`."""
         return self._parameters.changed(before, changes)
 
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]:
@@ -170,28 +170,28 @@ class Tool(Generic[P, R]):
         return self._parameters.complete(bound)
 
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
-        """A call as it was written, by parameter as far as possible; nothing is checked."""
+        """The arguments by parameter as far as possible, without validation."""
         return self._parameters.labelled(args, kwargs)
 
     async def invoke(self, args: Sequence[object] = (), kwargs: Mapping[str, object] = _NO_NAMES) -> object:
-        """Check the arguments, call the function, check the result; it comes back as plain data."""
+        """Validate the arguments, call the function, validate the result. Returns plain data."""
         return await self.run(self.validate(args, kwargs))
 
     @property
     def can_run_here(self) -> bool:
-        """Whether `run(…, here=True)` never waits: a plain function with neither time limit nor retries."""
+        """Whether `run(…, here=True)` never waits: a plain function without timeout and retries."""
         return not (self.waits or self.options.timeout is not None or self.options.retries)
 
     async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object:
-        """Call the function with arguments that were validated, as often as the options allow.
+        """Call the function with validated arguments, with the timeout and retries of its options.
 
-        A plain function runs on a thread, so that the event loop never blocks; with `here` on the thread of the caller.
+        A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
         """
         call = functools.partial(self.function, *bound.args, **bound.kwargs)
         return await attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
 
     def _finish(self, result: object) -> object:
-        """The result, checked, as plain data."""
+        """Validate the result and convert it to plain data."""
         from pydantic import ValidationError
 
         compiled = self._compiled
@@ -200,7 +200,7 @@ class Tool(Generic[P, R]):
                 result = compiled.result.check(result)
             except ValidationError as error:
                 problems = '\n'.join(f'  {line}' for line in compiled.result.problems('result', result, error))
-                msg = f'{self.name} returned something else than it declares (a fault of the tool):\n{problems}'
+                msg = f'{self.name} returned another type than it declares (a bug of the tool):\n{problems}'
                 raise ToolResultError(msg) from None
         try:
             return to_plain(result)
@@ -212,18 +212,18 @@ class Tool(Generic[P, R]):
     def _parameters(self) -> Parameters:
         compiled = self._compiled
         if self._needs_instance:
-            msg = f'{self.name} is a method: give the tool of an instance, as in `thing.{self.name}`'
+            msg = f'{self.name} is a method: pass the tool of an instance, as in `thing.{self.name}`'
             raise ToolDefinitionError(msg)
         if compiled.parameters is None:
             signature = read_signature(self.name, self.function, self._local_names)
-            compiled.result = self._result_shape(signature.return_annotation)
+            compiled.result = self._result_validator(signature.return_annotation)
             compiled.parameters = Parameters(self.name, signature)
             self._local_names = _NO_NAMES
         return compiled.parameters
 
-    def _result_shape(self, hint: object) -> TypeValidator | None:
+    def _result_validator(self, hint: object) -> TypeValidator | None:
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
-            msg = f'{self.name} cannot be a tool: it is a generator, which cannot cross into a sandbox: return a list'
+            msg = f'{self.name} cannot be a tool: it is a generator; return a list instead'
             raise ToolDefinitionError(msg)
         if hint is inspect.Signature.empty or hint is Any:
             return None
@@ -261,24 +261,21 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     """Make a function, method or callable object a tool.
 
     Args:
-        function: what to call; its type hints and docstring are what the model sees.
-        name: instead of the function's own.
-        timeout: seconds for one attempt, then `ToolTimeout`.
-        retries: so many more attempts after one that failed.
-        idempotent: whether a second call with the same arguments does no harm.
-        in_memory: all that it changes is memory of this process; a run that is resumed elsewhere calls it again.
-        needs_approval: ask a person before each call.
-        side: who may call it: the `code`, the `model` itself, or `both`.
-        on_error: `raise` the error in the code, or give it `none` and show the error to the model.
-        as_sync: code calls this `async def` without `await`.
-        preview: takes the arguments and returns a unified diff of what would change, shown to who approves.
+        function: the function; the model sees its type hints and docstring. name: name of the tool (default: the name
+        of the function). timeout: timeout of one attempt in seconds, then `ToolTimeout`. retries: number of retries
+        after a failed attempt. idempotent: whether a repeated call with the same arguments does no harm. in_memory: its
+        effects are in the memory of this process only; a run that is resumed elsewhere repeats its calls.
+        needs_approval: a person must approve each call. side: who may call it: the `code`, the `model` itself, or
+        `both`. on_error: `raise` the error in the code, or return `None` there and show the error to the model
+        (`none`). as_sync: code calls this `async def` without `await`. preview: takes the arguments and returns a
+        unified diff of the changes, shown to the person who approves.
     """
     local_names = _caller_names(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
     checked = _options(**options)
 
     def make(target: Callable[..., Any]) -> AnyTool:
         if isinstance(target, str):
-            msg = f'@tool({target!r}) names no function: write @tool(name={target!r})'
+            msg = f'@tool({target!r}) is not a function: write @tool(name={target!r})'
             raise ToolDefinitionError(msg)
         inner = target.function if isinstance(target, Tool) else target
         return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
@@ -287,14 +284,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
 
 
 def as_tool(function: 'AnyTool | Callable[..., Any]') -> AnyTool:
-    """The tool itself, or one made of a plain function."""
+    """A tool as it is, or a tool made of a function."""
     if isinstance(function, Tool):
         return cast('AnyTool', function)
     inner = getattr(function, '__func__', None)
     if isinstance(function, MethodType) and isinstance(inner, Tool):  # a class method around a tool
         return cast('AnyTool', inner).__get__(function.__self__, type(function.__self__))
     if not callable(function):
-        msg = f'{describe_value(function)} cannot be a tool: it cannot be called'
+        msg = f'{describe_value(function)} cannot be a tool: it is not callable'
         raise ToolDefinitionError(msg)
     return AnyTool(function)
 
@@ -304,11 +301,11 @@ def _options(**given: Any) -> ToolOptions:
     timeout, retries = cast('object', options.timeout), cast('object', options.retries)
     problem = ''
     if timeout is not None and not (isinstance(timeout, (int, float)) and timeout > 0):
-        problem = f'timeout={timeout!r}: give seconds, more than 0, or None'
+        problem = f'timeout={timeout!r}: give seconds greater than 0, or None'
     elif not isinstance(retries, int) or retries < 0:
         problem = f'retries={retries!r}: give a whole number, 0 or more'
     elif options.retries and not options.idempotent:
-        problem = 'retries repeat a call, and idempotent=False says that this does harm: choose one'
+        problem = 'retries repeat a call, which idempotent=False forbids: choose one'
     elif options.side not in {'code', 'model', 'both'}:
         problem = f"side={options.side!r}: give 'code', 'model' or 'both'"
     elif options.on_error not in {'raise', 'none'}:
@@ -319,7 +316,7 @@ def _options(**given: Any) -> ToolOptions:
 
 
 def _caller_names(frame: Any) -> Mapping[str, object]:
-    """Local names where a tool is defined: hints that are text may mean them. Those of a module are known anyway."""
+    """Local names where a tool is defined, for type hints in quotes; empty at module level."""
     local_names = frame.f_locals
     return _NO_NAMES if local_names is frame.f_globals else dict(local_names)
 

@@ -21,7 +21,7 @@ from habilis.tools.toolset import Toolset, unique_names
 
 
 class Toolbox:
-    """What code and model may call during a run."""
+    """The tools of a run, with gates, approvals and records of calls."""
 
     def __init__(
         self,
@@ -33,48 +33,48 @@ class Toolbox:
         journal: CallJournal | None = None,
         code: bool = True,
     ) -> None:
-        """Put tools together.
+        """Create a toolbox.
 
         Args:
-            tools: tools, toolsets, and plain functions, which become tools.
-            gates: what decides about calls, in this order; see `gates.py`.
+            tools: tools, toolsets and plain functions.
+            gates: decide about calls, in this order; see `gates.py`.
             emit: called with each event, on the event loop of the run.
             approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
-            journal: keeps the calls, so that none is made twice.
-            code: whether there is code to call tools. Without it all of them are for the model.
+            journal: records the calls, so that none is made twice.
+            code: whether the run has code that calls tools. If not, the model may call all of them.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
         self._code = code
         self._functions: dict[str, HostFunction] = {}
-        self._tools = unique_names([tool for given in tools for tool in self._taken(given)])
+        self._tools = unique_names([tool for given in tools for tool in self._add(given)])
         both = self._tools.keys() & self._toolsets.keys()
         if both:
-            msg = f'a tool and a toolset are both called {min(both)!r}; rename one'
+            msg = f'a tool and a toolset have the same name {min(both)!r}; rename one'
             raise ToolDefinitionError(msg)
         for tool in self._tools.values():
             tool.check()
         self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal)
         self._host_calls = HostCalls(self._calls)
 
-    def _taken(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+    def _add(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
             tool = as_tool(given)
             self._enabled.add(tool.name)
             return (tool,)
         if given.name in self._toolsets:
-            msg = f'two toolsets are called {given.name!r}; rename one'
+            msg = f'two toolsets have the name {given.name!r}; rename one'
             raise ToolDefinitionError(msg)
         self._toolsets[given.name] = given
         if given.enabled:
             self._enabled.update(tool.name for tool in given.tools)
         return given.tools
 
-    # What there is ----------------------------------------------------------------------------------------------------
+    # Offered tools ----------------------------------------------------------------------------------------------------
 
     def functions(self) -> list[HostFunction]:
-        """What a sandbox gets. Those switched off are there too, and refuse, so that they can be switched on later."""
-        with contextlib.suppress(RuntimeError):  # called outside any event loop: `bind` may tell of one
+        """The tools for a sandbox. Disabled tools are included and refuse calls, so that they can be enabled later."""
+        with contextlib.suppress(RuntimeError):  # no event loop runs here; `bind` may set one later
             self.bind(asyncio.get_running_loop())
         for tool in self._tools.values():
             if tool.options.side != 'model' and tool.name not in self._functions:
@@ -82,37 +82,37 @@ class Toolbox:
         return list(self._functions.values())
 
     def stubs(self) -> str:
-        """The tools that code may call now, as Python text for the model."""
+        """The enabled tools for code, as Python stubs for the model."""
         names = TypeNames()
         functions = [tool.render(names) for tool in self._offered('code')]
         return '\n\n'.join([*names.stubs(), *functions])
 
     def model_functions(self) -> list[ModelFunction]:
-        """The tools that the model itself may call now."""
+        """The enabled tools for the model, as function definitions."""
         return [
             ModelFunction(name=tool.name, description=tool.description, parameters=tool.parameters)
             for tool in self._offered('model')
         ]
 
     def names(self, side: Side = 'code') -> list[str]:
-        """The names of the tools that this side may call now."""
+        """The names of the enabled tools for this side."""
         return [tool.name for tool in self._offered(side)]
 
     def signatures(self) -> dict[str, str]:
-        """Those of the tools that code may call now, by name."""
+        """The signatures of the enabled tools for code, by name."""
         return {tool.name: tool.signature for tool in self._offered('code')}
 
     def nearest(self, name: str, side: Side = 'code') -> list[str]:
-        """Tools with a name like this one, the most similar first."""
+        """Tools with a similar name, the most similar first."""
         names = {known.lower(): known for known in self.names(side)}
         return [names[near] for near in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)]
 
     def enable(self, name: str) -> None:
-        """Switch on a tool, or all tools of a toolset."""
+        """Enable a tool, or all tools of a toolset."""
         self._enabled.update(self._named(name))
 
     def disable(self, name: str) -> None:
-        """Switch off a tool, or all tools of a toolset: the model no longer sees it, and calls are refused."""
+        """Disable a tool, or all tools of a toolset: the model no longer sees it, and calls are refused."""
         self._enabled.difference_update(self._named(name))
 
     def _named(self, name: str) -> set[str]:
@@ -132,12 +132,12 @@ class Toolbox:
 
     @contextlib.contextmanager
     def lent(self, tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
-        """More tools, for as long as the block lasts. Gives a toolbox with only these, to tell the model of them."""
+        """Add tools for the duration of a block. Yields a toolbox with only these, for their stubs."""
         more = Toolbox(tools, code=self._code)
         added = [*more._tools, *more._toolsets]
         both = [name for name in added if name in self._tools or name in self._toolsets]
         if both:
-            msg = f'there is a tool or toolset called {both[0]!r} already; rename one'
+            msg = f'there is already a tool or toolset with the name {both[0]!r}; rename one'
             raise ToolDefinitionError(msg)
         self._tools.update(more._tools)
         self._toolsets.update(more._toolsets)
@@ -150,20 +150,20 @@ class Toolbox:
                 for kept in (self._tools, self._toolsets, self._functions):
                     kept.pop(name, None)
 
-    # What happened ----------------------------------------------------------------------------------------------------
+    # Records ----------------------------------------------------------------------------------------------------------
 
     def take_records(self) -> list[ToolCall]:
-        """The calls that ended since the last time, in the order in which they began."""
+        """The calls that have ended since the last time, in the order in which they started."""
         return self._calls.take_records()
 
     def take_question(self) -> str | None:
-        """What a tool needs a person to answer (`NeedsAnswer`) since the last time, whatever the code made of it."""
+        """The first question of a tool (`NeedsAnswer`) since the last time, even if the code caught the error."""
         return self._calls.take_question()
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Gates, approvals, events and `async def` tools run on this event loop. `functions` takes the running one."""
+        """Run gates, approvals, events and `async def` tools on this event loop. `functions` uses the running one."""
         self._calls.bind(loop)
 
     def cancel(self) -> None:
@@ -171,7 +171,7 @@ class Toolbox:
         self._host_calls.cancel()
 
     async def call(self, name: str, /, *args: object, **kwargs: object) -> object:
-        """Call a tool from the host as code does."""
+        """Call a tool from the host, as code does."""
         tool = self._find(name, 'code')
         bind = functools.partial(tool.validate, args, kwargs)
         return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
@@ -179,22 +179,22 @@ class Toolbox:
     async def call_for_model(
         self, name: str, arguments: Mapping[str, object], *, ended: Callable[[ToolCall], object] | None = None
     ) -> object:
-        """Call a tool as the model asks; its result as plain data. Raises `ToolCallError`, or what the tool raised.
+        """Make a function call of the model; returns plain data. Raises `ToolCallError`, or the error of the tool.
 
-        `ended` is told the record of the call, which `take_records` has too.
+        `ended` is called with the record of the call, which `take_records` also returns.
         """
         tool = self._find(name, 'model')
         bind = functools.partial(tool.validate_json, arguments)
         return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
 
     async def remember(self, call: ToolCall) -> None:
-        """Take up a call of an earlier process. A tool that keeps things in memory (`in_memory`) is called again."""
-        self._calls.count_on(call.id)
+        """Continue after a call of an earlier process. A tool with effects in memory (`in_memory`) is called again."""
+        self._calls.skip_ids(call.id)
         tool = self._tools.get(call.name)
         if tool is not None and tool.options.in_memory and call.ok:
             try:
                 await self._calls.repeat(tool, call.arguments or {})
-            except Exception as error:  # it may be another tool by now; nobody is there to be told
+            except Exception as error:  # the tool may have changed since then
                 LOGGER.warning('%s could not be called again: %s', call.name, error)
 
     def _find(self, name: str, side: Side) -> AnyTool:

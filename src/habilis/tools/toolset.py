@@ -1,4 +1,4 @@
-"""Groups of tools."""
+"""`Toolset`: a group of tools."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -8,13 +8,13 @@ from habilis.tools.tool import AnyTool, as_tool
 
 
 class Toolset:
-    """Tools that belong together and are switched on and off together."""
+    """Tools that are enabled and disabled together."""
 
     def __init__(self, name: str, tools: 'Iterable[AnyTool | Callable[..., Any]]', enabled: bool = True) -> None:
         self.name = name
         self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)
         self.enabled = enabled
-        """Whether its tools may be used from the start. A toolbox can switch them later."""
+        """Whether its tools are enabled at the start. A toolbox can change that later."""
 
         unique_names(self.tools)
 
@@ -23,11 +23,11 @@ class Toolset:
 
 
 def unique_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:
-    """The tools by name; the same name twice is refused."""
+    """The tools by name. Raises `ToolDefinitionError` for duplicate names."""
     named: dict[str, AnyTool] = {}
     for tool in tools:
         if tool.name in named:
-            msg = f'two tools are called {tool.name!r}; rename one with @tool(name=…)'
+            msg = f'two tools have the name {tool.name!r}; rename one with @tool(name=…)'
             raise ToolDefinitionError(msg)
         named[tool.name] = tool
     return named

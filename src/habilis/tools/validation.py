@@ -1,8 +1,8 @@
-"""Checking a value against a type hint, by pydantic, with the strictness that suits code written by a model.
+"""Validates values against type hints with pydantic, strictly enough for code written by a model.
 
-Text is not a number and `True` is not 1: such mix-ups are mistakes, and code that makes them should learn of it. What
-has no form of its own in plain data is converted: a dict to a dataclass or model, a list to a tuple or set, text to an
-enum member or date, an int to a float. A pydantic model keeps its own rules.
+A string is not a number and `True` is not 1: such values are errors of the code. Types without a form in plain data are
+converted: a dict to a dataclass or model, a list to a tuple or set, a string to an enum member or date, an int to a
+float. A pydantic model keeps its own rules.
 """
 
 import collections.abc
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 _WRONG_TYPE = ('_type', '_parsing', '_inexact')
 _WRONG_VALUE = frozenset({'enum', 'literal_error', 'none_required', 'is_instance_of', 'int_from_float'})
-"""How errors of pydantic are called, or end, that say no more than that the type is another."""
+"""Error types of pydantic, or their endings, which only say that the value has another type."""
 
 _UNKNOWN_KEY = frozenset({'unexpected_keyword_argument', 'extra_forbidden'})
-_ONCE: tuple[object, ...] = (
+_ONE_SHOT_TYPES: tuple[object, ...] = (
     *(collections.abc.Iterator, collections.abc.Generator, collections.abc.Awaitable, collections.abc.Coroutine),
     *(collections.abc.AsyncIterable, collections.abc.AsyncIterator, collections.abc.AsyncGenerator),
 )
 
 
 class TypeValidator:
-    """One type hint, ready to check values. Made once per parameter and result.
+    """Validates values of one type hint. Created once per parameter and result.
 
-    What is given may not have keys that a record lacks. In a result, instances are looked into, and stay as they are.
+    Unknown keys of records are refused in arguments. Instances in results are validated, but not replaced.
     """
 
     def __init__(self, hint: object, text: str, *, result: bool = False) -> None:
         self.text = text
-        """The hint, as the model reads it."""
+        """The hint as the model sees it."""
 
         self.adapter = _adapter(hint)
         self._is_union = _members(hint) > 1
@@ -48,11 +48,11 @@ class TypeValidator:
         self._validate = self._validator.validate_python
 
     def check(self, value: object) -> object:
-        """The value as the hint wants it. Raises pydantic's `ValidationError`."""
+        """Validate and convert a value. Raises pydantic's `ValidationError`."""
         return self._validate(value)
 
     def check_json(self, value: object) -> object:
-        """The same for a value that was read from JSON, where bytes are text, and so is every key."""
+        """The same for a value from JSON, where bytes and all keys are strings."""
         from pydantic import ValidationError
 
         try:
@@ -60,16 +60,16 @@ class TypeValidator:
         except ValidationError:
             try:
                 text = json.dumps(value)
-            except (TypeError, ValueError):  # it came from the host, as Python
+            except (TypeError, ValueError):  # not JSON, but a Python value of the host
                 text = ''
             if not text:
                 raise
             return self._validator.validate_json(text)
 
     def problems(self, label: str, value: object, error: 'ValidationError') -> list[str]:
-        """What is wrong with a value, one line each."""
+        """The problems of a value, one line each."""
         details = error.errors(include_url=False, include_context=False)
-        if self._is_union:  # the first part of the place is a member then
+        if self._is_union:  # the first part of the location is a member of the union
             details = [detail for detail in details if len(detail['loc']) == 1 and not _is_other(detail)]
         if not details or any(not detail['loc'] and _is_other(detail) for detail in details):
             return [f'{label}: expected {self.text}, got {describe_value(value)}']
@@ -86,18 +86,18 @@ class TypeValidator:
 
 
 def describe_value(value: object) -> str:
-    """A value and its type, short, on one line."""
+    """A short text of a value and its type."""
     text = shorten(value, 100)
     return text if value is None else f'{text} ({type(value).__name__})'
 
 
 def _is_other(detail: 'ErrorDetails') -> bool:
-    """Whether the value is of another type, so that the hint says all; otherwise it breaks a rule, and that is said."""
+    """Whether the value has another type, for which the hint is the best message."""
     return detail['type'] in _WRONG_VALUE or detail['type'].endswith(_WRONG_TYPE)
 
 
 def _members(hint: object) -> int:
-    """Of a union, without None: pydantic names the members in its errors, which says little."""
+    """The number of members of a union, without None."""
     if typing.get_origin(hint) is typing.Annotated:
         return _members(typing.get_args(hint)[0])
     if typing.get_origin(hint) not in {typing.Union, types.UnionType}:
@@ -114,16 +114,16 @@ def _adapter(hint: object) -> 'TypeAdapter[Any]':
     from pydantic.errors import PydanticUserError
 
     name = getattr(hint, '__name__', hint)
-    if (typing.get_origin(hint) or hint) in _ONCE:
-        msg = f'the type {name} gives its values only once, and cannot cross into a sandbox: use a list'
+    if (typing.get_origin(hint) or hint) in _ONE_SHOT_TYPES:
+        msg = f'the type {name} can be iterated only once, and cannot go into a sandbox: use a list'
         raise ToolDefinitionError(msg)
     try:
         adapter = TypeAdapter[Any](cast('Any', for_pydantic(hint)))
-        if not adapter.pydantic_complete:  # a name in a class is not known: without this, the first call would say so
+        if not adapter.pydantic_complete:  # raise for unknown names now instead of at the first call
             adapter.rebuild(raise_errors=True)
     except (PydanticUserError, NameError, TypeError) as error:
         why = _one_line(str(error).split('For further')[0].split(' Set `arbitrary')[0])
-        msg = f'the type {name} cannot be checked: {why}'
+        msg = f'the type {name} cannot be validated: {why}'
         raise ToolDefinitionError(msg) from error
     return adapter
 

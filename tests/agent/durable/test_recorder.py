@@ -129,7 +129,7 @@ async def test_what_may_have_been_done_is_asked_about() -> None:
     world, result, store = await cut_and_resumed(source, path='send(')
     assert (result.ended, world.done) == ('approval', [])
     [waiting] = result.waiting
-    assert 'send was under way' in waiting.question
+    assert 'send was running' in waiting.question
     assert (await store.info('run-1')).status == 'waiting'
     async with world.agent(store) as agent:
         with pytest.raises(JournalError, match='again'):
@@ -152,7 +152,7 @@ async def test_another_argument_than_before_is_asked_about() -> None:
     source = "import random, time\nto = 'n%d' % time.monotonic_ns()\nr = await send(to)\nlast()\nfinal_answer(r)"
     world, result, store = await cut_and_resumed(source)
     assert (result.ended, world.done) == ('approval', [])
-    assert 'other arguments' in result.waiting[0].question
+    assert 'different arguments' in result.waiting[0].question
     async with world.agent(store) as agent:
         await agent.answer('run-1', {'value': 'sent'})
         again = await agent.resume('run-1')

@@ -213,7 +213,7 @@ async def test_a_name_that_is_taken_is_refused() -> None:
     store = MemoryStore()
     async with agent(store, ANSWER, ANSWER) as one:
         await one.run('go', run_id='run-1')
-        with pytest.raises(RunBusy, match='resume it, or choose another name'):
+        with pytest.raises(RunBusy, match='resume it, or choose another id'):
             await one.run('go', run_id='run-1')
 
 

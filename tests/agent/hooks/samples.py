@@ -62,7 +62,9 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'model_requested': lambda text: ModelRequested(model=model(text), messages=(Message(role='user', text=text),)),
     'text': lambda text: TextEvent(delta=Delta(text=text)),
     'thinking': lambda text: ThinkingEvent(delta=Delta(thinking=text)),
-    'retry': lambda text: RetryEvent(notice=RetryNotice(attempt=2, of=4, seconds=1.0, error=ModelError(text))),
+    'retry': lambda text: RetryEvent(
+        notice=RetryNotice(attempt=2, max_attempts=4, seconds=1.0, error=ModelError(text))
+    ),
     'model_replied': lambda text: ModelReplied(reply=Reply(text=text)),
     'code': lambda text: CodeEvent(code=text),
     'output': lambda text: OutputEvent(stream='stdout', output=text),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.events import Event, HookFailed, NoticeEvent
+from habilis.agent.events import AgentEvent, HookFailed, NoticeEvent
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from tests.agent.hooks.samples import call, sample
 from tests.agent.hooks.watching import Seen
@@ -33,7 +33,7 @@ def notice(text: object) -> NoticeEvent:
 async def test_a_plain_function_and_a_coroutine_function_see_every_event() -> None:
     plain, awaited = Seen(), Seen()
 
-    async def slowly(event: Event) -> None:
+    async def slowly(event: AgentEvent) -> None:
         await asyncio.sleep(0)
         awaited(event)
 
@@ -69,7 +69,7 @@ async def test_emitting_never_waits_for_a_hook() -> None:
 async def test_the_order_is_kept_when_an_early_event_takes_longer_than_a_late_one() -> None:
     seen = Seen()
 
-    async def first_is_slow(event: Event) -> None:
+    async def first_is_slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.02 if event.text == '0' else 0)
         seen(event)
 
@@ -143,7 +143,7 @@ def test_whatever_hooks_and_threads_do_each_event_comes_once_and_in_order(plan: 
     seen = Seen()
 
     async def go() -> None:
-        async def moody(event: Event) -> None:
+        async def moody(event: AgentEvent) -> None:
             if event.kind == 'notice':
                 fails, waits = plan[int(event.text)]
                 if waits:
@@ -172,7 +172,7 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
     seen = Seen()
     error = ValueError('no disk')
 
-    def broken(event: Event) -> None:
+    def broken(event: AgentEvent) -> None:
         if event.kind == 'notice':
             raise error
 
@@ -191,7 +191,7 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
 async def test_a_hook_that_fails_at_the_very_last_event_is_reported_too() -> None:
     seen = Seen()
 
-    async def broken(event: Event) -> None:
+    async def broken(event: AgentEvent) -> None:
         await asyncio.sleep(0)
         if event.kind == 'run_finished':
             raise ValueError
@@ -206,7 +206,7 @@ async def test_a_hook_that_always_fails_is_not_told_of_itself_for_ever() -> None
     seen = Seen()
     calls: list[str] = []
 
-    def hopeless(event: Event) -> None:
+    def hopeless(event: AgentEvent) -> None:
         calls.append(event.kind)
         raise ValueError
 
@@ -221,7 +221,7 @@ async def test_an_error_that_cannot_even_be_printed_is_reported() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    def broken(event: Event) -> None:
+    def broken(event: AgentEvent) -> None:
         if event.kind == 'notice':
             raise Nasty
 
@@ -236,7 +236,7 @@ async def test_an_error_that_cannot_even_be_printed_is_reported() -> None:
 async def test_something_that_was_cancelled_inside_a_hook_does_not_stop_the_delivery() -> None:
     seen = Seen()
 
-    async def gives_up(event: Event) -> None:
+    async def gives_up(event: AgentEvent) -> None:
         if event.text == 'a':
             work = asyncio.ensure_future(asyncio.sleep(60))
             work.cancel()
@@ -260,7 +260,7 @@ async def test_draining_with_nothing_to_tell_returns_at_once() -> None:
 async def test_several_may_wait_for_the_same_events_and_more_may_follow() -> None:
     seen = Seen()
 
-    async def slow(event: Event) -> None:
+    async def slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.01)
         seen(event)
 
@@ -277,7 +277,7 @@ async def test_waiting_can_be_cancelled_without_losing_events() -> None:
     seen = Seen()
     go_on = asyncio.Event()
 
-    async def waits(event: Event) -> None:
+    async def waits(event: AgentEvent) -> None:
         await go_on.wait()
         seen(event)
 
@@ -293,7 +293,7 @@ async def test_waiting_can_be_cancelled_without_losing_events() -> None:
 async def test_a_hook_that_waits_for_its_own_run_does_not_wait_for_itself() -> None:
     seen = Seen()
 
-    async def impatient(event: Event) -> None:
+    async def impatient(event: AgentEvent) -> None:
         await asyncio.wait_for(watching.drain(), 10)  # in Python 3.11 on a task of its own
         seen(event)
 
@@ -306,7 +306,7 @@ async def test_a_hook_that_waits_for_its_own_run_does_not_wait_for_itself() -> N
 async def test_closing_gives_up_a_hook_that_never_ends(caplog: pytest.LogCaptureFixture) -> None:
     ended: list[str] = []
 
-    async def endless(event: Event) -> None:
+    async def endless(event: AgentEvent) -> None:
         try:
             await asyncio.Event().wait()
         finally:

@@ -225,9 +225,12 @@ async def test_an_approval_shows_what_would_change() -> None:
         """Write a file."""
         return f'{path} written'
 
+    def approve(_request: ApprovalRequest) -> bool:
+        return True
+
     screen, seen = Screen(), Seen()
     source = code("said = overwrite('a.txt')\nfinal_answer(said)")
-    await watch([source], screen.view, seen, tools=[overwrite], approve=lambda _request: True)
+    await watch([source], screen.view, seen, tools=[overwrite], approve=approve)
     assert 'approval needed: ' in screen.text
     assert '--- a.txt\n+++ a.txt\n-old\n+new\napproved: yes\n' in screen.text
 

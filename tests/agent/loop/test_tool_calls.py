@@ -315,7 +315,7 @@ async def test_the_calls_of_one_reply_run_side_by_side_and_are_answered_in_their
     assert '9' in answers[3].text
     assert answers[4].text == '0'
     assert "no function 'lok'" in answers[5].text
-    assert [call.arguments['place'] for call in result.steps[0].calls] == [0, 1, 2, 0]
+    assert [(call.arguments or {})['place'] for call in result.steps[0].calls] == [0, 1, 2, 0]
 
 
 async def test_calls_side_by_side_keep_the_limit_exactly() -> None:

@@ -17,7 +17,7 @@ from habilis.journal import MemoryStore
 from habilis.models import ModelConfig, ScriptedModel
 from habilis.models.contract import Traits
 from habilis.models.fallback import FallbackModel
-from habilis.models.load import load_model
+from habilis.models.loader import load_model
 from habilis.tools import tool
 from tests.agent.scripts import block, sent
 

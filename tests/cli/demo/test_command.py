@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from habilis.cli.demo.tasks import DEMOS, NOTE_TEXT
-from habilis.models.discover import DEFAULTS
+from habilis.models.discovery import DEFAULTS
 from tests.cli.chat import code, script, streamed
 from tests.cli.process import environment, habilis
 from tests.cli.run.test_models import alone
@@ -25,7 +25,7 @@ def test_all_three_run_for_real_from_a_script_and_say_so() -> None:
         line for line in lines if line.startswith('[SCRIPTED] Demo ') and 'right:' in line
     ]
     for number, answer in ((1, '338350'), (2, NOTE_TEXT), (3, '129')):
-        assert f'[SCRIPTED] Demo {number}: right: {answer} (' in done.stdout
+        assert f'[SCRIPTED] Demo {number}: correct: {answer} (' in done.stdout
     assert 'copy_file' in done.stderr
     assert 'planner' in done.stderr
     assert 'implementer' in done.stderr
@@ -47,7 +47,7 @@ def test_a_real_server_plays_all_parts(server: ProtocolServer, place: Place) -> 
     assert done.returncode == 0, done.stdout + done.stderr
     assert 'SCRIPTED' not in done.stdout + done.stderr
     assert done.stderr.startswith('habilis: vllm:tiny (--model)\n')
-    assert 'vllm:tiny plays both parts of demo 3' in done.stderr
+    assert 'vllm:tiny is also the planner of demo 3' in done.stderr
     assert PLAN.splitlines()[0] in server.last.json['messages'][-1]['content']
 
 
@@ -58,7 +58,7 @@ def test_a_second_model_that_is_found_makes_the_plan(server: ProtocolServer, pla
     done = alone('demo', '3')
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.startswith('habilis: vllm:tiny (it is set in habilis.toml)\n')
-    assert f'habilis: openai:{DEFAULTS["openai"]} plans (OPENAI_API_KEY is set)\n' in done.stderr
+    assert f'habilis: planner: openai:{DEFAULTS["openai"]} (OPENAI_API_KEY is set)\n' in done.stderr
     assert [request.json['model'] for request in server.requests] == [DEFAULTS['openai'], 'tiny']
 
 
@@ -74,12 +74,12 @@ def test_two_models_can_be_named(server: ProtocolServer, place: Place) -> None:
 @pytest.mark.parametrize(
     ('number', 'replies', 'complaint'),
     [
-        ('1', [code('final_answer(sum([5]))')], 'Demo 1: wrong: 5; the answer should be 338350'),
-        ('1', [code('x = [1]')] * 9, 'Demo 1: wrong: None; no answer (max_steps)'),
+        ('1', [code('final_answer(sum([5]))')], 'Demo 1: incorrect: 5; expected 338350'),
+        ('1', [code('x = [1]')] * 9, 'Demo 1: incorrect: None; no answer (max_steps)'),
         ('2', [code(f'final_answer({NOTE_TEXT!r})')], 'the file note.txt is not in the second sandbox'),
         ('2', [*DEMOS[1].scripted[:1], code(f'final_answer({NOTE_TEXT!r})')], 'was not read in the second sandbox'),
         ('3', [PLAN, code('final_answer(sum([129]))')], 'the file primes.txt does not hold the primes below 30'),
-        ('3', [PLAN, DEMOS[2].scripted[0].replace('sum', 'max')], 'wrong: 29; the answer should be 129'),
+        ('3', [PLAN, DEMOS[2].scripted[0].replace('sum', 'max')], 'incorrect: 29; expected 129'),
     ],
 )
 def test_a_wrong_result_is_found_out(
@@ -91,15 +91,15 @@ def test_a_wrong_result_is_found_out(
     done = alone('demo', number, '--quiet', *planner)
     assert done.returncode == 1
     assert complaint in done.stdout
-    assert 'right:' not in done.stdout
+    assert ' correct:' not in done.stdout
 
 
 def test_without_any_model_the_script_is_offered_and_not_taken(place: Place) -> None:
     place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'))
     done = alone('demo')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
-    assert done.stderr.startswith('habilis: no model is there to use: ')
-    assert '`habilis demo --scripted` plays the demos from a script' in done.stderr
+    assert done.stderr.startswith('habilis: no model available: ')
+    assert '`habilis demo --scripted` needs no model' in done.stderr
 
 
 def test_a_script_that_is_named_as_a_model_is_labelled(place: Place) -> None:

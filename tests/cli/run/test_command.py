@@ -13,7 +13,7 @@ from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
 from tests.place import Place
 
-LABEL = 'habilis: SCRIPTED: scripted:script answers from a file; no model is asked\n'
+LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
 SAVED = "open('kept.txt', 'w').write('1')"
 
 
@@ -132,7 +132,7 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         os.close(reading)
         assert process.stderr
         assert process.stdout
-        assert b'waiting for stdin' in process.stderr.readline()
+        assert b'waiting for data on stdin' in process.stderr.readline()
         os.write(writing, b'late')
         os.close(writing)
         assert process.stdout.read() == b'late\n'
@@ -145,27 +145,27 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         ((' \n ',), '', 'the task is empty'),
         ((), '', 'the task is empty'),
         (('-',), '\n\n', 'the task is empty'),
-        (('Read it',), b'\xff\xfe\x00', 'stdin is not text in UTF-8; put it into a file'),
+        (('Read it',), b'\xff\xfe\x00', 'stdin is not UTF-8 text; save it to a file'),
         (('a', 'b'), '', 'unexpected extra argument'),
-        (('x', '--max-steps', '0'), '', "'--max-steps': it must be a number above zero"),
+        (('x', '--max-steps', '0'), '', "'--max-steps': expected a number above zero"),
         (('x', '--max-steps', '-3'), '', "'--max-steps'"),
         (('x', '--max-steps', 'many'), '', "'--max-steps'"),
-        (('x', '--max-seconds', 'nan'), '', "'--max-seconds': it must be a number above zero"),
-        (('x', '--max-seconds', 'inf'), '', "'--max-seconds': it must be a number above zero"),
-        (('x', '--max-cost', '-1'), '', "'--max-cost': it must be a number above zero"),
+        (('x', '--max-seconds', 'nan'), '', "'--max-seconds': expected a number above zero"),
+        (('x', '--max-seconds', 'inf'), '', "'--max-seconds': expected a number above zero"),
+        (('x', '--max-cost', '-1'), '', "'--max-cost': expected a number above zero"),
         (('x', '--temperature', '3'), '', "'--temperature'"),
         (('x', '--temperature', 'nan'), '', "'--temperature'"),
         (('x', '--output-type', 'set'), '', "'--output-type'"),
-        (('x', '--base-url', 'http://127.0.0.1:1/v1'), '', 'name the model that this server has'),
+        (('x', '--base-url', 'http://127.0.0.1:1/v1'), '', 'name a model of this server'),
         (('x', '-m', 'tiny', '--base-url', 'nonsense'), '', "--base-url is 'nonsense': expected an address"),
         (('x', '--sandbox', ''), '', '--sandbox'),
-        (('x', '--sandbox', 'no-such-place'), '', "--sandbox is 'no-such-place', which is not there; there is wasm"),
-        (('x', '--workspace', ''), '', "'--workspace' / '-w': it is empty"),
+        (('x', '--sandbox', 'no-such-place'), '', "--sandbox is 'no-such-place', which is not available; known: wasm"),
+        (('x', '--workspace', ''), '', "'--workspace' / '-w': the value is empty"),
         (('x', '--workspace', __file__), '', 'is a file, not a folder'),
-        (('x', '--journal', 'mk.py'), '', "'mk.py' is no place for the journal"),
+        (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
         (('x', '--journal', 'ftp://host/runs'), '', 'there is no store for ftp:// addresses'),
-        (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' has characters in it that cannot be printed"),
-        (('x', '--session', ''), '', "'--session': it is empty"),
+        (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' contains unprintable characters"),
+        (('x', '--session', ''), '', "'--session': the value is empty"),
     ],
 )
 def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | bytes, complaint: str) -> None:
@@ -178,7 +178,7 @@ def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | b
 def test_the_help_tells_the_exit_codes() -> None:
     done = run('--help')
     assert done.returncode == 0
-    for part in ('0 an answer', '3 stopped at a limit', '4 a question', '130 Ctrl-C', '--max-cost', 'Examples:'):
+    for part in ('0 answered', '3 limit reached', '4 question', '130 Ctrl-C', '--max-cost', 'Examples:'):
         assert part in done.stdout
 
 
@@ -195,14 +195,17 @@ def test_an_answer_of_the_wanted_type_is_enforced(place: Place) -> None:
 def test_an_answer_that_never_fits_is_told(place: Place) -> None:
     done = run('How many?', '-q', '--output-type', 'int', '-m', script(place.folder, *['seven'] * 10))
     assert (done.returncode, done.stdout) == (3, '')
-    assert 'no answer was of the type int; try another model' in done.stderr
+    assert 'no answer had the type int; try another model' in done.stderr
 
 
 @pytest.mark.parametrize(
     ('options', 'complaint'),
     [
-        (('--max-steps', '1'), 'stopped at its limit of 1 step, without an answer; --max-steps 2 gives it more'),
-        (('--max-seconds', '0.4'), 'stopped at its limit of 0.4 s, without an answer; --max-seconds 0.8 gives it more'),
+        (('--max-steps', '1'), 'stopped at the limit of 1 step without an answer; raise the limit with --max-steps 2'),
+        (
+            ('--max-seconds', '0.4'),
+            'stopped at the limit of 0.4 s without an answer; raise the limit with --max-seconds 0.8',
+        ),
     ],
 )
 def test_a_limit_is_named_with_what_raises_it(place: Place, options: tuple[str, ...], complaint: str) -> None:
@@ -216,7 +219,7 @@ def test_a_limit_is_named_with_how_to_go_on(place: Place) -> None:
     model = script(place.folder, code('x = 1'), 'never said')
     done = run('Take long', '--quiet', '--model', model, '--max-steps', '1', '--run-id', 'run-1')
     assert (done.returncode, done.stdout) == (3, '')
-    advice = 'stopped at its limit of 1 step, without an answer; go on with: habilis runs resume run-1'
+    advice = 'stopped at the limit of 1 step without an answer; resume with: habilis runs resume run-1'
     assert done.stderr == f'{LABEL}habilis: {advice}\n'
 
 
@@ -224,7 +227,7 @@ def test_a_limit_of_the_settings_is_named_by_its_setting(place: Place) -> None:
     place.environment(HABILIS_MAX_RUN_TOKENS='10')
     done = run('Think', '-q', '-m', script(place.folder, code('x = 1'), 'never said'), '--journal', 'off')
     assert done.returncode == 3
-    assert 'its limit of 10 tokens, without an answer; HABILIS_MAX_RUN_TOKENS gives it more' in done.stderr
+    assert 'the limit of 10 tokens without an answer; raise the limit with HABILIS_MAX_RUN_TOKENS' in done.stderr
 
 
 def test_json_tells_of_a_limit_too(place: Place) -> None:
@@ -281,8 +284,8 @@ def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place)
     done = run('Do it', '-q', '-m', script(place.folder, 'done'), '--journal', str(place.folder / 'script.jsonl/y.db'))
     assert (done.returncode, done.stdout) == (1, '')
     last = done.stderr.splitlines()[-1]
-    assert 'cannot be used' in last
-    assert last.endswith('The run was not begun; --journal names another place, or off')
+    assert 'is unavailable' in last
+    assert last.endswith('The run was not started; name another journal with --journal, or off')
 
 
 @pytest.mark.parametrize(
@@ -293,7 +296,7 @@ def test_the_command_that_goes_on_can_be_pasted(place: Place, run_id: str, shown
     more = ('--journal', 'my.db') if run_id == '--json' else ()
     model = script(place.folder, code('x = 1'), code('final_answer(x)'))
     stopped = run('Count', '-q', '-m', model, '--max-steps', '1', f'--run-id={run_id}', *more)
-    assert stopped.stderr.endswith(f'go on with: {shown}\n')
+    assert stopped.stderr.endswith(f'resume with: {shown}\n')
     done = habilis(*shlex.split(shown)[1:])
     assert (done.returncode, done.stdout) == (0, '1\n')
 
@@ -323,7 +326,9 @@ def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
     returned, stdout, stderr = interrupted('-w', 'data', '-m', model, '--journal', 'off', after='looping\n')
     assert (returned, stdout) == (130, '')
     last = stderr.splitlines()[-1]
-    assert last.startswith('habilis: stopped after 1 step. To go on, run the same command again: the files in data are')
+    assert last.startswith(
+        'habilis: interrupted after 1 step; the run was not recorded, but the files in data are kept'
+    )
     assert 'Traceback' not in stderr
     assert (place.folder / 'data' / 'kept.txt').read_text() == '1'
 
@@ -335,9 +340,9 @@ def test_ctrl_c_leaves_nothing_behind(place: Place, monkeypatch: pytest.MonkeyPa
     model = script(place.folder, code("print('looping')\nwhile True: pass"))
     returned, _, stderr = interrupted('--model', model, '--journal', 'off', after='looping\n')
     assert returned == 130
-    assert 'stopped after 0 steps. The same command begins it anew' in stderr
+    assert 'interrupted after 0 steps; the run was not recorded' in stderr
     returned, _, stderr = interrupted('--model', model, '--run-id', 'run-1', after='looping\n')
-    assert stderr.splitlines()[-1] == 'habilis: stopped after 0 steps; go on with: habilis runs resume run-1'
+    assert stderr.splitlines()[-1] == 'habilis: interrupted after 0 steps; resume with: habilis runs resume run-1'
     assert list(temporary.iterdir()) == []
 
 

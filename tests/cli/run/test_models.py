@@ -15,7 +15,7 @@ from tests.models.protocol_server import Answer, ProtocolServer, answer_json, an
 from tests.place import Place
 
 NO_SERVERS = """
-from habilis.models.discover import discover, found
+from habilis.models.discovery import discover, found
 discover.__kwdefaults__['servers'] = found.__kwdefaults__['servers'] = ()
 from habilis.cli.main import main
 main()
@@ -85,7 +85,7 @@ def test_without_any_model_one_line_says_what_to_do(place: Place) -> None:
     place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'))
     done = alone('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
-    assert done.stderr.startswith('habilis: no model is there to use: ')
+    assert done.stderr.startswith('habilis: no model available: ')
     assert 'OPENAI_API_KEY' in done.stderr
 
 
@@ -102,14 +102,14 @@ def test_an_embedded_model_that_is_set_but_missing_is_told_like_one_that_is_name
     done = habilis('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
     assert done.stderr.startswith('habilis: qwen2.5-coder-1.5b is not downloaded yet (1.1 GB): habilis models install')
-    assert done.stderr.endswith('--yes downloads it now\n')
+    assert done.stderr.endswith('Use --yes to download it now\n')
 
 
 def test_a_server_that_is_set_without_a_model_is_not_passed_over(place: Place) -> None:
     place.environment(HABILIS_BASE_URL='http://127.0.0.1:1/v1')
     done = habilis('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
-    assert 'base_url is set in the environment: name the model that this server has' in done.stderr
+    assert 'base_url is set in the environment: set HABILIS_MODEL or --model to one of its models' in done.stderr
 
 
 def test_ctrl_c_during_a_download_keeps_what_is_in_and_says_so(tmp_path: Path, place: Place) -> None:
@@ -124,7 +124,7 @@ def test_ctrl_c_during_a_download_keeps_what_is_in_and_says_so(tmp_path: Path, p
         with on_terminal('run', 'What is it?', '--model', 'local:tiny', '--yes') as terminal:
             terminal.wait_for('downloading: 0 of 1 MB (33%)')
             terminal.type('\x03')
-            terminal.wait_for('habilis: what is downloaded so far is kept: the same command goes on with it')
+            terminal.wait_for('habilis: the partial download is kept; run the same command to resume it')
             assert terminal.process.wait() == 130
 
 
@@ -139,10 +139,10 @@ def refused(message: str, status: int) -> Answer:
     ('answer', 'said'),
     [
         (refused('Incorrect API key provided', 401), 'refused the key (401): Incorrect API key provided'),
-        (refused('The model `tiny` does not exist', 404), "knows no model 'tiny' (404)"),
+        (refused('The model `tiny` does not exist', 404), "has no model 'tiny' (404)"),
         (refused('temperature is wrong', 400), 'refused the request (400): temperature is wrong'),
-        (refused('slow down', 429), 'gets too many requests (429): slow down'),
-        (refused('broken', 500), 'cannot answer at the moment (500): broken'),
+        (refused('slow down', 429), 'reports too many requests (429): slow down'),
+        (refused('broken', 500), 'is unavailable (500): broken'),
         (answer_text('<html><title>Welcome</title></html>'), 'http://127.0.0.1'),
         (streamed(''), 'gave an empty reply 3 times in a row; try another model'),
         (streamed(' \n', ' '), 'gave an empty reply'),
@@ -189,7 +189,7 @@ def test_a_stream_that_ends_too_early_is_no_answer(server: ProtocolServer, place
     server.will_answer(replace(whole, chunks=whole.chunks[:2]))
     done = ask(server)
     assert (done.returncode, done.stdout) == (1, '')
-    assert 'ended its answer in the middle' in done.stderr
+    assert 'ended its reply in the middle' in done.stderr
 
 
 def test_a_server_that_counts_wrongly_prints_nothing(server: ProtocolServer) -> None:
@@ -210,7 +210,7 @@ def test_an_error_in_the_middle_of_a_run_is_the_last_line_and_said_once(server: 
     done = habilis('run', 'What is it?', '--model', 'tiny', '--base-url', url)
     assert (done.returncode, done.stdout) == (1, '')
     assert done.stderr.splitlines()[-1].startswith('habilis: ')
-    assert done.stderr.count('cannot answer at the moment') == 1
+    assert done.stderr.count('is unavailable') == 1
 
 
 @pytest.mark.parametrize(
@@ -231,12 +231,12 @@ def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
 @pytest.mark.parametrize(
     ('model', 'said'),
     [
-        ('gpt-5', "Invalid value for --model: 'gpt-5' is neither an alias nor a model"),
+        ('gpt-5', "Invalid value for --model: no such model or alias: 'gpt-5'"),
         ('opnai:gpt-5', "did you mean 'openai'?"),
-        ('openai:', "the name of a model is missing after 'openai'"),
-        ('scripted:', "the name of a model is missing after 'scripted'"),
-        ('local:no-such-model', "no model in the catalogue is named 'no-such-model'"),
-        ('', "Invalid value for '--model' / '-m': it is empty"),
+        ('openai:', "missing model name after 'openai'"),
+        ('scripted:', "missing model name after 'scripted'"),
+        ('local:no-such-model', "the catalogue has no model 'no-such-model'"),
+        ('', "Invalid value for '--model' / '-m': the value is empty"),
     ],
 )
 @pytest.mark.parametrize('command', [('run', 'What is it?'), ('demo', '1')], ids=['run', 'demo'])

@@ -79,7 +79,7 @@ def test_with_stdin_closed_a_question_waits_and_a_run_is_not_deleted(place: Plac
     assert in_a_shell('<&-', 'runs', 'resume', 'run-1').returncode == 4
     kept = in_a_shell('<&-', 'runs', 'delete', 'run-1')
     assert kept.returncode == 2
-    assert 'there is no terminal to ask at' in kept.stderr
+    assert 'there is no terminal to confirm' in kept.stderr
 
 
 # stdout ---------------------------------------------------------------------------------------------------------------
@@ -109,4 +109,4 @@ def test_a_pipe_with_both_in_it_that_nobody_reads_is_no_success(place: Place) ->
 def test_what_an_encoding_lacks_is_escaped(encoding: str) -> None:
     done = in_a_shell('', 'doctor', '--help', env={'PYTHONIOENCODING': encoding})
     assert (done.returncode, done.stderr) == (0, '')
-    assert '\\u2713 is there' in done.stdout
+    assert '\\u2713 found' in done.stdout

@@ -12,13 +12,13 @@ from tests.place import Place
 
 APPROVE = """
 import asyncio
-from habilis.cli.terminal_user import Person
+from habilis.cli.terminal_user import TerminalUser
 from habilis.tools import ApprovalRequest
 request = ApprovalRequest(
     id=1, tool='write_file', arguments={'path': 'a.txt', 'text': 'x' * 500}, question='May write_file be called?',
     diff='--- a.txt\\n+++ a.txt\\n@@ -1 +1 @@\\n-old\\x1b[2J\\n+new',
 )
-print('said', asyncio.run(Person().approve(request)))
+print('said', asyncio.run(TerminalUser().approve(request)))
 """
 
 
@@ -28,7 +28,7 @@ def test_the_words_of_the_model_appear_before_it_has_ended(server: ProtocolServe
         terminal.wait_for('think about ')
         assert terminal.process.poll() is None
         terminal.type('\x03')
-        terminal.wait_for('\nhabilis: stopped after 0 steps; go on with: habilis runs resume run-', seconds=20)
+        terminal.wait_for('\nhabilis: interrupted after 0 steps; resume with: habilis runs resume run-', seconds=20)
         assert terminal.process.wait(timeout=20) == 130
     assert server.wait_until_hung_up()
 
@@ -81,13 +81,13 @@ def test_ctrl_c_at_a_question_stops(place: Place) -> None:
     with on_terminal('run', 'Paint it', '--model', model) as terminal:
         terminal.wait_for('> ')
         terminal.type('\x03')
-        terminal.wait_for('habilis: stopped after 1 step; go on with: habilis runs resume run-', seconds=20)
+        terminal.wait_for('habilis: interrupted after 1 step; resume with: habilis runs resume run-', seconds=20)
         assert terminal.process.wait(timeout=20) == 130
 
 
 def test_without_a_task_a_person_is_told_how_to_give_one() -> None:
     with on_terminal('run') as terminal:
-        terminal.wait_for('say what to do; for example: habilis run "')
+        terminal.wait_for('no task given; for example: habilis run "')
         assert terminal.process.wait(timeout=20) == 2
 
 

@@ -32,7 +32,7 @@ COMMANDS = [
 def test_a_run_that_is_not_there_is_named_and_no_journal_is_made(place: Place, command: tuple[str, ...]) -> None:
     done = runs(*command)
     assert (done.returncode, done.stdout) == (1, '')
-    assert done.stderr == "habilis: there is no run 'run-x' here; `habilis runs list` shows those there are\n"
+    assert done.stderr == "habilis: no such run: 'run-x'; `habilis runs list` lists all runs\n"
     assert not journal(place).exists()
 
 
@@ -89,12 +89,12 @@ def test_a_damaged_description_is_named_and_the_other_runs_are_listed(place: Pla
     connection.close()
     shown = runs('show', run)
     assert (shown.returncode, shown.stdout) == (1, '')
-    assert shown.stderr == 'habilis: the description of a run is damaged: {\n'
+    assert shown.stderr == 'habilis: the info of a run is damaged: {\n'
     listed = runs('list')
     assert listed.returncode == 0
     assert other in listed.stdout
     assert run not in listed.stdout
-    assert f'{run} is left out of the list' in listed.stderr
+    assert f'{run} is not listed' in listed.stderr
 
 
 def test_records_that_are_not_those_of_an_agent_are_shown_all_the_same(place: Place) -> None:
@@ -146,7 +146,7 @@ def test_a_journal_that_may_not_be_written_is_named(place: Place) -> None:
         for command in (('delete', run, '--yes'), ('fork', run, '--at', '1', '--no-resume')):
             done = _bound(*command)
             assert (done.returncode, done.stdout, 'Traceback' in done.stderr) == (1, '', False)
-            assert 'cannot be used' in done.stderr
+            assert 'is unavailable' in done.stderr
     finally:
         for path in everything:
             path.chmod(0o700)
@@ -165,4 +165,4 @@ def test_a_journal_that_cannot_be_made_does_not_let_a_task_begin(place: Place) -
     where = os.path.join('file', 'runs.db')
     done = habilis('run', 'Do it', '-q', '-m', script(place.folder, code('final_answer(1)')), '--journal', where)
     assert (done.returncode, done.stdout) == (1, '')
-    assert 'cannot be used' in done.stderr
+    assert 'is unavailable' in done.stderr

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from habilis.cli.sandbox.repl import judge
+from habilis.cli.sandbox.repl import completeness
 from tests.cli.process import Terminal, habilis, on_terminal
 
 
@@ -60,13 +60,13 @@ def test_a_limit_does_not_end_the_session() -> None:
     done = repl('x = 1', 'while True: pass', '', 'x', options=('--seconds', '0.5'))
     assert done.stdout == '1\n'
     assert 'habilis: the cell took longer than its 0.5 s' in done.stderr
-    assert '(the variables are as before this cell)' in done.stderr
+    assert '(variables restored to before this cell)' in done.stderr
 
 
 def test_exit_inside_a_cell_ends_the_cell_only() -> None:
     done = repl('import sys; sys.exit(3)', '"here"')
     assert done.stdout == "'here'\n"
-    assert 'the cell ended itself (SystemExit: 3); :quit leaves' in done.stderr
+    assert 'the cell called exit (SystemExit: 3); type :quit to leave' in done.stderr
 
 
 @pytest.mark.parametrize('word', [':quit', 'exit', 'quit()'])
@@ -120,8 +120,8 @@ def test_what_cannot_be_saved_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('command', 'complaint'),
     [
-        (':nonsense', "there is no command ':nonsense'; :help lists them"),
-        (':snapshot', ':snapshot needs the name of a file'),
+        (':nonsense', "unknown command ':nonsense'; type :help for a list"),
+        (':snapshot', ':snapshot needs a file name'),
         (':restore /no/such/file', '/no/such/file: No such file or directory'),
         (':snapshot /no/such/folder/file', '/no/such/folder/file: No such file or directory'),
         (f':restore {__file__}', 'this is not a Habilis snapshot'),
@@ -176,7 +176,7 @@ def test_ctrl_c_ends_a_running_cell_only() -> None:
         terminal.type('\x03')
         shown = terminal.wait_for(PROMPT, seconds=5)
         assert 'habilis: the cell was cancelled' in shown
-        assert '(the variables are as before this cell)' in shown
+        assert '(variables restored to before this cell)' in shown
         assert answer(terminal, 'x + 1').endswith('6\n')
 
 
@@ -220,21 +220,21 @@ def test_a_cell_can_ask_at_the_terminal() -> None:
 @pytest.mark.parametrize(
     ('source', 'verdict'),
     [
-        ('', 'whole'),
-        ('1', 'whole'),
-        ('await x', 'whole'),
-        ('def f():', 'more'),
-        ('def f():\n    pass', 'more'),
-        ('def f():\n    pass\n', 'whole'),
-        ('(', 'more'),
-        ('"""', 'more'),
-        ('x \\', 'more'),
-        ('async for i in x:', 'more'),
-        (')', 'wrong'),
-        ('x = = 1', 'wrong'),
-        ('\0', 'wrong'),
-        ('(' * 1000, 'wrong'),
+        ('', 'complete'),
+        ('1', 'complete'),
+        ('await x', 'complete'),
+        ('def f():', 'incomplete'),
+        ('def f():\n    pass', 'incomplete'),
+        ('def f():\n    pass\n', 'complete'),
+        ('(', 'incomplete'),
+        ('"""', 'incomplete'),
+        ('x \\', 'incomplete'),
+        ('async for i in x:', 'incomplete'),
+        (')', 'invalid'),
+        ('x = = 1', 'invalid'),
+        ('\0', 'invalid'),
+        ('(' * 1000, 'invalid'),
     ],
 )
-def test_it_knows_when_a_statement_is_whole(source: str, verdict: Literal['whole', 'more', 'wrong']) -> None:
-    assert judge(source) == verdict
+def test_incomplete_statements_are_detected(source: str, verdict: Literal['complete', 'incomplete', 'invalid']) -> None:
+    assert completeness(source) == verdict

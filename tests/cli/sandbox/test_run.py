@@ -100,12 +100,22 @@ def test_output_comes_while_the_code_runs() -> None:
         ('import sys; sys.exit()', (), 0, ''),
         ('exit(-1)', (), 255, ''),
         ('import sys; sys.exit("that is all")', (), 1, 'that is all'),
-        ('while True: pass', ('--seconds', '0.3'), 124, 'habilis: the cell took longer than its 0.3 s; --seconds'),
-        ('x = bytearray(300 << 20)', (), 137, 'more memory than its limit; --memory-mb'),
-        ('x = bytearray(60 << 20)', ('--memory-mb', '64'), 137, 'more memory than its limit; --memory-mb'),
+        (
+            'while True: pass',
+            ('--seconds', '0.3'),
+            124,
+            'habilis: the cell took longer than its 0.3 s; raise the limit with --seconds',
+        ),
+        ('x = bytearray(300 << 20)', (), 137, 'exceeded its memory limit; raise the limit with --memory-mb'),
+        (
+            'x = bytearray(60 << 20)',
+            ('--memory-mb', '64'),
+            137,
+            'exceeded its memory limit; raise the limit with --memory-mb',
+        ),
         ('x = bytearray(300 << 20)', ('--memory-mb', '512'), 0, ''),
         ('for i in range(300_000): print(i)', (), 1, 'habilis: the cell reached its limit: output'),
-        ('input()', (), 1, 'EOFError: input() has nothing to read'),
+        ('input()', (), 1, 'EOFError: input() cannot read stdin'),
     ],
 )
 def test_the_exit_code_tells_how_it_ended(code: str, options: tuple[str, ...], returned: int, said: str) -> None:
@@ -255,7 +265,7 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
     script.write_bytes(b'\xff\xfe\x00')
     done = habilis('sandbox', 'run', str(script))
     assert done.returncode == 2
-    assert done.stderr.startswith(f"habilis: cannot read '{script}': it is not text")
+    assert done.stderr.startswith(f"habilis: cannot read '{script}': it is not Python source text")
     assert done.stderr.count('\n') == 1
 
 
@@ -267,9 +277,9 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--seconds', 'inf'), '--seconds must be a positive number'),
         (('--memory-mb', '1'), '--memory-mb must be between'),
         (('--memory-mb', '1.5'), "'--memory-mb'"),
-        (('--env', 'PATH'), "'PATH' is not of the form NAME=VALUE"),
-        (('--env', '=x'), "'=x' is not of the form NAME=VALUE"),
-        (('--read-only',), 'name one with --workspace'),
+        (('--env', 'PATH'), "'PATH' is not NAME=VALUE"),
+        (('--env', '=x'), "'=x' is not NAME=VALUE"),
+        (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
     ],
 )
@@ -297,4 +307,4 @@ def test_a_workspace_that_is_a_file_or_nothing_is_wrong_usage(script: Path) -> N
     assert f"Invalid value for '--workspace': {script} is a file, not a folder" in done.stderr
     unset = run('open("mine", "w")', '--workspace', '')
     assert (unset.returncode, unset.stdout) == (2, '')
-    assert "Invalid value for '--workspace': it is empty" in unset.stderr
+    assert "Invalid value for '--workspace': the value is empty" in unset.stderr

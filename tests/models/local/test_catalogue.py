@@ -6,7 +6,7 @@ import pytest
 
 from habilis.core.errors import ModelNotFound, SettingsError
 from habilis.models.local import catalogue
-from habilis.models.local.catalogue import HubSource, RegistrySource, in_words
+from habilis.models.local.catalogue import HubSource, RegistrySource, format_size
 
 MODEL = """
 [[model]]
@@ -43,7 +43,7 @@ def test_no_name_means_the_default_model() -> None:
 
 
 def test_an_unknown_name_gets_the_nearest_ones() -> None:
-    with pytest.raises(ModelNotFound, match=r"named 'qwen2\.5-coder-15b'; did you mean qwen2\.5-coder-1\.5b"):
+    with pytest.raises(ModelNotFound, match=r"no model 'qwen2\.5-coder-15b'; did you mean qwen2\.5-coder-1\.5b"):
         catalogue.entry('qwen2.5-coder-15b')
     with pytest.raises(ModelNotFound, match='habilis models list'):
         catalogue.entry('../../etc/passwd')
@@ -67,9 +67,9 @@ def test_a_catalogue_of_ones_own_comes_first(tmp_path: Path, monkeypatch: pytest
         ({'sha256': 'abc'}, 'sha256'),
         ({'source': ''}, 'sources'),
         ({'source': '{url = "file:///etc/passwd"}'}, 'sources'),
-        ({'source': '{url = "http://[bad/f"}'}, 'is not an address such as'),
-        ({'source': '{url = "http://h.test/a b"}'}, 'is not an address such as'),
-        ({'source': '{packages = "p{n}", count = 1, version = "1", payload = "("}'}, 'not a regular expression'),
+        ({'source': '{url = "http://[bad/f"}'}, 'is not a URL such as'),
+        ({'source': '{url = "http://h.test/a b"}'}, 'is not a URL such as'),
+        ({'source': '{packages = "p{n}", count = 1, version = "1", payload = "("}'}, 'not a valid regular expression'),
     ],
 )
 def test_a_wrong_catalogue_is_told_with_the_place(
@@ -90,7 +90,7 @@ def test_nonsense_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text:
 
 def test_a_missing_catalogue_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('HABILIS_CATALOGUE', str(tmp_path / 'missing.toml'))
-    with pytest.raises(SettingsError, match='cannot be read'):
+    with pytest.raises(SettingsError, match='cannot read the catalogue'):
         catalogue.entries()
 
 
@@ -98,4 +98,4 @@ def test_a_missing_catalogue_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ('count', 'words'), [(1_117_320_768, '1.1 GB'), (491_400_064, '491 MB'), (1_500, '1.5 kB'), (0, '0.0 kB')]
 )
 def test_sizes_are_said_as_people_say_them(count: int, words: str) -> None:
-    assert in_words(count) == words
+    assert format_size(count) == words

@@ -11,22 +11,22 @@ import pytest
 from habilis.core.errors import ModelError, ModelNotFound, ModelRefused, ModelUnavailable, NoModel
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply
-from habilis.models.local import LocalModel, runner
-from habilis.models.local.model import turn
-from tests.models.local import paced_runner
+from habilis.models.local import LocalModel, backend
+from habilis.models.local.model import to_turn
+from tests.models.local import paced_backend
 
 
 @pytest.fixture(autouse=True)
 def _paced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
-    """Weights are run by the paced runner, which is at full speed and has seen nothing."""
-    monkeypatch.setattr(runner, 'RUNNERS', {'json': 'tests.models.local.paced_runner'})
-    for seen in (paced_runner.loaded, paced_runner.closed, paced_runner.asks):
+    """Weights are run by the paced backend, which is at full speed and has seen nothing."""
+    monkeypatch.setattr(backend, 'BACKENDS', {'json': 'tests.models.local.paced_backend'})
+    for seen in (paced_backend.loaded, paced_backend.closed, paced_backend.asks):
         seen.clear()
-    paced_runner.began.clear()
-    paced_runner.stopped.clear()
-    paced_runner.go.set()
+    paced_backend.began.clear()
+    paced_backend.stopped.clear()
+    paced_backend.go.set()
     yield
-    paced_runner.go.set()
+    paced_backend.go.set()
 
 
 @pytest.fixture
@@ -93,12 +93,12 @@ async def test_words_are_streamed_as_they_come(model: LocalModel) -> None:
 
 async def test_nothing_is_loaded_before_the_first_request(weights: Path) -> None:
     model = LocalModel(ModelConfig(model=f'local:{weights}', context_tokens=512))
-    assert paced_runner.loaded == []
+    assert paced_backend.loaded == []
     await model.request(said('one'))
     await model.request(said('two'))
-    assert paced_runner.loaded == [(weights, 512)]
+    assert paced_backend.loaded == [(weights, 512)]
     await model.close()
-    assert paced_runner.closed == [weights]
+    assert paced_backend.closed == [weights]
     await model.close()
 
 
@@ -107,17 +107,17 @@ async def test_nothing_is_loaded_before_the_first_request(weights: Path) -> None
 
 async def test_without_settings_it_is_deterministic_and_bounded(model: LocalModel) -> None:
     await model.request(said('one'))
-    [ask] = paced_runner.asks
+    [ask] = paced_backend.asks
     assert (ask.temperature, ask.max_tokens, ask.stop, ask.extra) == (0.0, 2048, (), {})
 
 
-async def test_settings_reach_the_runner_and_options_win(weights: Path) -> None:
+async def test_settings_reach_the_backend_and_options_win(weights: Path) -> None:
     config = ModelConfig(model=f'local:{weights}', temperature=0.5, max_tokens=2, extra={'top_k': 1, 'seed': 1})
     model = LocalModel(config)
     assert (await model.request(said('one two three'))).finish == 'length'
     await model.request(said('one'), Options(temperature=0.0, max_tokens=9, stop=('#',), extra={'seed': 2}))
     await model.close()
-    first, second = paced_runner.asks
+    first, second = paced_backend.asks
     assert (first.temperature, first.max_tokens, first.extra) == (0.5, 2, {'top_k': 1, 'seed': 1})
     assert (second.temperature, second.max_tokens, second.stop) == (0.0, 9, ('#',))
     assert second.extra == {'top_k': 1, 'seed': 2}
@@ -129,7 +129,7 @@ async def test_a_fallback_temperature_yields_to_the_settings(weights: Path) -> N
         model = LocalModel(each)
         await model.request(said('one'), Options(fallback_temperature=0.6))
         await model.close()
-    assert [ask.temperature for ask in paced_runner.asks] == [0.6, 0.0]
+    assert [ask.temperature for ask in paced_backend.asks] == [0.6, 0.0]
 
 
 async def test_functions_are_refused_with_what_to_do_instead(model: LocalModel) -> None:
@@ -140,21 +140,21 @@ async def test_functions_are_refused_with_what_to_do_instead(model: LocalModel) 
 
 def test_calls_and_their_answers_become_text() -> None:
     call = FunctionCall(id='1', name='add', arguments='{"a": 1}')
-    assert turn(Message(role='assistant', text='So:', calls=(call,))) == {
+    assert to_turn(Message(role='assistant', text='So:', calls=(call,))) == {
         'role': 'assistant',
         'content': 'So:\nadd({"a": 1})',
     }
     answer = Message(role='tool', text='3', call_id='1', call_name='add')
-    assert turn(answer) == {'role': 'user', 'content': 'add returned:\n3'}
-    assert turn(Message(role='system', text='Be brief.')) == {'role': 'system', 'content': 'Be brief.'}
+    assert to_turn(answer) == {'role': 'user', 'content': 'add returned:\n3'}
+    assert to_turn(Message(role='system', text='Be brief.')) == {'role': 'system', 'content': 'Be brief.'}
 
 
 # Many at once, and cancellation ---------------------------------------------------------------------------------------
 
 
 async def _begun() -> None:
-    """The runner has the first request: which of two is the first would be a matter of luck."""
-    await asyncio.to_thread(paced_runner.began.wait)
+    """The backend has the first request: which of two is the first would be a matter of luck."""
+    await asyncio.to_thread(paced_backend.began.wait)
 
 
 async def test_requests_wait_for_each_other(model: LocalModel) -> None:
@@ -163,28 +163,28 @@ async def test_requests_wait_for_each_other(model: LocalModel) -> None:
 
 
 async def test_the_event_loop_goes_on_meanwhile(model: LocalModel) -> None:
-    paced_runner.go.clear()
+    paced_backend.go.clear()
     task = asyncio.create_task(model.request(said('one wait')))
     for _ in range(50):
         await asyncio.sleep(0)
     assert not task.done()
-    paced_runner.go.set()
+    paced_backend.go.set()
     assert (await task).text == 'one wait '
 
 
 async def test_a_cancelled_request_stops_and_the_next_is_answered(model: LocalModel) -> None:
-    paced_runner.go.clear()
+    paced_backend.go.clear()
     stream = aiter(model.stream(said('one wait three')))
     assert await anext(stream) == Delta(text='one ')
     task = asyncio.create_task(model.request(said('four')))
     await asyncio.sleep(0)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-    await asyncio.to_thread(paced_runner.stopped.wait)
+    await asyncio.to_thread(paced_backend.stopped.wait)
     assert (await task).text == 'four '
 
 
 async def test_a_request_cancelled_while_it_waits_is_never_run(model: LocalModel) -> None:
-    paced_runner.go.clear()
+    paced_backend.go.clear()
     first = asyncio.create_task(model.request(said('wait')))
     await _begun()
     second = asyncio.create_task(model.request(said('second')))
@@ -194,15 +194,15 @@ async def test_a_request_cancelled_while_it_waits_is_never_run(model: LocalModel
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
-    paced_runner.go.set()
+    paced_backend.go.set()
     assert (await first).text == 'wait '
     await model.request(said('third'))
-    assert [ask.turns[-1]['content'] for ask in paced_runner.asks] == ['wait', 'third']
+    assert [ask.turns[-1]['content'] for ask in paced_backend.asks] == ['wait', 'third']
 
 
 async def test_no_progress_for_too_long_is_given_up(weights: Path) -> None:
     model = LocalModel(ModelConfig(model=f'local:{weights}', timeout=0.05))
-    paced_runner.go.clear()
+    paced_backend.go.clear()
     with pytest.raises(ModelUnavailable, match=r'no progress for 0\.05 s'):
         await model.request(said('wait'))
     await model.close()
@@ -210,13 +210,13 @@ async def test_no_progress_for_too_long_is_given_up(weights: Path) -> None:
 
 async def test_waiting_for_another_request_is_no_timeout(model: LocalModel, weights: Path) -> None:
     impatient = LocalModel(ModelConfig(model=f'local:{weights}', timeout=0.05))
-    paced_runner.go.clear()
+    paced_backend.go.clear()
     first = asyncio.create_task(model.request(said('wait')))
     await _begun()
     second = asyncio.create_task(impatient.request(said('second')))
     await asyncio.sleep(0.3)
     assert not second.done()
-    paced_runner.go.set()
+    paced_backend.go.set()
     assert [(await first).text, (await second).text] == ['wait ', 'second ']
     await impatient.close()
 
@@ -228,21 +228,21 @@ async def test_models_with_the_same_file_and_context_share_it(weights: Path) -> 
     config = ModelConfig(model=f'local:{weights}')
     one, two = LocalModel(config), LocalModel(config.with_changes(temperature=0.9))
     await asyncio.gather(one.request(said('one')), two.request(said('two')))
-    assert len(paced_runner.loaded) == 1
+    assert len(paced_backend.loaded) == 1
     await one.close()
-    assert paced_runner.closed == []
+    assert paced_backend.closed == []
     await two.request(said('still there'))
     await two.close()
-    assert paced_runner.closed == [weights]
+    assert paced_backend.closed == [weights]
 
 
 async def test_another_context_has_its_own(weights: Path) -> None:
     small = LocalModel(ModelConfig(model=f'local:{weights}', context_tokens=512))
     large = LocalModel(ModelConfig(model=f'local:{weights}'))
     await asyncio.gather(small.request(said('one')), large.request(said('two')))
-    assert {context for _, context in paced_runner.loaded} == {512, 8192}
+    assert {context for _, context in paced_backend.loaded} == {512, 8192}
     await asyncio.gather(small.close(), large.close())
-    assert len(paced_runner.closed) == 2
+    assert len(paced_backend.closed) == 2
 
 
 async def test_a_closed_model_leaves_no_thread(weights: Path) -> None:
@@ -257,7 +257,7 @@ def test_it_outlives_an_event_loop(weights: Path) -> None:
     model = LocalModel(ModelConfig(model=f'local:{weights}'))
     assert asyncio.run(model.request(said('one'))).text == 'one '
     assert asyncio.run(model.request(said('two'))).text == 'two '
-    assert len(paced_runner.loaded) == 1
+    assert len(paced_backend.loaded) == 1
     asyncio.run(model.close())
 
 
@@ -270,19 +270,19 @@ async def test_missing_weights_say_how_to_get_them() -> None:
         await LocalModel(ModelConfig(model='local:')).request(said('one'))
 
 
-async def test_a_missing_runner_says_what_to_install(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, 'RUNNERS', {'llama_cpp': '', 'xllamacpp': ''})
+async def test_a_missing_backend_says_what_to_install(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend, 'BACKENDS', {'llama_cpp': '', 'xllamacpp': ''})
     for package in ('llama_cpp', 'xllamacpp'):
         monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModelError, match=r"pip install 'habilis\[local\]'"):
         await model.request(said('one'))
 
 
-async def test_the_next_runner_is_used_where_the_first_cannot_be_imported(
+async def test_the_next_backend_is_used_where_the_first_cannot_be_imported(
     model: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'llama_cpp', None)
-    monkeypatch.setattr(runner, 'RUNNERS', {'llama_cpp': 'nowhere', **runner.RUNNERS})
+    monkeypatch.setattr(backend, 'BACKENDS', {'llama_cpp': 'nowhere', **backend.BACKENDS})
     assert (await model.request(said('one'))).text == 'one '
 
 
@@ -290,4 +290,4 @@ async def test_a_failure_inside_llama_cpp_is_told_and_the_weights_are_loaded_ane
     with pytest.raises(ModelError, match='llama_decode returned -3'):
         await model.request(said('fail'))
     assert (await model.request(said('one'))).text == 'one '
-    assert len(paced_runner.loaded) == 2
+    assert len(paced_backend.loaded) == 2

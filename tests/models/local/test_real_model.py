@@ -1,4 +1,4 @@
-"""With the real weights, whichever runner is installed. `habilis models install` gets them."""
+"""With the real weights, whichever backend is installed. `habilis models install` gets them."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ import pytest
 from habilis.core.errors import ContextOverflow, ModelError
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Message, Options, Reply
-from habilis.models.local import LocalModel, prefixes
+from habilis.models.local import LocalModel, prompt_cache
 
 pytestmark = pytest.mark.model
 
@@ -20,7 +20,7 @@ SYSTEM = Message(role='system', text='You answer with one word. ' + 'Never expla
 
 SECOND_PROCESS = """
 import asyncio, sys
-from habilis.models.local import LocalModel
+from habilis.models.local import LocalModel, prompt_cache
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message
 async def main():
@@ -148,11 +148,11 @@ def run(name: str, cache: Path, end: str) -> tuple[int, int]:
 
 def test_the_second_process_finds_the_system_prompt_evaluated_and_nothing_is_printed(name: str, cache: Path) -> None:
     assert run(name, cache, 'close')[1] == 0
-    [kept] = prefixes.folder().iterdir()
+    [kept] = prompt_cache.folder().iterdir()
     first = kept.stat().st_mtime_ns
     prompt, cached = run(name, cache, 'leave it open')
     assert prompt - 20 < cached < prompt
     assert kept.stat().st_mtime_ns > first
     kept.write_bytes(kept.read_bytes()[:-1000] + bytes(1000))
     assert run(name, cache, 'close')[1] == 0
-    assert len(list(prefixes.folder().iterdir())) == 1
+    assert len(list(prompt_cache.folder().iterdir())) == 1

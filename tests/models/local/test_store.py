@@ -11,7 +11,7 @@ from habilis.models.local import store
 
 @pytest.mark.usefixtures('cache')
 def test_a_model_that_is_not_installed_says_how_to_get_it() -> None:
-    with pytest.raises(NoModel, match=r'`habilis models install qwen2\.5-coder-1\.5b` gets it \(1\.1 GB\)'):
+    with pytest.raises(NoModel, match=r'`habilis models install qwen2\.5-coder-1\.5b` \(1\.1 GB\)'):
         store.find('')
 
 

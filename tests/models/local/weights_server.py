@@ -1,4 +1,4 @@
-"""A model hub and a package index on loopback, with faults to order."""
+"""A model hub and a package index on loopback, with provider_errors to order."""
 
 import hashlib
 import http.server

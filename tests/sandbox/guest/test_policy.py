@@ -171,7 +171,7 @@ def test_the_refusal_of_an_import_says_what_why_and_how_to_allow_it() -> None:
         ('def f():\n    global eval\n    eval = 1\neval("1")', 'eval'),
         ('f"{eval(x)}"', 'eval'),
         ("import runpy\nrunpy.run_path('x.py')", 'runpy'),
-        # the builtins by a side door
+        # other ways to the builtins
         ("__import__('os')", '__import__'),
         ('__import__(name)', '__import__'),
         ('b = __builtins__', '__builtins__'),
@@ -362,7 +362,7 @@ def test_the_refusal_of_a_call_says_what_why_and_how_to_allow_it() -> None:
     assert error.line == 2
     assert str(error) == (
         'os.system is refused: it starts or ends processes. '
-        "To allow it, add 'os.system' to the policy's `allow`, or switch its `calls` off."
+        "To allow it, add 'os.system' to the policy's `allow`, or set its `calls` to False."
     )
 
 

@@ -49,7 +49,7 @@ async def test_an_interrupt_ends_what_runs_and_not_what_comes_after() -> None:
     guest.interrupt()
     with pytest.raises(GuestDied, match='interrupted'):
         await running
-    with pytest.raises(GuestDied, match='the interpreter is gone'):
+    with pytest.raises(GuestDied, match='the interpreter has ended'):
         await WORKERS.submit(lambda: guest.enter('r1', Host()))
 
 

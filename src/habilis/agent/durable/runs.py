@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.codecs import DataCodec, messages_of
 from habilis.agent.durable.recorder import ASK, NO_STOP, Recorder, Resumed
+from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
-from habilis.core.waiting import result_of, wait_for
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.lookup import value_of
@@ -159,10 +159,10 @@ def wait_here(work: Coroutine[Any, Any, T]) -> T:
     scope, running = current_scope(), asyncio._get_running_loop()  # pyright: ignore[reportPrivateUsage]
     loop = None if scope is None else scope.journal.loop
     if loop is None or loop is running or not loop.is_running():
-        return wait_for(work)
+        return run_blocking(work)
     future = asyncio.run_coroutine_threadsafe(work, loop)
     try:
-        return result_of(future)
+        return wait_for_result(future)
     except BaseException:
         future.cancel()
         raise

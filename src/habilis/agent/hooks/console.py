@@ -64,7 +64,7 @@ class SafeConsole:
         return self._console.width if self._console.is_terminal else max(self._console.width, 160)
 
     @property
-    def is_in_line(self) -> bool:
+    def has_open_line(self) -> bool:
         """Whether the cursor is in the middle of a line."""
         return not self._is_at_line_start
 

@@ -142,9 +142,9 @@ class TerminalView:
             self._runs[event.run] = _RunState()
 
     @property
-    def is_in_line(self) -> bool:
+    def has_open_line(self) -> bool:
         """Whether the cursor is in the middle of a line."""
-        return self._console.is_in_line
+        return self._console.has_open_line
 
     def end_line(self) -> None:
         """Start a new line unless the cursor is at the start of one."""

@@ -16,7 +16,7 @@ from habilis.agent.parsing.replies import code_is_complete
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
 from habilis.models.prices import cost_of
-from habilis.models.retry import RetryNotice, hearing_retries
+from habilis.models.retry import RetryNotice, listen_for_retries
 from habilis.models.tokens import count_message_tokens, count_tokens
 from habilis.models.usage import Ledger
 
@@ -86,7 +86,7 @@ class ModelTurn:
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
-        with hearing_retries(self._emit_retry):
+        with listen_for_retries(self._emit_retry):
             reply = await self._read(messages, options, stop_early)
         return replace(reply, usage=_complete_usage(reply, messages, time.perf_counter() - started))
 

@@ -8,7 +8,7 @@ PACKAGE = 'import habilis'
 AGENT = 'from habilis import Agent'
 FIRST_REQUEST = """
 from habilis.models import wire
-from habilis.models.connect import Target, connect
+from habilis.models.connection import Target, connect
 connect(Target(provider='openai', model='bench', url='http://127.0.0.1:9/v1', key='none', seconds=1.0))
 """
 """Imports of the first request to a hosted model: the model layer and the SDK."""

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from habilis.bench.installation import PeerError
-from habilis.bench.journal.dbos import NAME, Database, DbosProcess, run_dbos
+from habilis.bench.journal.dbos_client import NAME, Database, DbosProcess, run_dbos
 from habilis.bench.journal.servers import Server, peer_schema
 from habilis.bench.journal.steps import StepTimer
 from habilis.bench.measurement import interleave, summarize

@@ -64,9 +64,8 @@ async def snapshot_times(url: str, repeats: int, data: str) -> SnapshotTimes:
             """Does nothing: the cell has already run."""
 
         for number in range(repeats + 1):
-            cell = await sandbox.run(
-                f'{data}\nround = {number}'
-            )  # a changed variable: an identical snapshot would not be stored again
+            # The changed variable makes a new snapshot: identical ones are stored only once.
+            cell = await sandbox.run(f'{data}\nround = {number}')
             if cell.error is not None:
                 raise SandboxError(str(cell.error))
             started = time.perf_counter()

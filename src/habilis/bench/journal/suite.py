@@ -8,7 +8,7 @@ from pathlib import Path
 
 from habilis.bench.journal import snapshots
 from habilis.bench.journal.comparison import DbosSetup, Repeats, compare, dbos_setups
-from habilis.bench.journal.dbos import INSTALL, NAME, python_with_dbos
+from habilis.bench.journal.dbos_client import INSTALL, NAME, python_with_dbos
 from habilis.bench.journal.servers import Server, postgres_server, redis_server
 from habilis.bench.journal.steps import StepTimer
 from habilis.bench.journal.stores import BenchStore, bench_stores

@@ -23,7 +23,7 @@ Examples:
   habilis demo
   habilis demo 2 --model ollama:qwen3
   habilis demo 3 --model openai:gpt-5-mini --planner anthropic:claude-sonnet-4-5
-  habilis demo --scripted                  replay recorded replies, without a model
+  habilis demo --scripted                  use scripted replies, without a model
 """
 
 

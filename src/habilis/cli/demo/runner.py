@@ -17,8 +17,8 @@ from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, NoModel
 from habilis.core.settings import Settings
 from habilis.models.contract import Model
-from habilis.models.discover import found
-from habilis.models.load import load_model
+from habilis.models.discovery import discover_all
+from habilis.models.loader import load_model
 
 LABEL = 'SCRIPTED'
 
@@ -115,7 +115,7 @@ class DemoRunner:
             wanted = replace(wanted, name=self._request.planner, option='--planner')
             return await choose_model(wanted, self._settings, self._user, self._say)
         if self._request.model is None:
-            for choice in await found(self._settings):
+            for choice in await discover_all(self._settings):
                 other = load_model(choice.config, settings=self._settings) if choice.ready else model
                 if other.name != model.name and not other.traits.scripted:
                     self._say(f'planner: {other.name} ({choice.reason})')

@@ -23,9 +23,9 @@ from habilis.core.settings import Settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
 from habilis.journal.stores import OFF
-from habilis.models.around import AroundModel
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
+from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
 
 
@@ -113,7 +113,7 @@ class Execution:
             await model.close()
 
     def _skip_recorded_replies(self, model: Model) -> None:
-        while isinstance(model, AroundModel):
+        while isinstance(model, WrapperModel):
             model = model.inner
         if isinstance(model, ScriptedModel) and self._request.resume is not None:
             model.skip(self._request.resume.replies)

@@ -95,7 +95,7 @@ def events(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """List the records of a run: number, time, kind, path and the start of the value."""
+    """List the records of a run. Each line has number, time, kind, path and the start of the value."""
     from habilis.cli.runs.events import show_events
 
     raise typer.Exit(show_events(run, follow=follow, as_json=as_json, journal=journal, user=user))
@@ -103,7 +103,7 @@ def events(
 
 @app.command()
 def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: User = None) -> None:
-    """List the tool calls of a run: time, tool, arguments, decision and result."""
+    """List the tool calls of a run. Each line has time, tool, arguments, decision and result."""
     from habilis.cli.runs.calls import show_calls
 
     raise typer.Exit(show_calls(run, as_json=as_json, journal=journal, user=user))
@@ -220,7 +220,7 @@ def deny(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Deny the pending tool call of a run, and resume the run: the call raises an error in its code."""
+    """Deny the pending tool call of a run, and resume the run. The call raises an error in its code."""
     from habilis.cli.runs.answer import answer_question, denial
     from habilis.cli.runs.resume import ResumeOptions
 
@@ -268,7 +268,7 @@ def fork(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Copy a run up to a step, print the id of the copy, and resume the copy."""
+    """Copy a run up to a step, and resume the copy. Prints the id of the copy."""
     if (at is None) == (before is None):
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
@@ -288,7 +288,7 @@ def fork(
 @app.command()
 def export(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar='RUN…', help='Id of the run; several with --format jsonl.')
+        list[str] | None, typer.Argument(metavar='RUN', help='Id of the run; several with --format jsonl.')
     ] = None,
     output: Annotated[
         str | None, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).')
@@ -301,11 +301,11 @@ def export(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Write a run to a file, or runs as training rows without secrets."""
+    """Export a run to a file, or runs as training rows without secrets."""
     chosen = list(dict.fromkeys(runs or ()))
     if everything == bool(chosen):
         msg = 'give either run ids or --all'
-        raise typer.BadParameter(msg, param_hint='RUN…')
+        raise typer.BadParameter(msg, param_hint='RUN')
     if form is ExportFormat.run and (everything or len(chosen) != 1):
         msg = 'this format holds one run; use --format jsonl for several'
         raise typer.BadParameter(msg, param_hint='--format')
@@ -339,7 +339,7 @@ def score(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Record a score for a run: the reward of its last row in `export --format jsonl`."""
+    """Record a score for a run. It is the reward of the last row in `export --format jsonl`."""
     from habilis.cli.runs.score import score_run
 
     raise typer.Exit(score_run(run, value, journal=journal, user=user))
@@ -347,7 +347,7 @@ def score(
 
 @app.command()
 def delete(
-    runs: Annotated[list[str], typer.Argument(metavar='RUN…', help='Ids of the runs.')],
+    runs: Annotated[list[str], typer.Argument(metavar='RUN', help='Ids of the runs.')],
     yes: Yes = False,
     journal: Journal = None,
     user: User = None,

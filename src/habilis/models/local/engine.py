@@ -1,6 +1,6 @@
-"""Weights in memory, shared: all models of this process with the same file and context use one copy.
+"""Loaded weights, shared by all models of this process with the same file and context size.
 
-Each has one thread, so requests wait for each other in order and the event loop waits for none.
+Each engine has one thread, which runs requests in order and never blocks the event loop.
 """
 
 import threading
@@ -8,48 +8,48 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from habilis.core.errors import HabilisError, ModelError
-from habilis.models.local import runner
-from habilis.models.local.runner import Answer, Ask, Piece, Runner, Show
+from habilis.models.local import backend
+from habilis.models.local.backend import Backend, Chunk, Generation, GenerationRequest, OnChunk
 
 
 class Engine:
-    """One file of weights, loaded by the first request."""
+    """One file of weights. The first request loads it."""
 
     def __init__(self, path: Path, context: int) -> None:
         self._path = path
         self._context = context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix='habilis-local')
-        self._runner: Runner | None = None
+        self._backend: Backend | None = None
 
-    def submit(self, ask: Ask, show: Show, stop: threading.Event) -> 'Future[Answer]':
-        """Queue a request. `show` is called on the engine's thread, first with an empty piece when its turn comes."""
-        return self._thread.submit(self._answer, ask, show, stop)
+    def submit(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> 'Future[Generation]':
+        """Queue a request. `on_chunk` is called on the engine's thread, first with an empty chunk at the start."""
+        return self._thread.submit(self._generate, request, on_chunk, stop)
 
     def close(self) -> None:
-        """Free the memory. Blocks until the thread has ended, which is soon after its requests were stopped."""
+        """Free the memory. Blocks until the thread has ended."""
         self._thread.submit(self._unload)
         self._thread.shutdown()
 
-    def _answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
-        if stop.is_set():  # given up while it waited
-            return Answer(finish='other', input_tokens=0, output_tokens=0, cached_tokens=0)
-        show(Piece())
-        if self._runner is None:
-            self._runner = runner.load(self._path, self._context)
-            show(Piece())
+    def _generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> Generation:
+        if stop.is_set():  # cancelled while queued
+            return Generation(finish='other', input_tokens=0, output_tokens=0, cached_tokens=0)
+        on_chunk(Chunk())
+        if self._backend is None:
+            self._backend = backend.load(self._path, self._context)
+            on_chunk(Chunk())
         try:
-            return self._runner.answer(ask, show, stop)
+            return self._backend.generate(request, on_chunk, stop)
         except HabilisError:
             raise
-        except Exception as error:  # whatever llama.cpp came upon: what it has in memory may be spoilt
+        except Exception as error:  # the state of llama.cpp may be corrupt
             self._unload()
-            msg = f'llama.cpp failed: {error}. The next request loads the model anew'
+            msg = f'llama.cpp failed: {error}. The next request reloads the model'
             raise ModelError(msg) from error
 
     def _unload(self) -> None:
-        if self._runner is not None:
-            self._runner.close()
-            self._runner = None
+        if self._backend is not None:
+            self._backend.close()
+            self._backend = None
 
 
 _engines: dict[tuple[Path, int], tuple[Engine, int]] = {}
@@ -57,7 +57,7 @@ _guard = threading.Lock()
 
 
 class Lease:
-    """A share in an engine. The last one to be released frees it."""
+    """A reference to a shared engine. Releasing the last one closes the engine."""
 
     def __init__(self, path: Path, context: int) -> None:
         self._key = (path.resolve(), context)
@@ -67,7 +67,7 @@ class Lease:
         self._held = True
 
     def release(self) -> None:
-        """Give it back; a second time does nothing. Blocks while the memory is freed."""
+        """Release the reference. Idempotent. Blocks while the memory is freed."""
         with _guard:
             if not self._held:
                 return

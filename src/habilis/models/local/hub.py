@@ -1,4 +1,4 @@
-"""Weights from a model hub: one file over HTTP, taken up again where it was cut."""
+"""Download of weights from a model hub: one file over HTTP, resumed after an interruption."""
 
 import re
 import urllib.error
@@ -9,50 +9,50 @@ from urllib.parse import urlsplit
 
 from habilis._version import __version__
 from habilis.models.local.catalogue import HubSource
-from habilis.models.local.incoming import Incoming, SourceFailed
+from habilis.models.local.partial_file import PartialFile, SourceFailed
 
-SECONDS = 15.0
-"""Without a byte, after which the connection counts as dead."""
+TIMEOUT_SECONDS = 15.0
+"""Read timeout of the connection."""
 
-TRIES = 20
-"""How often a connection may be cut, as long as each brought something."""
+MAX_CONNECTIONS = 20
+"""Maximum number of connections. One that delivers nothing is an error at once."""
 
 CHUNK = 1 << 18
 
 
-def fetch(source: HubSource, incoming: Incoming) -> None:
-    """Add what is missing of the file."""
-    incoming.go_on_from(min(incoming.on_disk, incoming.total))
-    for _ in range(TRIES):
-        before = incoming.offset
-        if before == incoming.total:
+def fetch(source: HubSource, file: PartialFile) -> None:
+    """Download the missing rest of the file."""
+    file.resume_from(min(file.on_disk, file.total))
+    for _ in range(MAX_CONNECTIONS):
+        before = file.offset
+        if before == file.total:
             return
-        problem = _read_on(source, incoming)
-        if incoming.offset <= before and problem is not None:
+        problem = _continue(source, file)
+        if file.offset <= before and problem is not None:
             raise problem
-    if incoming.offset < incoming.total:
-        msg = f'{_host(source)} cut the connection again and again'
+    if file.offset < file.total:
+        msg = f'{_host(source)} interrupted the download too often'
         raise SourceFailed(msg)
 
 
-def _read_on(source: HubSource, incoming: Incoming) -> SourceFailed | None:
-    """Read until the end or a cut. Returns what went wrong, for the case that nothing came."""
+def _continue(source: HubSource, file: PartialFile) -> SourceFailed | None:
+    """Read until the end or an interruption. Returns the problem, in case nothing arrived."""
     host = _host(source)
     try:
-        with _open(source, incoming.offset) as response:
-            _check(response, incoming, host)
+        with _open(source, file.offset) as response:
+            _check(response, file, host)
             while chunk := response.read1(CHUNK):
-                incoming.write(chunk)
+                file.write(chunk)
     except urllib.error.HTTPError as error:
         error.close()
-        endless = 'infinite loop' in str(error.reason)  # `urllib` says so in three lines
-        msg = f'{host} redirects in a circle' if endless else f'{host} answers {error.code} {error.reason}'
+        endless = 'infinite loop' in str(error.reason)  # urllib's message has three lines
+        msg = f'{host} redirects in a loop' if endless else f'{host} returned {error.code} {error.reason}'
         return SourceFailed(msg)
     except (OSError, HTTPException) as error:
         reason = getattr(error, 'reason', None) or error
-        msg = f'{host} cannot be reached ({reason})'
+        msg = f'cannot reach {host} ({reason})'
         return SourceFailed(msg, network=True)
-    return SourceFailed(f'{host} ended the file too early', network=True)
+    return SourceFailed(f'{host} ended the download too early', network=True)
 
 
 def _open(source: HubSource, offset: int) -> HTTPResponse:
@@ -60,23 +60,23 @@ def _open(source: HubSource, offset: int) -> HTTPResponse:
     if offset:
         headers['Range'] = f'bytes={offset}-'
     request = urllib.request.Request(source.url, headers=headers)
-    return cast('HTTPResponse', urllib.request.urlopen(request, timeout=SECONDS))
+    return cast('HTTPResponse', urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS))
 
 
-def _check(response: HTTPResponse, incoming: Incoming, host: str) -> None:
-    """Before the first byte: is this the file, and from where on?"""
+def _check(response: HTTPResponse, file: PartialFile, host: str) -> None:
+    """Check size and start offset of a response before reading it."""
     start = 0
     if response.status == 206:
         found = re.match(r'bytes (\d+)-', response.headers.get('Content-Range', ''))
-        start = int(found[1]) if found else incoming.offset
-    if start > incoming.offset:
-        msg = f'{host} sent another part than was asked for'
+        start = int(found[1]) if found else file.offset
+    if start > file.offset:
+        msg = f'{host} sent another range than requested'
         raise SourceFailed(msg)
     length = response.headers.get('Content-Length', '')
-    if length.isdecimal() and start + int(length) != incoming.total:
-        msg = f'{host} has a file of another size ({start + int(length):,} bytes, not {incoming.total:,})'
+    if length.isdecimal() and start + int(length) != file.total:
+        msg = f'{host} has a file of another size ({start + int(length):,} bytes, not {file.total:,})'
         raise SourceFailed(msg)
-    incoming.go_on_from(start)
+    file.resume_from(start)
 
 
 def _host(source: HubSource) -> str:

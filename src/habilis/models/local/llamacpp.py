@@ -1,4 +1,4 @@
-"""llama.cpp through the package `llama-cpp-python`, which is compiled where it is installed."""
+"""Backend for the package `llama-cpp-python`, which is compiled on the machine where it is installed."""
 
 import contextlib
 import ctypes
@@ -10,31 +10,31 @@ from typing import Any
 
 from habilis.core.errors import ContextOverflow, ModelRefused
 from habilis.models.contract import Finish
-from habilis.models.local import prefixes
-from habilis.models.local.prefixes import FIRST_TURNS, Prefixes, shared
-from habilis.models.local.processors import cores
-from habilis.models.local.runner import BATCH, Answer, Ask, Piece, Show, Turn, cannot_load
+from habilis.models.local import prompt_cache
+from habilis.models.local.backend import BATCH, ChatTurn, Chunk, Generation, GenerationRequest, OnChunk, cannot_load
+from habilis.models.local.cpu import core_count
+from habilis.models.local.prompt_cache import FIRST_TURNS, PromptCache, common_prefix
 
 _FINISHES: dict[str | None, Finish] = {'stop': 'stop', 'length': 'length'}
 _OPTIONS = frozenset(
     'top_k top_p min_p typical_p seed repeat_penalty frequency_penalty presence_penalty mirostat_mode mirostat_tau '
     'mirostat_eta'.split()
 )
-"""What `extra` may set. Anything else would be a `TypeError`."""
+"""Accepted fields of `extra`. Others would raise a `TypeError`."""
 
-_silence: list[object] = []
-"""The callback for log lines. C has it, so Python must keep it."""
+_log_callbacks: list[object] = []
+"""The log callback. C code holds a pointer to it, so Python must keep it alive."""
 
 
-def load(path: Path, context: int) -> 'LlamaCppRunner':
-    """The weights in memory."""
+def load(path: Path, context: int) -> 'LlamaCppBackend':
+    """Load the weights."""
     vendor: Any = import_module('llama_cpp')
-    if not _silence:
-        _silence.append(vendor.llama_log_callback(_say_nothing))
-    threads = cores()
+    if not _log_callbacks:
+        _log_callbacks.append(vendor.llama_log_callback(_discard_log))
+    threads = core_count()
     try:
-        with _output_left_alone():
-            vendor.llama_log_set(_silence[0], ctypes.c_void_p(0))
+        with _keep_output():
+            vendor.llama_log_set(_log_callbacks[0], ctypes.c_void_p(0))
             llama = vendor.Llama(
                 model_path=str(path),
                 n_ctx=context,
@@ -45,133 +45,137 @@ def load(path: Path, context: int) -> 'LlamaCppRunner':
                 n_gpu_layers=-1,
                 verbose=False,
             )
-            vendor.llama_log_set(_silence[0], ctypes.c_void_p(0))
+            vendor.llama_log_set(_log_callbacks[0], ctypes.c_void_p(0))
     except (ValueError, RuntimeError, AssertionError) as error:
         raise cannot_load(path) from error
-    return LlamaCppRunner(llama, vendor, Prefixes(path, f'llama-cpp-python {vendor.__version__}'))
+    return LlamaCppBackend(llama, vendor, PromptCache(path, f'llama-cpp-python {vendor.__version__}'))
 
 
-def _say_nothing(_level: int, _text: bytes, _data: object) -> None:
-    """Instead of printing."""
+def _discard_log(_level: int, _text: bytes, _data: object) -> None:
+    """Log callback that prints nothing."""
 
 
 @contextlib.contextmanager
-def _output_left_alone() -> Generator[None]:
-    """To keep llama.cpp silent, the package points stdout and stderr of the whole process nowhere while it loads.
+def _keep_output() -> Generator[None]:
+    """Disable the redirection of stdout and stderr that the package applies to the whole process while loading.
 
-    Other threads may be writing then. The log callback keeps it silent already.
+    It would swallow the output of other threads, and the log callback already silences llama.cpp.
     """
-    places: list[Any] = [import_module('llama_cpp.llama'), import_module('llama_cpp._internals')]
+    modules: list[Any] = [import_module('llama_cpp.llama'), import_module('llama_cpp._internals')]
     name = 'suppress_stdout_stderr'
-    before: list[Callable[..., object] | None] = [getattr(place, name, None) for place in places]
+    originals: list[Callable[..., object] | None] = [getattr(module, name, None) for module in modules]
 
-    def leave_it(**_: object) -> contextlib.AbstractContextManager[None]:
+    def do_nothing(**_: object) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    for place in places:
-        setattr(place, name, leave_it)
+    for module in modules:
+        setattr(module, name, do_nothing)
     try:
         yield
     finally:
-        for place, original in zip(places, before, strict=True):
-            setattr(place, name, original)
+        for module, original in zip(modules, originals, strict=True):
+            setattr(module, name, original)
 
 
-class LlamaCppRunner:
-    """One context with one sequence."""
+class LlamaCppBackend:
+    """A llama.cpp context with one sequence."""
 
-    def __init__(self, llama: Any, vendor: Any, kept: Prefixes) -> None:
+    def __init__(self, llama: Any, vendor: Any, cache: PromptCache) -> None:
         self._llama = llama
         self._vendor = vendor
-        self._prefixes = kept
+        self._prompt_cache = cache
         self._format = _formatter(llama)
 
-    def answer(self, ask: Ask, show: Show, stop: threading.Event) -> Answer:
-        """Evaluate what is new of the prompt, then generate."""
-        tokens = self._tokens(self._render(ask.turns))
+    def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> Generation:
+        """Evaluate the new part of the prompt, then generate."""
+        tokens = self._tokens(self._render(request.turns))
         if len(tokens) >= self._llama.n_ctx():
-            msg = f'request ({len(tokens)} tokens) exceeds the context ({self._llama.n_ctx()}); context_tokens sets it'
+            msg = f'the request ({len(tokens)} tokens) exceeds the context ({self._llama.n_ctx()}); set context_tokens'
             raise ContextOverflow(msg)
-        system = prefixes.beginning(ask.turns)
-        begins = len(ask.turns) <= FIRST_TURNS
-        just_evaluated = system is not None and self._prepare(system, tokens, begins, show, stop)
-        cached = self._evaluate(tokens[:-1], show, stop)
+        system = prompt_cache.system_turn(request.turns)
+        is_new = len(request.turns) <= FIRST_TURNS
+        just_evaluated = system is not None and self._prepare(system, tokens, is_new, on_chunk, stop)
+        cached = self._evaluate(tokens[:-1], on_chunk, stop)
         if just_evaluated:
             cached = 0
         if stop.is_set():
-            return Answer(finish='other', input_tokens=len(tokens), output_tokens=0, cached_tokens=cached)
+            return Generation(finish='other', input_tokens=len(tokens), output_tokens=0, cached_tokens=cached)
         finish: Finish = 'other'
-        with contextlib.closing(self._generate(tokens, ask)) as chunks:
+        with contextlib.closing(self._generate(tokens, request)) as chunks:
             for chunk in chunks:
                 [choice] = chunk['choices']
                 finish = _FINISHES.get(choice['finish_reason'], 'other')
-                show(Piece(text=choice['text']))
+                on_chunk(Chunk(text=choice['text']))
                 if stop.is_set():
                     break
-        written = self._llama.n_tokens - len(tokens) + 1  # the last one was drawn, but not evaluated
-        return Answer(finish=finish, input_tokens=len(tokens), output_tokens=max(0, written), cached_tokens=cached)
+        output_tokens = self._llama.n_tokens - len(tokens) + 1  # the last one was sampled, but not evaluated
+        return Generation(
+            finish=finish, input_tokens=len(tokens), output_tokens=max(0, output_tokens), cached_tokens=cached
+        )
 
     def close(self) -> None:
         """Free the memory."""
         self._llama.close()
 
-    def _generate(self, tokens: list[int], ask: Ask) -> Any:
-        extra: dict[str, Any] = {name: value for name, value in ask.extra.items() if name in _OPTIONS}
+    def _generate(self, tokens: list[int], request: GenerationRequest) -> Any:
+        extra: dict[str, Any] = {name: value for name, value in request.extra.items() if name in _OPTIONS}
         return self._llama.create_completion(
             prompt=tokens,
             stream=True,
-            temperature=ask.temperature,
-            max_tokens=ask.max_tokens,
-            stop=list(ask.stop),
+            temperature=request.temperature,
+            max_tokens=request.max_tokens,
+            stop=list(request.stop),
             **extra,
         )
 
-    def _render(self, turns: Sequence[Turn]) -> str:
+    def _render(self, turns: Sequence[ChatTurn]) -> str:
         try:
             return self._format(messages=[dict(turn) for turn in turns]).prompt
-        except Exception as error:  # the template is a program of the model's makers
+        except Exception as error:  # the template comes with the weights and may raise anything
             msg = f"the embedded model's chat template refuses the messages: {error}"
             raise ModelRefused(msg) from error
 
     def _tokens(self, text: str) -> list[int]:
-        # Most templates write the mark of the beginning themselves.
+        # Most templates include the BOS token.
         bos = self._llama.detokenize([self._llama.token_bos()], special=True) if self._llama.token_bos() >= 0 else b''
         data = text.encode()
         return list(self._llama.tokenize(data, add_bos=not (bos and data.startswith(bos)), special=True))
 
-    def _evaluate(self, tokens: list[int], show: Show, stop: threading.Event) -> int:
-        """Have exactly these tokens in the context. Returns how many were there."""
+    def _evaluate(self, tokens: list[int], on_chunk: OnChunk, stop: threading.Event) -> int:
+        """Evaluate the tokens that are not in the context yet. Returns how many were there."""
         llama = self._llama
-        known = _alike(llama.input_ids[: llama.n_tokens].tolist(), tokens)
-        llama.n_tokens = known  # whatever comes after is forgotten by the next evaluation
+        known = _common_length(llama.input_ids[: llama.n_tokens].tolist(), tokens)
+        llama.n_tokens = known  # the next evaluation overwrites the rest
         for start in range(known, len(tokens), BATCH):
             if stop.is_set():
                 break
             llama.eval(tokens[start : start + BATCH])
-            show(Piece())
+            on_chunk(Chunk())
         return known
 
-    def _prepare(self, system: Turn, tokens: list[int], begins: bool, show: Show, stop: threading.Event) -> bool:
-        """Have the evaluated system prompt in the context: from memory, from disk, or evaluated now (True) and kept."""
-        text = shared(*(self._render((system, Turn(role='user', content=user))) for user in 'ab'))
+    def _prepare(
+        self, system: ChatTurn, tokens: list[int], is_new: bool, on_chunk: OnChunk, stop: threading.Event
+    ) -> bool:
+        """Put the evaluated system prompt into the context: from memory or disk, or evaluate and cache it (True)."""
+        text = common_prefix(*(self._render((system, ChatTurn(role='user', content=user))) for user in 'ab'))
         wanted = self._tokens(text)
-        wanted = wanted[: _alike(wanted, tokens[:-1])]
+        wanted = wanted[: _common_length(wanted, tokens[:-1])]
         llama = self._llama
         if not wanted:
             return False
-        if _alike(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
-            if begins:  # what another conversation said alike is forgotten: see `FIRST_TURNS`
+        if _common_length(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
+            if is_new:  # drop tokens shared with an earlier conversation: see `FIRST_TURNS`
                 llama.n_tokens = len(wanted)
             return False
-        if found := self._prefixes.find(text):
+        if found := self._prompt_cache.find(text):
             if self._restore(found):
                 return False
             found.unlink(missing_ok=True)
-        self._evaluate(wanted, show, stop)
+        self._evaluate(wanted, on_chunk, stop)
         if llama.n_tokens == len(wanted):
-            draft = self._prefixes.draft(text)
+            draft = self._prompt_cache.draft(text)
             if self._save(draft):
-                self._prefixes.keep(text, draft)
+                self._prompt_cache.keep(text, draft)
         return True
 
     def _save(self, path: Path) -> bool:
@@ -194,9 +198,9 @@ class LlamaCppRunner:
 
 
 def _formatter(llama: Any) -> Any:
-    """The chat template of the weights; the plainest one there is if they have none."""
+    """The chat template of the weights, or ChatML if they have none."""
     chat: Any = import_module('llama_cpp.llama_chat_format')
-    template = llama.metadata.get('tokenizer.chat_template') or _PLAIN_TEMPLATE
+    template = llama.metadata.get('tokenizer.chat_template') or _CHATML_TEMPLATE
 
     def text(token: int) -> str:
         return llama.detokenize([token], special=True).decode('utf-8', 'replace') if token >= 0 else ''
@@ -206,13 +210,13 @@ def _formatter(llama: Any) -> Any:
     )
 
 
-_PLAIN_TEMPLATE = (
+_CHATML_TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
 
-def _alike(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many tokens two sequences begin with alike."""
+def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of the common prefix of two token sequences."""
     pairs: Iterator[tuple[int, int]] = zip(one, other, strict=False)
     return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

@@ -1,4 +1,4 @@
-"""Where weights live on this machine, and which are there."""
+"""Files of installed weights on this machine."""
 
 import contextlib
 import os
@@ -16,29 +16,29 @@ MAGIC = b'GGUF'
 
 
 def folder() -> Path:
-    """Of the weights. Whoever writes there makes it."""
+    """Folder of the weights. May not exist yet."""
     return cache_folder() / 'models'
 
 
-def place(entry: Entry) -> Path:
-    """Where the weights of a model belong."""
+def weights_path(entry: Entry) -> Path:
+    """Path of the weights of a model."""
     return folder() / entry.file
 
 
-def partial(entry: Entry) -> Path:
-    """Where they are while they come in."""
+def partial_path(entry: Entry) -> Path:
+    """Path of the weights during the download."""
     return folder() / f'{entry.file}.partial'
 
 
-def progress_note(entry: Entry) -> Path:
-    """How many parts are in, so that an interrupted installation goes on."""
+def progress_path(entry: Entry) -> Path:
+    """Path of the record of complete parts, for resuming an installation."""
     return folder() / f'{entry.file}.partial.json'
 
 
 def installed(name: str = '') -> Path | None:
-    """The weights of a model of the catalogue, if they are there and whole."""
+    """The weights of a model of the catalogue; None if they are missing or incomplete."""
     entry = catalogue.entry(name)
-    path = place(entry)
+    path = weights_path(entry)
     try:
         return path if path.stat().st_size == entry.bytes else None
     except OSError:
@@ -46,43 +46,43 @@ def installed(name: str = '') -> Path | None:
 
 
 def find(name: str) -> Path:
-    """The weights that `local:name` stands for: of the catalogue, or any `.gguf` file. Raises `NoModel`."""
+    """The weights of `local:name`: a model of the catalogue, or the path of a `.gguf` file. Raises `NoModel`."""
     if looks_like_path(name):
-        return _own_file(Path(name).expanduser())
+        return _user_file(Path(name).expanduser())
     if path := installed(name):
         return path
     entry = catalogue.entry(name)
-    msg = f'the model {entry.name} is not installed; `habilis models install {entry.name}` gets it ({entry.size})'
+    msg = f'the model {entry.name} is not installed; run `habilis models install {entry.name}` ({entry.size})'
     raise NoModel(msg)
 
 
 def looks_like_path(name: str) -> bool:
-    """Whether a name is a file of weights and not a model of the catalogue."""
+    """Whether a name is a path and not a model of the catalogue."""
     return name.endswith('.gguf') or '/' in name or os.sep in name
 
 
-def _own_file(path: Path) -> Path:
+def _user_file(path: Path) -> Path:
     try:
         with path.open('rb') as file:
             magic = file.read(len(MAGIC))
     except OSError as error:
-        msg = f'cannot read the weights {path}: {error.strerror}. Give the path of a .gguf file'
+        msg = f'cannot read the weights {path}: {error.strerror}. Use the path of a .gguf file'
         raise ModelNotFound(msg) from error
     if magic != MAGIC:
-        msg = f'{path} is not a GGUF file, which is what llama.cpp reads'
+        msg = f'{path} is not a GGUF file'
         raise ModelNotFound(msg)
     return path
 
 
 def remove(name: str) -> int:
-    """Delete the weights of a model and what is left of an installation. Returns how many bytes that freed.
+    """Delete the weights and partial downloads of a model. Returns the number of freed bytes.
 
-    Raises `DownloadError` for a file that cannot be removed.
+    Raises `DownloadError` if a file cannot be removed.
     """
     entry = catalogue.entry(name)
     freed = 0
     with locked(entry):
-        for path in (place(entry), partial(entry), progress_note(entry)):
+        for path in (weights_path(entry), partial_path(entry), progress_path(entry)):
             try:
                 size = path.stat().st_size
                 path.unlink()
@@ -97,9 +97,9 @@ def remove(name: str) -> int:
 
 @contextlib.contextmanager
 def locked(entry: Entry, *, wait: Callable[[], None] | None = None) -> Generator[None]:
-    """Hold a model's lock, which one process has at a time; the system lets it go if that process dies.
+    """Hold the inter-process lock of a model; the system releases it if the process dies.
 
-    `wait` is called again and again while another has it, and may raise.
+    `wait` is called repeatedly while another process holds the lock, and may raise.
     """
     with _lock_file(entry) as file:
         while not _try_lock(file):
@@ -114,12 +114,12 @@ def _lock_file(entry: Entry) -> IO[bytes]:
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         return (folder() / f'.{entry.file}.lock').open('ab')
     except OSError as error:
-        msg = f'cannot write in {folder()}: {error.strerror}. Set HABILIS_CACHE to a folder of yours'
+        msg = f'cannot write to {folder()}: {error.strerror}. Set HABILIS_CACHE to a writable folder'
         raise DownloadError(msg) from error
 
 
 def _try_lock(file: IO[bytes]) -> bool:
-    """Closing the file unlocks it."""
+    """Try to lock the file. Closing it releases the lock."""
     try:
         import fcntl
     except ImportError:

@@ -1,9 +1,9 @@
-"""The kernel in an ordinary process, for backends that reach it through a pipe.
+"""Runs the kernel in a process, for backends that talk to it through pipes.
 
     python -m habilis.sandbox.guest '{"memory_mb": 256, "places": {"/workspace": "/tmp/folder"}}'
 
-One line in, one line out. A line is a JSON text; going out it has `q` (a question to the host) or `a` (the answer to a
-request) before it. `places` says where this process finds what the host calls by another name.
+Messages are lines of JSON text. Lines to the host start with `q` (a message of the kernel) or `a` (the answer to a
+request). `places` maps paths inside the sandbox to paths of this process.
 """
 
 import json
@@ -15,9 +15,9 @@ from habilis.sandbox.guest.kernel import Kernel
 
 
 def main() -> None:
-    """Serve requests until the pipe is closed."""
+    """Handle requests until the pipe is closed."""
     settings: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    requests, replies = _own_the_pipes()
+    requests, replies = _take_pipes()
     _limit_memory(settings.get('memory_mb'))
 
     def send(message: str) -> str:
@@ -33,8 +33,8 @@ def main() -> None:
         replies.flush()
 
 
-def _own_the_pipes() -> tuple[TextIO, TextIO]:
-    """Keep the pipes for the kernel; what a cell writes to descriptor 1 by itself must not look like an answer."""
+def _take_pipes() -> tuple[TextIO, TextIO]:
+    """Move the pipes to other descriptors: output of a cell to descriptor 1 must not be taken for an answer."""
     requests, replies = os.fdopen(os.dup(0), encoding='utf-8'), os.fdopen(os.dup(1), 'w', encoding='utf-8')
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

@@ -1,4 +1,4 @@
-"""The one way out of the sandbox: short text messages to the host, each with one reply.
+"""Messages to the host, the only way out of the sandbox. Each is a text with one reply.
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
 `k` cancel it, `w` wait, `i` ask for input, `n` use the network. A reply that starts with `!` ends the cell; the rest
@@ -15,7 +15,7 @@ Reply = tuple[bool, object]
 
 
 class CellEnded(BaseException):
-    """The host ended this cell: `kind` names the limit. Not an `Exception`, so that ordinary handlers let it pass."""
+    """The host ended this cell: `kind` names the limit. Not an `Exception`: cells must not catch it by accident."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(f'the cell reached its limit: {kind}')
@@ -26,19 +26,19 @@ class ToolError(Exception):
     """A host tool failed. The message is the tool's own; its traceback stays on the host."""
 
 
-# Cells know them by their bare names.
+# Cells see them as builtins.
 CellEnded.__module__ = ToolError.__module__ = 'builtins'
 
 
 class Bridge:
-    """Messages to the host, typed. `send` is the transport of the backend."""
+    """Encodes messages to the host. `send` is the transport of the backend."""
 
     def __init__(self, send: Callable[[str], str]) -> None:
         self.send = send
         self._next_id = 0
 
     def write(self, stream: str, text: str) -> None:
-        """Output, at once. `stream` is `o` or `e`."""
+        """Send output. `stream` is `o` or `e`."""
         self._ask(stream + text)
 
     def call(self, name: str, arguments: Json) -> object:
@@ -46,25 +46,25 @@ class Bridge:
         return result_of(parse(self._ask('c' + dump([name, arguments]))))
 
     def submit(self, name: str, arguments: Json) -> int:
-        """Start an asynchronous tool; its answer comes out of `wait` under the number returned here."""
+        """Start an asynchronous tool; `wait` returns its answer with the number that is returned here."""
         self._next_id += 1
         self._ask('s' + dump([self._next_id, name, arguments]))
         return self._next_id
 
     def cancel(self, number: int) -> None:
-        """Tell the host that nobody waits for this answer any more."""
+        """Cancel an asynchronous tool."""
         self._ask(f'k{number}')
 
     def wait(self, seconds: float | None) -> list[tuple[int, Json]]:
-        """Sleep until an answer is there or the time is over; the answers by number."""
+        """Wait for answers, at most so many seconds; each comes with its number."""
         return cast('list[tuple[int, Json]]', parse(self._ask('w' + dump(seconds))))
 
     def input(self, prompt: str) -> str:
-        """What the user types."""
+        """Ask the host for a line of input."""
         return str(result_of(parse(self._ask('i' + dump(prompt)))))
 
     def network(self, request: list[Json]) -> Json:
-        """Have the host do something with a connection."""
+        """Request an operation on a connection."""
         answer = parse(self._ask('n' + dump(cast('Json', request))))
         result_of(answer)
         return cast('dict[str, Json]', answer)['ok']
@@ -91,7 +91,7 @@ def exception_of(kind: str, message: str) -> Exception:
     if isinstance(known, type) and issubclass(known, Exception):
         try:
             return known(message)
-        except TypeError:  # UnicodeDecodeError and its like want more than a message
+        except TypeError:  # UnicodeDecodeError, for one, needs more arguments
             pass
     return ToolError(message if kind == 'ToolError' else f'{kind}: {message}')
 

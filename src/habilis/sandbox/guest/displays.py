@@ -1,4 +1,4 @@
-"""Rich results: what an object offers besides its text."""
+"""Rich forms of a value: HTML, images and the like."""
 
 import base64
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def displays_of(value: object) -> list[Json]:
             continue
         try:
             shown = render(value)
-        except Exception:  # it has other forms, at least its text
+        except Exception:  # other forms remain, at least the text
             continue
         if isinstance(shown, bytes):
             found.append([mime, base64.b64encode(shown).decode('ascii')])

@@ -12,14 +12,14 @@ T = TypeVar('T')
 
 
 class HostSelector:
-    """Stands where a socket selector would: `select` sleeps on the host."""
+    """The selector of the event loop: `select` waits on the host."""
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._waiting: dict[int, asyncio.Future[object]] = {}
 
     def select(self, timeout: float | None) -> list[tuple[int, Json]]:
-        """What the host has answered within the timeout."""
+        """The answers of the host within the timeout."""
         if not self._waiting and timeout is None:
             msg = 'deadlock: this cell awaits something that nothing in the sandbox can finish'
             raise RuntimeError(msg)
@@ -28,7 +28,7 @@ class HostSelector:
         return self._bridge.wait(timeout)
 
     async def call(self, name: str, arguments: Json) -> object:
-        """Call an asynchronous host tool; others may run meanwhile."""
+        """Call an asynchronous host tool."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         number = self._bridge.submit(name, arguments)
         self._waiting[number] = future
@@ -39,7 +39,7 @@ class HostSelector:
                 self._bridge.cancel(number)
 
     def resolve(self, number: int, reply: Json) -> None:
-        """Hand an answer to whoever awaits it."""
+        """Set the result of the call with this number."""
         future = self._waiting.pop(number, None)
         if future is None or future.done():
             return
@@ -51,7 +51,7 @@ class HostSelector:
             future.set_exception(error)
 
     def close(self) -> None:
-        """Nothing to release; the loop asks."""
+        """Required by the event loop; there is nothing to release."""
 
 
 class GuestLoop(base_events.BaseEventLoop):
@@ -66,10 +66,10 @@ class GuestLoop(base_events.BaseEventLoop):
             self._selector.resolve(number, reply)
 
     def _write_to_self(self) -> None:
-        """There is no other thread to wake."""
+        """Required by the event loop; there is no other thread to wake."""
 
     def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> 'asyncio.Future[T]':  # type: ignore[override]
-        """No threads in here: the function runs at once, so `asyncio.to_thread` works, one at a time."""
+        """Run the function at once, so that `asyncio.to_thread` works: there are no threads inside."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -83,14 +83,14 @@ _Policy: Any = getattr(_events, '_AbstractEventLoopPolicy', None) or _events.Abs
 
 
 class GuestPolicy(_Policy):
-    """Makes `asyncio.run` and its like use the guest's loop."""
+    """Event loop policy that creates `GuestLoop`."""
 
     def __init__(self, selector: HostSelector) -> None:
         self._selector = selector
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """A new loop, as `asyncio.run` wants."""
+        """A new loop."""
         return cast('asyncio.AbstractEventLoop', GuestLoop(self._selector))
 
     def get_event_loop(self) -> asyncio.AbstractEventLoop:
@@ -100,5 +100,5 @@ class GuestPolicy(_Policy):
         return self._loop
 
     def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
-        """Remember the current loop."""
+        """Set the current loop."""
         self._loop = loop

@@ -1,4 +1,4 @@
-"""The kernel: takes one request from the host, does it, answers. All state of a sandbox lives in its namespace."""
+"""The kernel: handles one request of the host at a time. All state of a sandbox is in the kernel's namespace."""
 
 import ast
 import builtins
@@ -34,26 +34,27 @@ _HIDDEN = frozenset({'__builtins__', '__warningregistry__', '__annotations__', '
 _NO_SUCH_FILE = (errno.ENOENT, getattr(errno, 'ENOTCAPABLE', errno.ENOENT))
 _REFUSED = (errno.EACCES, errno.EPERM)
 _AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
-# Bound now: a cell that patches these modules for its own ends must not confuse the kernel.
+# Bound at import: a cell may patch these modules, and the kernel must keep working.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
 _STORE = ast.Store()
-_UNREADABLE = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, PolicyError)
-"""What code can do to the compiler. Anything else is done by a cell that has tampered with it."""
+_COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, PolicyError)
+"""What compiling a cell may raise. Anything else means that an earlier cell has tampered with the compiler."""
 
-_WORD = 1 << 63
-_NOT_FIRST = frozenset(' \t#@')
+_INT64 = 1 << 63
+_NO_EXPRESSION_START = frozenset(' \t#@')
+_STATEMENT_PARTS = ('\n', '=', 'await')
 WARM_CELLS = ('1 + 1',)
 
 
 class Broken(Exception):
-    """The kernel cannot go on; the host replaces the interpreter."""
+    """The kernel cannot continue; the host replaces the interpreter."""
 
 
 class Kernel:
-    """Runs cells. One per sandbox, made when the component is built, woken by the first request."""
+    """Runs cells. One per sandbox; it is created when the component is built, and set up by the first request."""
 
     def __init__(self, send: Callable[[str], str], places: dict[str, str] | None = None) -> None:
-        self.places = places or {}  # where this process finds what the host calls by another name
+        self.places = places or {}  # path inside -> path in this process
         self.bridge = Bridge(send)
         self.selector = HostSelector(self.bridge)
         self.main = types.ModuleType('__main__')
@@ -67,13 +68,13 @@ class Kernel:
         self.cells = 0
         self.has_files = False
         self.has_network = False
-        self.reserve: bytearray | None = bytearray(1 << 19)  # given back when memory runs out, to tell of it
-        self.quick: state.Values | None = None  # what was sent along last
-        self.settled = False  # whether the cell left the variables as they were
+        self.reserve: bytearray | None = bytearray(1 << 19)  # freed when memory runs out, to report it
+        self.quick: state.Values | None = None  # the values that were last sent with an answer
+        self.unchanged = False  # whether the cell cannot have changed the variables
         self._initial = frozenset(self.namespace)
 
     def install(self) -> None:
-        """Take over the interpreter: its main module, streams, sleep, input and event loop."""
+        """Replace the main module, streams, sleep, input and event loop of the interpreter."""
         self.namespace.update(__builtins__=builtins, display=self.display)
         self._initial = frozenset(self.namespace)
         sys.modules['__main__'] = self.main
@@ -85,11 +86,11 @@ class Kernel:
             setattr(builtins, name, sys.exit)
         time.sleep = self.sleep  # type: ignore[assignment]
         select.select = network.sleeping_select(self.sleep)
-        setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - private, and ours to set here
+        setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - a private attribute
         ImportGate().install(lambda: self.policy, lambda frame: is_user_file(frame.f_code.co_filename))
 
-    def forget(self) -> None:
-        """Drop everything the cells left, as if none had run."""
+    def reset(self) -> None:
+        """Remove everything that cells have left."""
         for name in self._user_values():
             del self.namespace[name]
         for filename in [name for name in linecache.cache if name.startswith(CELL_PREFIX)]:
@@ -97,30 +98,30 @@ class Kernel:
         self.cells, self.quick, self.loop = 0, None, None
 
     def enter(self, message: str) -> str:
-        """Do what the host asks. Whatever happens inside, the answer is one JSON text.
+        """Handle a request. The answer is always one JSON text.
 
-        A message that starts with `r` is a cell and nothing else: the commonest request, and the shortest way. One that
-        starts with `d` is a cell whose variables are to be described too.
+        A message that starts with `r` is a cell and nothing else, the most frequent request. With `d`, the answer
+        also describes the variables. All others are JSON.
         """
         if message[:1] == 'r':
-            return self._written(self.run_cell(message[1:], None), 'state')
+            return self._encode(self.run_cell(message[1:], None), 'state')
         if message[:1] == 'd':
-            return self._written(self._describe_along(self.run_cell(message[1:], None)), 'state')
+            return self._encode(self._add_descriptions(self.run_cell(message[1:], None)), 'state')
         request: Any = parse_with(message, 'state')
         if 'setup' in request:
             self.set_up(request['setup'])
         operation = request['op']
-        return self._written(_HANDLERS[operation](self, request), 'state' if operation in _SAVING else None)
+        return self._encode(_HANDLERS[operation](self, request), 'state' if operation in _SAVING else None)
 
-    def _written(self, answer: Json, long: str | None) -> str:
+    def _encode(self, answer: Json, long: str | None) -> str:
         try:
             return dump(answer) if long is None else dump_with(cast('Request', answer), long)
-        except MemoryError as error:  # there was room for the value, not for telling of it
+        except MemoryError as error:  # there was memory for the value, not for its encoding
             self.reserve = None
             return dump({'error': describe(error, 'memory')})
 
     def set_up(self, setup: Request) -> None:
-        """What a new sandbox needs before its first cell: fresh randomness, tools, paths, variables."""
+        """Prepare a new sandbox for its first cell: random seed, tools, paths, variables."""
         random.seed()
         sys.argv = ['']
         if 'env' in setup:  # the interpreter may have started long before this sandbox
@@ -143,14 +144,14 @@ class Kernel:
         """Run one cell, as a request with more than code."""
         policy: Any = request.get('policy')
         answer = self.run_cell(cast('str', request['code']), None if policy is None else Policy.from_json(policy))
-        return self._describe_along(answer) if request.get('describe') else answer
+        return self._add_descriptions(answer) if request.get('describe') else answer
 
     def run_cell(self, code: str, policy: Policy | None) -> Request:
         """Run one cell."""
         self.cells += 1
         self.policy = policy
         self.displays = []
-        self.settled = False
+        self.unchanged = False
         stdout, stderr = self.stdout, self.stderr
         sys.stdout, sys.stderr = stdout, stderr  # a cell may have replaced them
         stdout.writes = stderr.writes = 0
@@ -167,29 +168,29 @@ class Kernel:
                 answer['error'] = describe(CellEnded(ended), ended)
         if self.displays:
             answer['displays'] = self.displays
-        if not self.settled:
+        if not self.unchanged:
             self._save_if_quick(answer)
         return answer
 
     def warm(self, request: Request) -> Json:
-        """Run something harmless, so that a first cell finds its memory in place."""
+        """Run harmless cells, so that the memory of a first cell is loaded."""
         for code in WARM_CELLS:
             self.run_cell(code, None)
-        self.forget()
+        self.reset()
         return {}
 
     def save(self, request: Request) -> Json:
-        """All variables, as text the host stores and does not read."""
-        data, lost = state.save(self._user_values(), self.namespace, self._things())
+        """All variables, as text that the host stores without reading it."""
+        data, lost = state.save(self._user_values(), self.namespace, self._shared_objects())
         self.quick = None
         return {'state': data.decode('latin-1'), 'python': _PYTHON, 'lost': cast('Json', lost)}
 
     def load(self, request: Request) -> Json:
-        """Variables that `save` gave, in this sandbox or another."""
+        """Restore variables that `save` returned, in this sandbox or another."""
         if request['python'] != _PYTHON:
             return {'problem': f'the snapshot was made by {request["python"]}, this sandbox runs {_PYTHON}'}
         try:
-            state.load(cast('str', request['state']).encode('latin-1'), self.namespace, self._things())
+            state.load(cast('str', request['state']).encode('latin-1'), self.namespace, self._shared_objects())
         except Exception as error:
             return {'problem': f'the snapshot cannot be restored here: {type(error).__name__}: {error}'}
         self.cells = cast('int', request.get('cells', 0))
@@ -216,7 +217,7 @@ class Kernel:
         return {}
 
     def use_tools(self, request: Request) -> Json:
-        """Other tools instead of those before. What a cell has put under a tool's name stays."""
+        """Replace the tools. A variable of the name of an earlier tool is kept."""
         for name, tool in self.tools.items():
             if self.namespace.get(name) is tool:
                 del self.namespace[name]
@@ -225,16 +226,16 @@ class Kernel:
         return {}
 
     def names(self, request: Request) -> Json:
-        """The variables, each with its type and how large it is."""
+        """The variables, each with its type and size."""
         return descriptions(self._user_values())
 
-    def _describe_along(self, answer: Request) -> Request:
-        """With a cell only where no code of the user can run for it; else the host asks for it by itself."""
+    def _add_descriptions(self, answer: Request) -> Request:
+        """Describe the variables in the answer, unless code of the user would run for it; then the host asks later."""
         try:
             values = self._user_values()
             if all(type(value) in PLAIN for value in values.values()):
                 answer['names'] = descriptions(values)
-        except MemoryError:  # the cell itself has ended well
+        except MemoryError:  # the cell itself succeeded
             answer.pop('names', None)
         return answer
 
@@ -255,12 +256,12 @@ class Kernel:
             remember_source(filename, code)
             expression = self._compile_expression(code, filename)
             compiled = expression or self._compile_statements(code, filename)
-        except _UNREADABLE:
+        except _COMPILE_ERRORS:
             raise
         except BaseException as error:
             raise Broken(filename) from error
         # Where all variables are plain values, an expression without a call can change none of them.
-        self.settled = expression is not None and '(' not in code and self.quick is not None
+        self.unchanged = expression is not None and '(' not in code and self.quick is not None
         if compiled.co_flags & _COROUTINE:
             self._run_coroutine(types.FunctionType(compiled, self.namespace)())
         else:
@@ -271,8 +272,12 @@ class Kernel:
             self._answer_value(self.namespace.pop(_VALUE), answer)
 
     def _compile_expression(self, code: str, filename: str) -> types.CodeType | None:
-        """A cell that is one short expression needs no tree: this halves the time of the smallest cells."""
-        if self.policy is not None or '\n' in code or '=' in code or 'await' in code or code[:1] in _NOT_FIRST:
+        """Compile a single expression without building a tree, which halves the time of the smallest cells."""
+        if (
+            self.policy is not None
+            or code[:1] in _NO_EXPRESSION_START
+            or any(part in code for part in _STATEMENT_PARTS)
+        ):
             return None
         try:
             return _compile(code, filename, 'eval')
@@ -280,7 +285,7 @@ class Kernel:
             return None
 
     def _compile_statements(self, code: str, filename: str) -> types.CodeType:
-        """Statements; the value of a last expression is kept under a name no cell can use."""
+        """Compile statements; the value of a last expression is assigned to a name that no cell can use."""
         tree = _parse_tree(code, filename)
         if self.policy is not None:
             check(tree, self.policy)
@@ -302,7 +307,7 @@ class Kernel:
     def _answer_value(self, value: object, answer: Request) -> None:
         if value is None:
             return
-        if type(value) is int and -_WORD < value < _WORD:  # the short way
+        if type(value) is int and -_INT64 < value < _INT64:  # the most frequent case
             answer['value'] = value
             answer['text'] = repr(value)
             return
@@ -315,7 +320,7 @@ class Kernel:
         self.displays.extend(displays_of(value))
 
     def _explain(self, error: BaseException) -> Json:
-        """The error as data. A call of `exit()` ends the cell; only a code other than zero makes it an error."""
+        """The error as data. `exit()` ends the cell; only an exit code other than zero is an error."""
         if isinstance(error, MemoryError):
             self.reserve = None
         try:
@@ -334,17 +339,17 @@ class Kernel:
             }
 
     def _hint(self, error: OSError) -> str | None:
-        """What to do about the errors that come from being in a sandbox."""
+        """Advice for errors that are caused by the sandbox."""
         if error.errno in _NO_SUCH_FILE and error.filename and not self.has_files:
             return '(a sandbox sees only its workspace and mounts: pass workspace=… to give it one)'
-        if isinstance(reason := getattr(error, 'reason', None), OSError):  # as urllib wraps them
+        if isinstance(reason := getattr(error, 'reason', None), OSError):  # as urllib wraps it
             return self._hint(reason)
         if type(error).__name__ == 'gaierror' or (error.errno in _REFUSED and not error.filename):
             return None if self.has_network else '(this sandbox has no network: pass network=True to grant it)'
         return None
 
     def _save_if_quick(self, answer: Request) -> None:
-        """Send the variables along if that costs next to nothing; else the host asks for them when it has time."""
+        """Send the variables with the answer if they are small; else the host asks for them later."""
         self.namespace.pop(_VALUE, None)
         values = self._user_values()
         if self.quick is not None and state.same(values, self.quick):
@@ -367,14 +372,14 @@ class Kernel:
                 del values[name]
         return values
 
-    def _things(self) -> state.Values:
-        """What every sandbox has: references to these are saved by name."""
+    def _shared_objects(self) -> state.Values:
+        """Objects that every sandbox has; references to them are saved by name."""
         return {**self.tools, ' kernel': self, ' stdout': self.stdout, ' stderr': self.stderr}
 
     # What cells may call ----------------------------------------------------------------------------------------------
 
     def display(self, *values: object) -> None:
-        """Show values richly: as HTML, an image, … where they offer it, as text otherwise."""
+        """Show values as HTML, an image, … if they have such a form, else as text."""
         for value in values:
             shown = displays_of(value)
             self.displays.extend(shown or [['text/plain', text_of(value, True)]])
@@ -419,4 +424,4 @@ _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'names': Kernel.names,
 }
 _SAVING = frozenset({'run', 'save'})
-"""Answers that may have the variables with them."""
+"""Requests whose answers may contain the variables."""

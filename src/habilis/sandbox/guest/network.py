@@ -1,4 +1,4 @@
-"""Sockets inside a sandbox that was granted the network: each call is done by the host.
+"""Sockets inside a sandbox with network access: the host performs each call.
 
 `urllib`, `http.client` and what builds on them work, over TLS too. There is no listening, no UDP, no asyncio stream.
 """
@@ -35,16 +35,16 @@ class HostSocket:
         self._closed = False
 
     def connect(self, address: tuple[str, int]) -> None:
-        """Have the host connect."""
+        """Connect."""
         self._peer = (str(address[0]), int(address[1]))
         self._number = self.ask(['open', *self._peer, self._timeout])
 
     def start_tls(self, name: str, verify: bool) -> None:
-        """Have the host speak TLS from now on."""
+        """Start TLS on the connection."""
         self.ask(['tls', self._number, name, verify])
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Send some bytes; how many the host took."""
+        """Send some bytes; returns how many were sent."""
         text = base64.b64encode(bytes(data)).decode('ascii')
         return cast('int', self.ask(['send', self._number, text, self._timeout]))
 
@@ -55,7 +55,7 @@ class HostSocket:
             view = view[self.send(view[: 1 << 20]) :]
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Some bytes, at most `size`; none at the end."""
+        """Receive at most `size` bytes; none at the end."""
         return base64.b64decode(cast('str', self.ask(['recv', self._number, size, self._timeout])))
 
     def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
@@ -66,37 +66,37 @@ class HostSocket:
         return len(data)
 
     def settimeout(self, seconds: float | None) -> None:
-        """How long to wait for the other side."""
+        """Set the timeout of operations."""
         self._timeout = seconds
 
     def gettimeout(self) -> float | None:
-        """How long it waits."""
+        """The timeout of operations."""
         return self._timeout
 
     def setblocking(self, flag: bool) -> None:
-        """Waits for ever, or not at all."""
+        """No timeout, or a timeout of zero."""
         self._timeout = None if flag else 0.0
 
     def setsockopt(self, *_: object) -> None:
-        """The host chooses."""
+        """Ignored: the host chooses the options."""
 
     def getpeername(self) -> tuple[str, int]:
-        """Where it is connected to."""
+        """The address it is connected to."""
         return self._peer
 
     def getsockname(self) -> tuple[str, int]:
-        """Not told."""
+        """Unknown inside."""
         return ('', 0)
 
     def fileno(self) -> int:
-        """There is no descriptor in here."""
+        """There is no file descriptor inside."""
         return -1
 
     def shutdown(self, how: int) -> None:
-        """Closing is enough."""
+        """Ignored: `close` is enough."""
 
     def makefile(self, mode: str = 'r', buffering: int | None = None, **options: Any) -> Any:
-        """A file over the connection, as `socket.socket` makes it."""
+        """A file object for the connection."""
         raw = socket.SocketIO(cast('Any', self), 'rw' if 'w' in mode and 'r' in mode else 'w' if 'w' in mode else 'r')
         self._io_refs += 1
         if buffering == 0:
@@ -110,7 +110,7 @@ class HostSocket:
             self.close()
 
     def close(self) -> None:
-        """Close, once the files over it are closed too."""
+        """Close, once its file objects are closed too."""
         self._closed = True
         if self._io_refs <= 0 and self._number is not None:
             number, self._number = self._number, None
@@ -131,35 +131,35 @@ class TLSContext:
         self.check_hostname = True
 
     def wrap_socket(self, sock: HostSocket, *, server_hostname: str | None = None, **_: object) -> HostSocket:
-        """Go on in TLS."""
+        """Start TLS on the socket."""
         sock.start_tls(server_hostname or '', bool(self.verify_mode))
         return sock
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        """Everything else is the host's choice: certificates, ciphers, protocols."""
+        """Ignore all other settings: the host chooses certificates, ciphers and protocols."""
         if name.startswith('__'):
             raise AttributeError(name)
         return lambda *_, **__: None
 
 
 def install(ask: Ask) -> None:
-    """Put the host's connections where Python looks for sockets, and TLS where it looks for `ssl`."""
+    """Replace the `socket` class and the `ssl` module by those of the host."""
     HostSocket.ask = staticmethod(ask)
     module: Any = socket
     module.socket = module.SocketType = HostSocket
     module.getaddrinfo = _addresses
     sys.modules['ssl'] = _ssl_module()
-    for name in ('http.client', 'urllib.request'):  # they look for ssl when they are imported
+    for name in ('http.client', 'urllib.request'):  # they import ssl at import time
         importlib.reload(importlib.import_module(name))
 
 
 def _addresses(host: object, port: object, *_: object, **__: object) -> list[tuple[Any, ...]]:
-    """Names are resolved by the host, when it connects."""
+    """Returns the name itself: the host resolves it when it connects."""
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (str(host or 'localhost'), int(cast('int', port or 0))))]
 
 
 def _ssl_module() -> types.ModuleType:
-    shim: Any = types.ModuleType('ssl', 'TLS is spoken by the host; this is what clients need to ask for it.')
+    shim: Any = types.ModuleType('ssl', 'The part of ssl that clients need; the host does TLS.')
     shim.SSLContext = TLSContext
     shim.create_default_context = shim._create_default_https_context = _verified
     shim._create_unverified_context = _unverified
@@ -183,7 +183,7 @@ def _unverified(*_: object, **__: object) -> TLSContext:
 
 
 def sleeping_select(sleep: Callable[[float], None]) -> Callable[..., Any]:
-    """`select.select` that can wait for time, which is all there is to wait for in here."""
+    """A `select.select` that can sleep, the only thing to wait for inside."""
     real = select.select
 
     def wait(readers: Any, writers: Any, others: Any, timeout: float | None = None, /) -> Any:

@@ -5,15 +5,15 @@ import io
 from habilis.sandbox.guest.bridge import Bridge, CellEnded
 
 EAGER_WRITES = 1000
-"""So many lines of a cell go out at once, so that nothing is lost when it is killed; later ones go in blocks."""
+"""So many lines of a cell are sent at once, so that they are not lost when it is killed; later ones in blocks."""
 
 BLOCK = 8192
 LARGE = 1 << 20
-"""More than this goes out in pieces, so that the output limit comes before that of memory."""
+"""Larger output is sent in parts, so that the output limit is reached before the memory limit."""
 
 
 class HostStream(io.TextIOBase):
-    """A text stream that goes to the host. It counts, and ends the cell at the limit."""
+    """A text stream that is sent to the host, which ends the cell at the output limit."""
 
     def __init__(self, bridge: Bridge, code: str, name: str) -> None:
         self._bridge = bridge
@@ -25,7 +25,7 @@ class HostStream(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Text is text here; bytes are made by the transport."""
+        """Nominal: the transport encodes the text."""
         return 'utf-8'
 
     @property
@@ -35,15 +35,15 @@ class HostStream(io.TextIOBase):
 
     @property
     def name(self) -> str:
-        """As the stream of an ordinary Python would say."""
+        """As in an ordinary interpreter: `<stdout>` or `<stderr>`."""
         return self._name
 
     def writable(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def write(self, text: str, /) -> int:
-        """Take text; a line goes out as soon as it is whole."""
+        """Buffer text; the first lines are sent when they are complete."""
         if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             msg = f'write() argument must be str, not {type(text).__name__}'
             raise TypeError(msg)
@@ -54,10 +54,10 @@ class HostStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Send what is pending."""
+        """Send the buffer."""
         if self.pending:
             text = ''.join(self.pending)
-            if not text.isascii():  # half a surrogate pair cannot leave the sandbox; show it escaped
+            if not text.isascii():  # a lone surrogate cannot be sent; it is shown escaped
                 text = text.encode('utf-8', 'backslashreplace').decode()
             self.pending.clear()
             self._size = 0
@@ -66,7 +66,7 @@ class HostStream(io.TextIOBase):
                 self._bridge.write(self._code, text[start : start + LARGE])
 
     def finish(self) -> str | None:
-        """Send the rest; the kind of the limit if the host says that this was too much."""
+        """Send the rest; the kind of the limit if the host ended the cell."""
         try:
             self.flush()
         except CellEnded as ended:
@@ -74,5 +74,5 @@ class HostStream(io.TextIOBase):
         return None
 
     def close(self) -> None:
-        """A cell may close its stdout; the next cell has it back."""
+        """Flush only: a cell may close its stdout, and the next cell needs it."""
         self.flush()

@@ -2,7 +2,7 @@
 
 Policies are for tidiness and for early, clear errors. They are **not** the security boundary: that is the sandbox the
 kernel runs in, and nothing may rely on these checks for safety. Python offers endless ways round a static check; the
-aim here is that a model's usual slips, and the usual tricks, are answered by a message that says what to do instead.
+aim here is that a model's usual mistakes and tricks get a message that says what to do instead.
 
 `check` reads a cell before it runs. `ImportGate` is the run-time half of the import list, for names that only exist
 then. Files are left to the sandbox, so `open` and `os.remove` are never refused.
@@ -55,7 +55,7 @@ class Policy:
     calls: bool = False
     """Refuse calls that run text as code, start processes or reach into the interpreter."""
     strings: bool = False
-    """Refuse the usual ways to hide code in strings: decoders, chr() spelling, names put together from pieces."""
+    """Refuse the usual ways to hide code in strings: decoders, chr() spelling, concatenated names."""
     allow: tuple[str, ...] = ()
     """Exceptions to `calls` and `strings` by dotted name, such as 'eval', 'os.system' or 'base64.b64decode'. A name
     stands for everything below it too, and for the import of the module it is in."""
@@ -132,7 +132,7 @@ def check(tree: ast.Module, policy: Policy) -> None:
 
 
 class ImportGate:
-    """Refuses imports outside the list when user code makes them, however it came by the name.
+    """Refuses imports outside the list at run time, however the code got the name.
 
     Only the direct caller counts: what the standard library imports for its own use passes.
     """
@@ -149,7 +149,7 @@ class ImportGate:
         self._replace(importlib, 'import_module', gated)
 
     def uninstall(self) -> None:
-        """Put the original functions back; does nothing when not installed."""
+        """Restore the original functions; does nothing if not installed."""
         while self._restore:
             self._restore.pop()()
 
@@ -197,7 +197,7 @@ def _gated_import_module(
 
 
 def _caller() -> FrameType:
-    """The frame that called the function which asks."""
+    """The frame of the caller's caller."""
     return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
 
 
@@ -243,7 +243,7 @@ def _flag(key: str, value: object) -> bool:
 
 
 class _CheckedWalk(CellWalk):
-    """Reads a cell and collects what the policy refuses, each with its place."""
+    """Collects what the policy refuses in a cell, with positions."""
 
     def __init__(self, tree: ast.Module, policy: Policy) -> None:
         super().__init__(tree)
@@ -291,7 +291,7 @@ class _CheckedWalk(CellWalk):
             self._require(alias, module)
             self._judge(alias, module)
             if module in _STAR_IMPORTS:
-                self._refuse(alias, 'calls', f'{module}.*', 'it brings in dangerous names unseen')
+                self._refuse(alias, 'calls', f'{module}.*', 'it imports dangerous names implicitly')
             return
         name = member_of(module, alias.name)
         self._require(alias, module, f'{module}.{alias.name}')
@@ -316,7 +316,7 @@ class _CheckedWalk(CellWalk):
             for attr in _FORMAT_FIELD.findall(folded(node.func.value) or ''):
                 self._escape(node, attr)
         if name in _TAKES_A_NAME and any(map(is_reversal, args)):
-            self._refuse(node, 'strings', name, 'the text it is given is written backwards')
+            self._refuse(node, 'strings', name, 'its text is written backwards')
 
     def _reflect(self, node: ast.Call, function: str, attr: str | None) -> None:
         if attr is None:
@@ -334,7 +334,7 @@ class _CheckedWalk(CellWalk):
             return
         in_plain_sight = any(isinstance(part, ast.Constant) and part.value == text for part in ast.walk(node))
         if not in_plain_sight:
-            self._refuse(node, 'strings', text, 'the name is put together from pieces')
+            self._refuse(node, 'strings', text, 'the name is concatenated from parts')
 
     def _judge(self, node: _Placed, name: str | None) -> None:
         if name is None:
@@ -355,7 +355,7 @@ class _CheckedWalk(CellWalk):
     def _refuse(self, node: _Placed, rule: Rule, name: str, why: str) -> None:
         switched_on = self._policy.calls if rule == 'calls' else self._policy.strings
         if switched_on and not self._policy.authorises(name):
-            how = f"To allow it, add {name!r} to the policy's `allow`, or switch its `{rule}` off."
+            how = f"To allow it, add {name!r} to the policy's `allow`, or set its `{rule}` to False."
             self._note(node, PolicyError(f'{name} is refused: {why}. {how}', line=node.lineno))
 
     def _note(self, node: _Placed, error: PolicyError) -> None:

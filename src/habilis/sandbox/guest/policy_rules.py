@@ -1,4 +1,4 @@
-"""How a cell is read: which names are dangerous, which text its constants make, what its names stand for.
+"""Static analysis for policies: dangerous names, constant strings, and what names refer to.
 
 This module knows nothing of any policy; `policy.py` decides what is refused. Like the policies it serves, it is for
 tidiness and early, clear errors and is no security boundary: it sees one cell at a time and follows names and strings
@@ -17,10 +17,10 @@ _Step = ast.AST | Callable[[], None]
 # In these tables 'x.*' is x and everything below it; any other star is the rest of one name.
 _CALLS = {
     'it runs text as code': 'eval exec compile runpy.*',
-    'it imports by a name a reader may not see (write an import statement)': (
+    'it imports a module by a computed name (write an import statement)': (
         '__import__ importlib.import_module importlib.__import__ __loader__ __spec__'
     ),
-    'it reaches the builtins by a side door': '__builtins__',
+    'it gives access to the builtins': '__builtins__',
     'it starts or ends processes': (
         'os.system os.popen os.exec* os.spawn* os.posix_spawn* os.fork* os.kill* subprocess.* pty.* posix.* '
         '_posixsubprocess.* asyncio.create_subprocess_*'
@@ -28,7 +28,7 @@ _CALLS = {
     'it calls native code': 'ctypes.* _ctypes.* cffi.*',
 }
 _DECODERS = {
-    'it makes text or code that a reader cannot see': (
+    'it creates text or code that is not visible in the source': (
         'base64.*decode* binascii.a2b_* binascii.unhexlify codecs.decode codecs.getdecoder codecs.*_decode '
         'bytes.fromhex bytearray.fromhex zlib.decompress* gzip.decompress bz2.decompress lzma.decompress '
         'marshal.load* pickle.load* pickle.Unpickler _pickle.load* cloudpickle.load* dill.load*'
@@ -159,7 +159,7 @@ def _items(node: ast.expr, depth: int) -> list[str] | None:
 
 
 def _filled(template: str | None, mark: str, field: str, values: list[str] | None) -> str | None:
-    """A template filled in, if its fields are plain: a mark left over is a field too clever to follow."""
+    """A template filled in, if its fields are plain: a placeholder that is left over cannot be resolved."""
     if template is None or values is None:
         return None
     texts, keys = re.split(field, template)[::2], re.findall(field, template)
@@ -260,16 +260,16 @@ def _bound_names(roots: Iterable[ast.AST]) -> set[str]:
 
 
 def member_of(owner: str | None, name: str | None) -> str | None:
-    """The dotted name of a member; what the builtins hold has just its own name."""
+    """The dotted name of a member; of the builtins, just the name."""
     if owner is None or name is None:
         return None
     return name if owner in {'builtins', '__builtins__'} else f'{owner}.{name}'
 
 
 class CellWalk:
-    """Walks a cell in reading order and keeps track of what its names stand for.
+    """Walks a cell in reading order and keeps track of what its names refer to.
 
-    A scope maps a name to the dotted name it stands for, or to None for a name that is the cell's own. A name in no
+    A scope maps a name to the dotted name it refers to, or to None for a name that is the cell's own. A name in no
     scope stands for itself: a builtin, or a module that an earlier cell imported.
     """
 
@@ -293,12 +293,12 @@ class CellWalk:
         """Called once for each node, when the names before it are known."""
 
     def bind(self, node: ast.AST, name: str, meaning: str | None) -> None:
-        """Note what a name stands for. A name becomes the cell's own only where no branch can leave it unbound."""
+        """Record what a name refers to. A name becomes the cell's own only where no branch can leave it unbound."""
         if meaning is not None or (len(self._scopes) == 1 and id(node) in self._unconditional):
             self._scopes[-1][name] = meaning
 
     def dotted(self, node: ast.AST, depth: int = 0) -> str | None:
-        """The dotted name that an expression stands for, as far as a reader can tell."""
+        """The dotted name that an expression refers to, if that is known."""
         if depth > _DEPTH:
             return None
         match node:

@@ -1,8 +1,8 @@
 """Saving and restoring the variables of a sandbox.
 
-Functions and classes of the cells travel by value, modules by name, host tools by name, and everything in one pickle,
-so that two names for one list still share it afterwards. A name that cannot be saved is reported, never dropped in
-silence. Only a sandbox ever reads a saved state; the host carries it as bytes.
+Functions and classes of the cells are saved by value, modules and host tools by name, and everything in one pickle, so
+that two names of one list still share it afterwards. A variable that cannot be saved is reported. Only a sandbox reads
+a saved state; the host stores it as bytes.
 """
 
 import functools
@@ -30,23 +30,23 @@ _Pickler: Any = cloudpickle.Pickler
 
 
 class Saver(_Pickler):
-    """Pickles values of one namespace. The namespace itself is a reference, so functions find their globals again."""
+    """Pickles values of one namespace. The namespace itself is saved as a reference, for the globals of functions."""
 
-    def __init__(self, file: io.BytesIO, namespace: Values, things: Values) -> None:
+    def __init__(self, file: io.BytesIO, namespace: Values, shared: Values) -> None:
         _Pickler.__init__(self, file, protocol=5)
         self._namespace = namespace
-        self._things = {id(thing): name for name, thing in things.items()}
-        self.filenames: set[str] = set()  # where the functions come from
-        # `persistent_id` would be called for every number and every text, and take ten times as long as all the rest.
-        # So the namespace is the first thing that the loader remembers, and everything else is found by its reducer.
+        self._shared = {id(thing): name for name, thing in shared.items()}
+        self.filenames: set[str] = set()  # of the cells that define the functions
+        # `persistent_id` would be called for every number and string, and take ten times as long as all the rest. So
+        # the namespace is the first entry of the memo, and shared objects are saved by the reducer.
         file.write(_REMEMBER_NAMESPACE)
         self.memo = {id(namespace): (0, namespace)}
 
     def reducer_override(self, obj: object) -> Any:
-        """Things and modules are found again by name, functions of the cells keep the shared namespace; the rest is
-        cloudpickle's."""
-        if name := self._things.get(id(obj)):
-            return (_thing, (name,))
+        """Shared objects and modules are saved by name, functions of the cells with the shared namespace; the rest as
+        cloudpickle does it."""
+        if name := self._shared.get(id(obj)):
+            return (_shared_object, (name,))
         if isinstance(obj, types.ModuleType) and sys.modules.get(obj.__name__) is obj:
             return (_module, (obj.__name__,))
         if type(obj) is types.FunctionType and obj.__globals__ is self._namespace:
@@ -66,42 +66,42 @@ class Saver(_Pickler):
 class Loader(pickle.Unpickler):
     """Reads what `Saver` wrote, into a namespace."""
 
-    def __init__(self, file: io.BytesIO, namespace: Values, things: Values) -> None:
+    def __init__(self, file: io.BytesIO, namespace: Values, shared: Values) -> None:
         super().__init__(file)
         self._namespace = namespace
-        self._things = things
+        self._shared = shared
 
     def persistent_load(self, pid: object) -> object:
-        """The namespace; nothing else is saved so."""
+        """The namespace: the only persistent id."""
         return self._namespace
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """Things are those of this sandbox."""
-        if module_name == __name__ and global_name == _thing.__name__:
-            return self._thing
+        """Resolve shared objects to those of this sandbox."""
+        if module_name == __name__ and global_name == _shared_object.__name__:
+            return self._shared_object
         return super().find_class(module_name, global_name)
 
-    def _thing(self, name: str) -> object:
-        if name not in self._things:
+    def _shared_object(self, name: str) -> object:
+        if name not in self._shared:
             msg = f'it uses the tool {name!r}, which this sandbox does not have'
             raise LookupError(msg)
-        return self._things[name]
+        return self._shared[name]
 
 
-def save(values: Values, namespace: Values, things: Values) -> tuple[bytes, list[str]]:
+def save(values: Values, namespace: Values, shared: Values) -> tuple[bytes, list[str]]:
     """The values as bytes, and the names that could not be saved.
 
-    `things` are what every sandbox has, tools and streams: references to them are saved by name.
+    `shared` are objects that every sandbox has, tools and streams: references to them are saved by name.
     """
     try:
-        return _save_together(values, namespace, things), []
-    except BaseException:  # code of the cells runs here, and may raise anything
-        kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace, things)}
-        return _save_together(kept, namespace, things), sorted(values.keys() - kept.keys())
+        return _save_together(values, namespace, shared), []
+    except BaseException:  # code of the user runs here
+        kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace, shared)}
+        return _save_together(kept, namespace, shared), sorted(values.keys() - kept.keys())
 
 
 def quick_save(values: Values) -> bytes | None:
-    """The values as bytes if that is next to free: a handful of numbers and short texts. None otherwise."""
+    """The values as bytes if they are a few numbers and short strings. None otherwise."""
     size = 0
     for value in values.values():
         if type(value) not in _QUICK_TYPES:
@@ -113,27 +113,27 @@ def quick_save(values: Values) -> bytes | None:
 
 
 def same(values: Values, others: Values) -> bool:
-    """Whether both hold the very same objects. Of those that `quick_save` takes none can change, so nothing has."""
+    """Whether both hold the same objects. All that `quick_save` accepts is immutable, so then nothing has changed."""
     if len(values) != len(others):
         return False
-    missing = others  # no value of a cell is this dict
+    missing = others  # a sentinel that is no value of a cell
     return all(others.get(name, missing) is value for name, value in values.items())
 
 
-def load(data: bytes, namespace: Values, things: Values) -> None:
+def load(data: bytes, namespace: Values, shared: Values) -> None:
     """Put saved values into the namespace."""
     file = io.BytesIO(data)
-    values: Values = Loader(file, namespace, things).load()
-    sources: dict[str, str] = pickle.load(file)  # by another one: a loader remembers what it has loaded before
+    values: Values = Loader(file, namespace, shared).load()
+    sources: dict[str, str] = pickle.load(file)  # with a new memo
     namespace.update(values)
     for filename, source in sources.items():
         remember_source(filename, source)
 
 
-def _save_together(values: Values, namespace: Values, things: Values) -> bytes:
+def _save_together(values: Values, namespace: Values, shared: Values) -> bytes:
     """The values, then the source of the cells that their functions come from."""
     file = io.BytesIO()
-    saver = Saver(file, namespace, things)
+    saver = Saver(file, namespace, shared)
     saver.dump(values)
     sources = {name: ''.join(linecache.getlines(name)) for name in saver.filenames if name.startswith(CELL_PREFIX)}
     return file.getvalue() + _dumps(sources, 5)
@@ -143,26 +143,26 @@ def _module(name: str) -> types.ModuleType:
     return importlib.import_module(name)
 
 
-def _thing(name: str) -> object:
-    """What every sandbox has; `Loader` finds it."""
+def _shared_object(name: str) -> object:
+    """Placeholder for a shared object; `Loader` resolves it."""
     raise LookupError(name)
 
 
-def _can_save(name: str, value: object, namespace: Values, things: Values) -> bool:
+def _can_save(name: str, value: object, namespace: Values, shared: Values) -> bool:
     try:
-        _save_together({name: value}, namespace, things)
+        _save_together({name: value}, namespace, shared)
     except BaseException:
         return False
     return True
 
 
 def _reduce(obj: object) -> Any:
-    """How an object that is neither a function nor a class is made again.
+    """How to rebuild an object that is neither a function nor a class.
 
-    Some would be looked up in `__main__` by their name, where they are not yet when they are loaded.
+    Some would be looked up in `__main__` by name, where they do not exist yet during loading.
     """
     if isinstance(obj, BaseException) and type(obj).__reduce__ is BaseException.__reduce__:
-        return (_make_exception, (type(obj), obj.args), obj.__dict__)  # its `__init__` may want other arguments
+        return (_make_exception, (type(obj), obj.args), obj.__dict__)  # its `__init__` may take other arguments
     reduced: Any = obj.__reduce_ex__(5)
     if not isinstance(reduced, str) or getattr(obj, '__module__', None) != '__main__':
         return reduced
@@ -170,7 +170,7 @@ def _reduce(obj: object) -> Any:
         return (_make_cached, (obj.__wrapped__, obj.cache_parameters()))
     if isinstance(obj, (typing.NewType, typing.ParamSpec)):
         return (type(obj), (obj.__name__, *([obj.__supertype__] if isinstance(obj, typing.NewType) else [])))
-    msg = f'{reduced} is known by its name only'
+    msg = f'{reduced} can only be found by its name'
     raise pickle.PicklingError(msg)
 
 
@@ -192,7 +192,7 @@ def _function_state(function: types.FunctionType) -> Values:
     names = ['__defaults__', '__kwdefaults__', '__doc__', '__module__', '__qualname__']
     if hasattr(function, '__type_params__'):
         names.append('__type_params__')
-    # Python 3.14 works annotations out when they are asked for, which may fail now and not later.
+    # Python 3.14 evaluates annotations on access, which may fail now and work later.
     names.append('__annotate__' if getattr(function, '__annotate__', None) else '__annotations__')
     return {**function.__dict__, **{name: getattr(function, name) for name in names}}
 

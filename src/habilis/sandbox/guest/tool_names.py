@@ -1,4 +1,4 @@
-"""Refuses cells that bind the name of a tool, so that a call of the tool never reaches something else."""
+"""Refuses cells that bind the name of a tool: a later call of the tool would silently call something else."""
 
 import ast
 import re

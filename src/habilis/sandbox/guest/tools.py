@@ -1,4 +1,4 @@
-"""Host tools as they look inside: an ordinary function, or an `async def`, with its name, signature and docstring."""
+"""Host tools inside the sandbox: functions or coroutine functions with name, signature and docstring."""
 
 import inspect
 import sys
@@ -11,7 +11,7 @@ from habilis.sandbox.guest.event_loop import HostSelector
 
 
 class HostTool:
-    """Calling it calls the host. Known to the saver by name, so that an alias of a tool survives a snapshot."""
+    """A function that calls the host. It is saved by name, so an alias of a tool survives a snapshot."""
 
     def __init__(self, name: str, call: Callable[..., object], description: dict[str, Json]) -> None:
         self.__name__ = self.__qualname__ = name
@@ -30,7 +30,7 @@ class HostTool:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """For `inspect.signature`. Types that only the host knows stay text."""
+        """For `inspect.signature`. Types that are not known inside stay text."""
         made: dict[str, Any] = {}
         try:
             exec(f'from __future__ import annotations\ndef tool{self._signature}: ...', made)
@@ -43,7 +43,7 @@ class HostTool:
 
 
 def make_tool(bridge: Bridge, selector: HostSelector, description: dict[str, Json]) -> HostTool:
-    """The tool that the host described: its name, parameters, documentation, and whether it is asynchronous."""
+    """Create a tool from the description that the host sent."""
     name = cast('str', description['name'])
     names = cast('list[str]', description.get('parameters') or [])
 

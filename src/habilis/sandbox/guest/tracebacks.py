@@ -1,4 +1,4 @@
-"""Errors as the person who wrote the cell wants to see them: their own frames, with source lines."""
+"""Errors as data for the host, with tracebacks of the user's own frames."""
 
 import linecache
 import traceback
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from habilis.core.codec import Json
 
 CELL_PREFIX = '<cell '
-USER_PLACES = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
+USER_PATHS = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
 MAX_CHARACTERS = 20_000
 
 _format = traceback.TracebackException
@@ -22,12 +22,12 @@ def remember_source(filename: str, source: str) -> None:
 
 def is_user_file(filename: str) -> bool:
     """Whether a frame belongs to the user: a cell, or a file of theirs."""
-    return filename.startswith(USER_PLACES)
+    return filename.startswith(USER_PATHS)
 
 
 def describe(error: BaseException, kind: str) -> Json:
     """The error as data for the host."""
-    if isinstance(error, SyntaxError) and error.text is None:  # found by the compiler, which has no source
+    if isinstance(error, SyntaxError) and error.text is None:  # raised by the compiler, which has no source
         error.text = _line_of(error.filename, error.lineno)
     formatted = _format(type(error), error, error.__traceback__, compact=True)
     line = _keep_user_frames(formatted)

@@ -1,4 +1,4 @@
-"""The text of a value: its `repr`, kept within bounds."""
+"""Texts of values: the `repr`, truncated, and short descriptions."""
 
 import reprlib
 import types
@@ -9,15 +9,15 @@ from habilis.core.codec import Json
 MAX_CHARACTERS = 100_000
 MAX_SHORT = 60
 MAX_SHORT_ITEMS = 8
-_WORD = 1 << 63
+_INT64 = 1 << 63
 _ATOMS = frozenset({int, float, bool, str, type(None)})
 _CONTAINERS = frozenset({list, tuple, dict, set})
 PLAIN: frozenset[type] = _ATOMS | _CONTAINERS | {bytes, complex, frozenset, types.FunctionType, types.ModuleType}
-"""Types whose values are described without any code of the user."""
+"""Types whose values are described without running code of the user."""
 
 
 class _Bounded(reprlib.Repr):
-    """For values too large to be written out: a few items of each level."""
+    """For values that are too large: a few items of each level."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,15 +30,15 @@ _bounded = _Bounded()
 
 
 def text_of(value: object, whole: bool) -> str:
-    """`repr(value)`; `whole=False` for values known to be huge, which are shown in part."""
+    """`repr(value)`, truncated; `whole=False` for values known to be huge, of which only a part is formatted."""
     try:
         text = repr(value) if whole else _bounded.repr(value)
     except ValueError as error:
-        if type(value) is int:  # too long for Python to write in decimal
+        if type(value) is int:  # too long for a decimal number
             return hex(value)[:MAX_CHARACTERS]
-        return _unshowable(value, error)
+        return _failed_repr(value, error)
     except Exception as error:
-        return _unshowable(value, error)
+        return _failed_repr(value, error)
     if type(text) is not str:
         text = str.__str__(text)
     if len(text) <= MAX_CHARACTERS:
@@ -46,12 +46,12 @@ def text_of(value: object, whole: bool) -> str:
     return f'{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} characters more)'
 
 
-def _unshowable(value: object, error: Exception) -> str:
+def _failed_repr(value: object, error: Exception) -> str:
     return f'<{type(value).__name__} object whose __repr__ raised {type(error).__name__}>'
 
 
 def descriptions(values: dict[str, object]) -> dict[str, Json]:
-    """Of each variable its type, how large it is, and its text where that is short."""
+    """Type, size and short text of each variable."""
     return {
         name: [type(value).__qualname__, _size_of(value), _short_of(value)]
         for name, value in values.items()
@@ -60,7 +60,7 @@ def descriptions(values: dict[str, object]) -> dict[str, Json]:
 
 
 def _size_of(value: object) -> str:
-    """How large it is, in the words of its type; empty where that says nothing."""
+    """The size in the unit of the type; empty if the type has none."""
     try:
         if isinstance(value, str | bytes):
             return f'{len(value):,} {"characters" if isinstance(value, str) else "bytes"}'
@@ -73,7 +73,7 @@ def _size_of(value: object) -> str:
 
 
 def _short_of(value: Any) -> str:
-    """The value itself where it is small and plain; empty otherwise. No code of the user runs for it."""
+    """The `repr` of a small plain value; empty otherwise. Runs no code of the user."""
     kind: object = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind not in _ATOMS and not (kind in _CONTAINERS and len(value) <= MAX_SHORT_ITEMS):
         return ''
@@ -86,5 +86,5 @@ def _short_of(value: Any) -> str:
 
 def _is_short(value: Any) -> bool:
     if type(value) is int:
-        return -_WORD < value < _WORD
+        return -_INT64 < value < _INT64
     return type(value) is not str or len(value) <= MAX_SHORT

@@ -1,4 +1,4 @@
-"""The `wasm` backend: what the entry point names."""
+"""The `wasm` backend."""
 
 import threading
 
@@ -9,31 +9,31 @@ from habilis.sandbox.wasm.warm_guests import WarmGuests
 
 
 class WasmBackend:
-    """CPython in WebAssembly. Nothing to install, a new sandbox in a few milliseconds."""
+    """CPython in WebAssembly. Needs no installation; a new sandbox takes a few milliseconds."""
 
     isolation = 'CPython compiled to WebAssembly, run by wasmtime: own memory, no system calls but those granted'
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._spares: WarmGuests | None = None
+        self._warm_guests: WarmGuests | None = None
 
     def start(self, spec: GuestSpec) -> Guest:
-        """A new instance; the first one of a process loads (and on a new machine builds) the component."""
-        engine, spares = self._load()
-        if spec.mounts:  # these are part of an instance from its start
+        """Start an instance; the first one of a process loads the component, and builds it if necessary."""
+        engine, warm_guests = self._load()
+        if spec.mounts:  # mounts cannot be added to a warm guest
             return engine.start(spec)
-        spare = spares.take()
-        if spare is None:
+        warm = warm_guests.take()
+        if warm is None:
             return engine.start(spec)
-        spare.adopt(spec.limits)
-        return spare
+        warm.set_limits(spec.limits)
+        return warm
 
     def _load(self) -> tuple[Engine, WarmGuests]:
-        if self._engine is None or self._spares is None:
+        if self._engine is None or self._warm_guests is None:
             with self._lock:
-                if self._engine is None or self._spares is None:
+                if self._engine is None or self._warm_guests is None:
                     engine = Engine.load(compiled_component())
-                    self._spares = WarmGuests(lambda: engine.start(GuestSpec()))
+                    self._warm_guests = WarmGuests(lambda: engine.start(GuestSpec()))
                     self._engine = engine
-        return self._engine, self._spares
+        return self._engine, self._warm_guests

@@ -1,4 +1,4 @@
-"""Makes the component: CPython, the standard library and the guest kernel in one WebAssembly file.
+"""Builds the component: CPython, the standard library and the guest kernel in one WebAssembly file.
 
 python -m habilis.sandbox.wasm.build FILE
 """
@@ -17,18 +17,21 @@ from habilis.sandbox.wasm.immortal_objects import immortalize
 
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1]
-INSIDE = ('core/codec.py', *sorted(f'sandbox/guest/{path.name}' for path in (PACKAGE / 'sandbox/guest').glob('*.py')))
-"""The files of this package that go into the component, under the names they have here."""
+GUEST_FILES = (
+    'core/codec.py',
+    *sorted(f'sandbox/guest/{path.name}' for path in (PACKAGE / 'sandbox/guest').glob('*.py')),
+)
+"""The files of this package that are part of the component."""
 
 BUNDLED = HERE / 'component.wasm'
-"""Where a wheel carries the built component."""
+"""The path of the built component in a wheel."""
 
 
 def source_key() -> str:
-    """Changes whenever something that goes into the component changes."""
+    """A hash of all sources of the component."""
     digest = hashlib.sha256()
     for path in [
-        *(PACKAGE / name for name in INSIDE),
+        *(PACKAGE / name for name in GUEST_FILES),
         *sorted((HERE / 'component').glob('*.*')),
         HERE / 'immortal_objects.py',
     ]:
@@ -37,7 +40,7 @@ def source_key() -> str:
 
 
 def builder_key() -> str:
-    """The versions of what builds and of what is built in."""
+    """The versions of the builder and of the included packages."""
     return '-'.join(f'{name}-{_version(name)}' for name in ('componentize-py', 'cloudpickle'))
 
 
@@ -54,25 +57,25 @@ def can_build() -> bool:
 
 
 def build(target: Path) -> None:
-    """Write the component to the target. Takes about half a minute."""
+    """Build the component. Takes about half a minute."""
     if not can_build():
         msg = 'componentize-py is needed to build the sandbox from source: pip install "habilis[build]"'
         raise BackendNotFound(msg)
     with tempfile.TemporaryDirectory(prefix='habilis-build-') as scratch:
         tree = Path(scratch) / 'tree'
-        _lay_out(tree)
+        _copy_sources(tree)
         _componentize(tree, Path(scratch) / 'component.wasm')
         target.write_bytes(immortalize((Path(scratch) / 'component.wasm').read_bytes()))
 
 
-def _lay_out(tree: Path) -> None:
-    """The modules of the component, under the import names they have on the host."""
-    for name in INSIDE:
+def _copy_sources(tree: Path) -> None:
+    """Copy the modules of the component, with their import names on the host."""
+    for name in GUEST_FILES:
         path = tree / 'habilis' / name
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(PACKAGE / name, path)
     for folder in ('habilis', 'habilis/core', 'habilis/sandbox'):
-        (tree / folder / '__init__.py').touch()  # empty: the host's own are not for the guest
+        (tree / folder / '__init__.py').touch()  # empty: those of the host import too much
     for path in (HERE / 'component').glob('*.py'):
         shutil.copy(path, tree)
     import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
@@ -88,12 +91,12 @@ def _componentize(tree: Path, target: Path) -> None:
     command += ['-p', str(tree), '-o', str(target)]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode != 0 or not target.exists():
-        msg = f'the sandbox could not be built; componentize-py said:\n{(done.stderr or done.stdout)[-3000:]}'
+        msg = f'the sandbox could not be built; output of componentize-py:\n{(done.stderr or done.stdout)[-3000:]}'
         raise SandboxError(msg)
 
 
 def main() -> int:
-    """Build to the file named on the command line, with its key beside it, as a wheel carries them."""
+    """Build to the file named on the command line, and write its key beside it, as in a wheel."""
     if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
         print(__doc__)
         return 2

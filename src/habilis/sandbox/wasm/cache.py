@@ -1,8 +1,8 @@
-"""Where the component and its machine code are kept between processes.
+"""The cache of the component and its machine code.
 
-An entry is written beside its place and renamed into it, carries its checksum, and is made under a lock: two processes
-that start together build once, and a damaged entry is made again. Machine code is run as it is read, so the folder
-must belong to the user alone.
+An entry is written to a temporary file and renamed, has a checksum, and is created under a lock: two processes that
+start at the same time build once, and a damaged entry is created again. The machine code is executed, so only the user
+may have write access to the folder.
 """
 
 import contextlib
@@ -25,23 +25,23 @@ from habilis.sandbox.wasm.progress import progress
 
 Make = Callable[[], bytes]
 KEEP = 4
-"""Entries of each kind that stay; older ones, of versions used before, are removed when a new one is made."""
+"""Number of entries of each kind to keep; older ones are removed when a new one is created."""
 
 
 def compiled_component() -> Path:
-    """The machine code of the component, made now if there is none yet."""
+    """The machine code of the component, created if necessary."""
     entry, make = _compiled(_private_folder(cache_folder() / 'wasm'))
     return entry.get(make)
 
 
 def find_compiled() -> Path | None:
-    """The machine code of the component if it is there already. Nothing is made."""
+    """The machine code of the component if it is cached, else None."""
     entry, _ = _compiled(cache_folder() / 'wasm')
     return entry.path if entry.is_good() else None
 
 
 def bundled_key() -> str | None:
-    """The key of the component that this installation carries; None if there is none, or one of another source."""
+    """The key of the component in this installation; None if there is none, or if it was built from other sources."""
     with contextlib.suppress(OSError):
         carried = build.BUNDLED.with_suffix('.key').read_text().strip()
         if carried.startswith(build.source_key()) and build.BUNDLED.exists():
@@ -64,7 +64,7 @@ def _compiled(folder: Path) -> tuple['Entry', Make]:
 
 
 def _component(folder: Path) -> tuple[str, Make]:
-    """Key and maker of the component: the one the wheel carries if it is of this source, else one built here."""
+    """Key of the component, and a function that returns it: from the wheel if that matches the sources, else built."""
     if carried := bundled_key():
         return carried, build.BUNDLED.read_bytes
     key = f'{build.source_key()}-{build.builder_key()}'
@@ -83,22 +83,22 @@ def _build(folder: Path) -> bytes:
 
 
 class Entry:
-    """One file of the cache, with a checksum beside it."""
+    """One file of the cache, with a checksum file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checksum = path.with_name(path.name + '.sha256')
 
     def get(self, make: Make) -> Path:
-        """The file, made if it is missing or damaged."""
+        """The file, created if it is missing or damaged."""
         if not self.is_good():
             with _lock(self.path.with_name(self.path.name + '.lock')):
-                if not self.is_good():  # another process may have made it while we waited
+                if not self.is_good():  # another process may have created it meanwhile
                     self._put(make())
         return self.path
 
     def is_good(self) -> bool:
-        """Whether the file is there and is what was written."""
+        """Whether the file exists and matches its checksum."""
         try:
             with self.path.open('rb') as file:
                 return hashlib.file_digest(file, 'sha256').hexdigest().encode() == self.checksum.read_bytes()
@@ -112,10 +112,10 @@ class Entry:
         except OSError as error:
             msg = f'cannot write the cache: {error}. Free some space, or set HABILIS_CACHE to another folder'
             raise SandboxError(msg) from error
-        self._forget_old_ones()
+        self._remove_old_entries()
 
-    def _forget_old_ones(self) -> None:
-        """A process that still runs an old entry keeps it open, so removing its name does no harm."""
+    def _remove_old_entries(self) -> None:
+        """Remove old entries. A process that uses one keeps it open, so this does no harm."""
         with contextlib.suppress(OSError):
             entries = sorted(self.path.parent.glob(f'*{self.path.suffix}'), key=lambda path: path.stat().st_mtime)
             for path in entries[:-KEEP]:
@@ -140,11 +140,12 @@ def _private_folder(folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         info = folder.stat()
     except OSError as error:
-        msg = f'cannot make the cache folder {folder}: {error.strerror}. Set HABILIS_CACHE to a folder of yours'
+        msg = f'cannot create the cache folder {folder}: {error.strerror}. Set HABILIS_CACHE to a folder that you own'
         raise SandboxError(msg) from error
     if hasattr(os, 'getuid') and (info.st_uid != os.getuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)):
         msg = (
-            f'the cache folder {folder} can be written by others; code is run from it. Make it yours alone (chmod 700)'
+            f'the cache folder {folder} is writable by other users, but code is executed from it. '
+            'Restrict its permissions (chmod 700)'
         )
         raise SandboxError(msg)
     return folder
@@ -152,16 +153,16 @@ def _private_folder(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def _lock(path: Path) -> Generator[None]:
-    """Held by one process at a time, and let go by the system if that process dies."""
+    """Hold a lock between processes; the system releases it if the process dies."""
     try:
         import fcntl
-    except ImportError:  # not on this platform: at worst the work is done twice, the rename keeps it right
+    except ImportError:  # not on this platform; at worst the work is done twice
         yield
         return
     try:
         file = path.open('w')
     except OSError as error:
-        msg = f'cannot write the cache: {error}. Set HABILIS_CACHE to a folder of yours'
+        msg = f'cannot write the cache: {error}. Set HABILIS_CACHE to a folder that you own'
         raise SandboxError(msg) from error
     with file:
         try:

@@ -1,7 +1,8 @@
-"""wasmtime, through its C interface. The only module that knows it.
+"""Runs the component with wasmtime, through its C interface. No other module uses wasmtime.
 
-wasmtime's Python classes look up the type of every function at every call. Our interface is one function each way, text
-to text, so this module calls the C functions directly: 19 µs a call instead of 47, 11 µs a host call instead of 80.
+wasmtime's Python classes look up the type of a function at every call. The interface here is one function each way,
+text to text, so this module calls the C functions directly: 19 µs a call instead of 47, 11 µs a host call instead of
+80.
 """
 
 import ctypes
@@ -23,11 +24,11 @@ from habilis.sandbox.workers import STACK, require_deep_stack
 ffi: Any = cast('Any', wasmtime)._bindings
 
 WASM_STACK = STACK - (16 << 20)
-"""Deep, so that Python's own recursion check comes first and deep data raises `RecursionError` instead of a crash."""
+"""Large, so that Python raises `RecursionError` before the stack overflows."""
 
 TICK = 0.01
-CLOCK_GRAIN = 100_000
-"""Nanoseconds. Clocks inside are no finer than this."""
+CLOCK_RESOLUTION = 100_000
+"""Resolution of the clocks inside, in nanoseconds."""
 
 MAX_MESSAGE = 256 << 20
 
@@ -39,11 +40,11 @@ _set_epoch_deadline: Any = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
 _running = threading.local()
-"""`_running.host` is the session whose guest runs on this thread."""
+"""`_running.host` is the host side of the guest that runs on this thread."""
 
 
 def configuration() -> wasmtime.Config:
-    """How code is compiled. Part of the key of the cache, through `CONFIGURATION`."""
+    """The compiler configuration. `CONFIGURATION` is part of the cache key."""
     config = wasmtime.Config()
     config.wasm_component_model = True
     config.epoch_interruption = True
@@ -56,12 +57,12 @@ CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack'
 
 
 def compile_component(data: bytes) -> bytes:
-    """Machine code of a component, for `Engine`. Takes seconds."""
+    """Compile a component to machine code, for `Engine.load`. Takes seconds."""
     return bytes(component.Component(wasmtime.Engine(configuration()), data).serialize())
 
 
 class Engine:
-    """The compiled component and what links it to the host. One per process."""
+    """The compiled component and its linker. One per process."""
 
     def __init__(self, engine: wasmtime.Engine, code: component.Component) -> None:
         self.engine = engine
@@ -77,13 +78,13 @@ class Engine:
 
     @classmethod
     def load(cls, compiled: Path) -> 'Engine':
-        """From machine code that `compile_component` made."""
+        """Load machine code of `compile_component`."""
         engine = wasmtime.Engine(configuration())
         return cls(engine, component.Component.deserialize_file(engine, str(compiled)))
 
     @classmethod
     def compile(cls, data: bytes) -> 'Engine':
-        """From a component, to be run a few times only: compiled in a hurry."""
+        """Compile a component without optimization, to run it a few times."""
         config = configuration()
         config.cranelift_opt_level = 'none'
         engine = wasmtime.Engine(config)
@@ -100,12 +101,12 @@ class Engine:
             )
             with root.add_instance(clock) as instance:
                 instance.add_func('now', _monotonic_now)
-                instance.add_func('resolution', _monotonic_grain)
+                instance.add_func('resolution', _monotonic_resolution)
                 instance.add_func('subscribe-instant', _no_native_sleep)
                 instance.add_func('subscribe-duration', _no_native_sleep)
             with root.add_instance(wall) as instance:
                 instance.add_func('now', _wall_now)
-                instance.add_func('resolution', _wall_grain)
+                instance.add_func('resolution', _wall_resolution)
 
     def start(self, spec: GuestSpec) -> 'WasmGuest':
         """A new instance of the component."""
@@ -113,7 +114,7 @@ class Engine:
 
 
 class WasmGuest:
-    """One instance: its own memory, its own files, no way to another's."""
+    """One instance of the component, with its own memory and files."""
 
     def __init__(self, engine: Engine, spec: GuestSpec) -> None:
         self._engine = engine
@@ -121,7 +122,7 @@ class WasmGuest:
         self._dead = False
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
-        self.adopt(spec.limits)
+        self.set_limits(spec.limits)
         ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
         self._store.set_wasi(self._wasi(spec))
         self._store.set_epoch_deadline(1)
@@ -133,8 +134,8 @@ class WasmGuest:
         self._parameters[0].kind = _STRING
         self._result: Any = ffi.wasmtime_component_val_t()
 
-    def adopt(self, limits: Limits) -> None:
-        """Hold these limits from now on."""
+    def set_limits(self, limits: Limits) -> None:
+        """Set the limits."""
         self._share = limits.cpu
         self._store.set_limits(memory_size=limits.memory_mb << 20)
 
@@ -157,11 +158,11 @@ class WasmGuest:
         return write
 
     def enter(self, message: str, host: HostSide) -> str:
-        """Give a request to the kernel inside and return its answer."""
+        """Send a request to the kernel and return its answer."""
         require_deep_stack()
         if self._dead:
-            raise GuestDied('broken', 'the interpreter is gone')
-        self._interrupted = False  # by somebody who meant the request before; `host` knows who means this one
+            raise GuestDied('broken', 'the interpreter has ended')
+        self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
         _running.host, _running.guest, _running.failure = host, self, None
         if self._share < 1:
             _running.started, _running.used = time.perf_counter(), time.thread_time()
@@ -208,11 +209,11 @@ class WasmGuest:
         return GuestDied('broken', f'the interpreter crashed: {reason[0].strip()}')
 
     def interrupt(self) -> None:
-        """Seen by the next tick or host call."""
+        """End the guest at its next tick or host call."""
         self._interrupted = True
 
     def check(self, host: HostSide) -> None:
-        """At every tick: end if asked to, rest if the share of the core is used up."""
+        """At every tick: end if interrupted, sleep if the CPU share is used up."""
         if self._interrupted:
             raise Interrupted
         host.check()
@@ -266,26 +267,26 @@ def _on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
 
 
 def _fail(error: BaseException) -> int:
-    """Make the guest trap; `WasmGuest._cause` finds the error again."""
+    """Make the guest trap; `WasmGuest._cause` returns the error."""
     _running.failure = error
     pointer = ffi.wasmtime_error_new(ctypes.create_string_buffer(b'ended by the host'))
     return cast('int', ctypes.cast(pointer, ctypes.c_void_p).value)
 
 
 def _monotonic_now(_store: Any) -> int:
-    return time.monotonic_ns() // CLOCK_GRAIN * CLOCK_GRAIN
+    return time.monotonic_ns() // CLOCK_RESOLUTION * CLOCK_RESOLUTION
 
 
 def _wall_now(_store: Any) -> component.Record:
-    return _record(*divmod(time.time_ns() // CLOCK_GRAIN * CLOCK_GRAIN, 1_000_000_000))
+    return _record(*divmod(time.time_ns() // CLOCK_RESOLUTION * CLOCK_RESOLUTION, 1_000_000_000))
 
 
-def _monotonic_grain(_store: Any) -> int:
-    return CLOCK_GRAIN
+def _monotonic_resolution(_store: Any) -> int:
+    return CLOCK_RESOLUTION
 
 
-def _wall_grain(_store: Any) -> component.Record:
-    return _record(0, CLOCK_GRAIN)
+def _wall_resolution(_store: Any) -> component.Record:
+    return _record(0, CLOCK_RESOLUTION)
 
 
 def _record(seconds: int, nanoseconds: int) -> component.Record:
@@ -295,28 +296,28 @@ def _record(seconds: int, nanoseconds: int) -> component.Record:
 
 
 def _no_native_sleep(_store: Any, _length: int) -> None:
-    """A sleep inside wasmtime could not be ended. The kernel sleeps on the host; this is for those who go around it."""
+    """Refuse native sleep, which could not be interrupted. The kernel sleeps on the host."""
     msg = 'native sleep is not available in the sandbox; use time.sleep or asyncio.sleep'
     _running.failure = GuestDied('broken', msg)
     raise wasmtime.WasmtimeError(msg)
 
 
 class SilentHost:
-    """The host of a guest that has none yet."""
+    """A host that does nothing, for guests that are not in use yet."""
 
     def answer(self, message: str) -> str:
-        """Nothing is asked."""
+        """Reply nothing."""
         return ''
 
     def write(self, stream: Stream, data: bytes) -> None:
-        """Nothing is said."""
+        """Discard output."""
 
     def check(self) -> None:
-        """Nothing is wrong."""
+        """Never end the guest."""
 
 
 class _Ticker:
-    """Advances the epoch every `TICK` while at least one guest runs, so that each of them is looked at."""
+    """Advances the epoch every `TICK` seconds while a guest runs, which calls its `check`."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:
         self._engine = engine
@@ -327,7 +328,7 @@ class _Ticker:
         threading.Thread(target=self._run, name='habilis-ticker', daemon=True).start()
 
     def start(self) -> None:
-        """A guest begins to run."""
+        """A guest starts to run."""
         with self._lock:
             self._active += 1
             if self._asleep:
@@ -335,7 +336,7 @@ class _Ticker:
                 self._wake.set()
 
     def stop(self) -> None:
-        """It has ended."""
+        """A guest has stopped."""
         with self._lock:
             self._active -= 1
 

@@ -1,4 +1,4 @@
-"""A line on stderr while something slow happens, so that nobody wonders."""
+"""A progress line on stderr during slow operations."""
 
 import contextlib
 import sys
@@ -9,7 +9,7 @@ from collections.abc import Generator
 
 @contextlib.contextmanager
 def progress(what: str) -> Generator[None]:
-    """Say what is happening; on a terminal with the seconds counting, elsewhere once."""
+    """Print what is happening; on a terminal with the elapsed seconds."""
     started = time.monotonic()
     if not sys.stderr.isatty():
         print(f'habilis: {what} …', file=sys.stderr, flush=True)

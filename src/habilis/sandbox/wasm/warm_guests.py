@@ -1,8 +1,8 @@
-"""Interpreters started ahead, so that whoever asks for a sandbox finds one ready.
+"""Guests that are started ahead.
 
-A spare has run a few cells of the kernel's own, which touches the memory a first cell touches: that is most of what a
-first cell costs. It has no mounts and has seen nothing of any user. There are at most a few, and a new one is made in
-the background whenever one is taken.
+A warm guest has run a few cells of the kernel, which loads the memory that a first cell needs: most of the time of a
+first cell. It has no mounts and no data of any user. There are at most `COUNT`, and a background thread replaces those
+that are taken.
 """
 
 import atexit
@@ -16,11 +16,11 @@ from habilis.sandbox.workers import start_deep_thread
 
 COUNT = 2
 PAUSE = 0.005
-"""Seconds to leave to whoever took one, before a core is used to make the next. While many are made, none is spare."""
+"""Seconds to wait before the next one is started, so that the guest that was just taken gets the core."""
 
 
 class WarmGuests:
-    """Up to `COUNT` guests in waiting."""
+    """Keeps up to `COUNT` guests ready."""
 
     def __init__(self, make: Callable[[], WasmGuest]) -> None:
         self._make = make
@@ -31,11 +31,11 @@ class WarmGuests:
         self._thread: threading.Thread | None = None
 
     def take(self) -> WasmGuest | None:
-        """A guest that is ready, or None. Has another one made in either case."""
+        """A ready guest, or None. Starts another one in the background."""
         with self._lock:
             guest = self._ready.popleft() if self._ready else None
             if self._thread is None:
-                self._thread = start_deep_thread(self._run, 'habilis-spares')
+                self._thread = start_deep_thread(self._run, 'habilis-warm-guests')
                 atexit.register(self._stop)
         self._wanted.set()
         return guest
@@ -48,7 +48,7 @@ class WarmGuests:
             time.sleep(PAUSE)
             try:
                 self._add_one()
-            except Exception:  # out of memory, say: whoever asks will make their own and see
+            except Exception:  # such as out of memory; a caller that starts its own guest sees it
                 self._wanted.wait()
 
     def _add_one(self) -> None:
@@ -58,7 +58,7 @@ class WarmGuests:
             self._ready.append(guest)
 
     def _stop(self) -> None:
-        """Python must not shut down while this thread is inside a guest."""
+        """Stop the thread: Python must not shut down while it is inside a guest."""
         self._stopped = True
         self._wanted.set()
         if self._thread is not None:

@@ -1,4 +1,4 @@
-"""Files of a workspace folder, read and changed on the host. Nothing outside the folder can be reached."""
+"""The toolset `files`: reads and changes files of a workspace folder on the host, and no others."""
 
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.diffs import unified_diff
 
 MAX_BYTES = 10 << 20
-"""Of a file that is read or changed as text."""
+"""Maximum size of a file."""
 
 FilePath = Annotated[str, 'inside the workspace, such as notes/today.txt']
 
@@ -24,8 +24,8 @@ def files_toolset(
 
     Args:
         workspace: the folder. A path must exist.
-        needs_approval: a person sees the diff of each change first, and may say no.
-        enabled: whether it is switched on from the start.
+        needs_approval: a person sees the diff of each change and must approve it.
+        enabled: whether it is enabled at the start.
         side: who may call its tools, as for `@tool`.
     """
     space = workspace if isinstance(workspace, Workspace) else Workspace.at(Path(workspace), must_exist=True)
@@ -82,7 +82,7 @@ def _text(space: Workspace, path: str) -> str:
 
 
 def _text_or_none(space: Workspace, path: str) -> str | None:
-    """None for a file that does not exist. Every other obstacle is an error."""
+    """The text, or None if the file does not exist."""
     try:
         return _text(space, path)
     except WorkspaceError as error:
@@ -98,11 +98,11 @@ def _write(space: Workspace, path: str, text: str) -> int:
 
 
 def _data(path: str, text: str) -> bytes:
-    """The text as a file holds it. Raises for one that it cannot hold."""
+    """The text in UTF-8. Raises `WorkspaceError` if it cannot be encoded."""
     try:
         data = text.encode('utf-8')
     except UnicodeEncodeError as error:
-        msg = f'{path!r} was not written: the text has half a character at {error.start}, which no file can hold'
+        msg = f'{path!r} was not written: the text has a lone surrogate at {error.start}, which cannot be encoded'
         raise WorkspaceError(msg) from None
     if b'\0' in data:
         msg = f'{path!r} was not written: the text has a NUL character, so it is binary data'
@@ -114,7 +114,7 @@ def _replaced(path: str, text: str, old: str, new: str, expected: int) -> str:
     if not old:
         msg = f'{path!r} was not changed: `old` is empty; give the text to replace'
         raise WorkspaceError(msg)
-    if old not in text and '\r\n' in text:  # code writes \n, the file has the line ends of Windows
+    if old not in text and '\r\n' in text:  # the file has Windows line endings
         old, new = _with_crlf(old), _with_crlf(new)
     found = text.count(old)
     if found != expected or not found:

@@ -1,4 +1,4 @@
-"""Example tools that need no network: what they say is made up, the same each time, and marked so."""
+"""The toolset `samples`: example tools with invented data, always the same, marked as such."""
 
 import zlib
 from dataclasses import dataclass
@@ -52,12 +52,12 @@ def samples_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
     """The toolset `samples`: `weather` and `traffic`.
 
     Args:
-        enabled: whether it is switched on from the start.
+        enabled: whether it is enabled at the start.
         side: who may call its tools, as for `@tool`.
     """
     return Toolset('samples', [tool(side=side)(weather), tool(side=side)(traffic)], enabled=enabled)
 
 
 def _number(text: str) -> int:
-    """The same for the same text, in every process."""
+    """A number that depends only on the text."""
     return zlib.crc32(text.strip().lower().encode('utf-8', 'replace'))

@@ -1,4 +1,4 @@
-"""A list of things to do, which the model keeps for itself."""
+"""The toolset `todo`: a todo list of the model."""
 
 from typing import Literal, cast
 
@@ -23,10 +23,10 @@ class TodoItem(TypedDict):
 
 
 def todo_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
-    """The toolset `todo`: `todo_write` and `todo_read`. Each run has a list of its own, which begins empty.
+    """The toolset `todo`: `todo_write` and `todo_read`. Each run has a list of its own, which starts empty.
 
     Args:
-        enabled: whether it is switched on from the start.
+        enabled: whether it is enabled at the start.
         side: who may call its tools, as for `@tool`.
     """
     alone: list[TodoItem] = []

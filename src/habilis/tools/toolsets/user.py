@@ -1,4 +1,4 @@
-"""Speaking to the person who gave the task."""
+"""The toolset `people`: questions and messages to the user."""
 
 import functools
 from collections.abc import Awaitable, Callable
@@ -13,18 +13,18 @@ from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
 AskPerson = Callable[[str], 'str | Awaitable[str | None] | None']
-"""Takes a question and gives the answer, or None if there is none. A plain function may block: it gets a thread."""
+"""Takes a question and returns the answer, or None. A plain function may block: it runs on a thread."""
 
 NO_ANSWER = 'The user gave no answer.'
 
 
 def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: Side = 'code') -> Toolset:
-    """The toolset `people`: `ask_user` waits for an answer, `notify_user` goes on at once.
+    """The toolset `people`: `ask_user` waits for an answer, `notify_user` does not.
 
     Args:
-        ask: puts the question to the person. Without it, a question raises `NeedsAnswer`: the run ends with it, and
-            goes on when somebody has answered.
-        enabled: whether it is switched on from the start.
+        ask: asks the person. Without it, a question raises `NeedsAnswer`: the run stops with the question, and is
+            resumed with the answer.
+        enabled: whether it is enabled at the start.
         side: who may call its tools, as for `@tool`.
     """
 

@@ -1,4 +1,4 @@
-"""The entry of the component. Runs once while it is built; the memory it leaves is where every sandbox starts."""
+"""The entry point of the component. Runs once during the build; every sandbox starts from the memory it leaves."""
 
 import gc
 import importlib
@@ -11,7 +11,7 @@ import wit_world  # pyright: ignore[reportMissingImports]
 cast('Any', stdlib).install()
 
 from habilis.core.codec import dump  # noqa: E402
-from habilis.sandbox.guest.kernel import Kernel  # noqa: E402 - the library must be in memory first
+from habilis.sandbox.guest.kernel import Kernel  # noqa: E402 - the standard library must be in memory first
 
 COMMON = """
 abc argparse array ast asyncio base64 bisect calendar cmath codecs collections collections.abc colorsys
@@ -27,7 +27,7 @@ encodings.raw_unicode_escape encodings.punycode
 for _name in COMMON.split():
     importlib.import_module(_name)
 
-# Cells that run while the component is built leave Python's caches warm, so that no sandbox pays for it.
+# These cells run during the build and fill the caches of Python for every sandbox.
 WARM_UP = (
     '1 + 1',
     'x = [1, 2.5, "a", None, {"k": (1, 2)}]\nx',
@@ -39,19 +39,19 @@ WARM_UP = (
 )
 
 
-def _no_answers(_message: str) -> str:
+def _silent_host(_message: str) -> str:
     return '[]'
 
 
 def _warm(kernel: Kernel) -> None:
-    """Run the warm-up cells with a host that answers nothing, then forget them."""
-    real, kernel.bridge.send = kernel.bridge.send, _no_answers
+    """Run the warm-up cells with a host that answers nothing, then reset the kernel."""
+    real, kernel.bridge.send = kernel.bridge.send, _silent_host
     for _ in range(4):
         for code in WARM_UP:
             kernel.enter(dump({'op': 'run', 'code': code, 'setup': {}}))
         kernel.enter(dump({'op': 'save'}))
     kernel.bridge.send = real
-    kernel.forget()
+    kernel.reset()
 
 
 KERNEL = Kernel(cast('Any', wit_world).host)
@@ -64,8 +64,8 @@ gc.freeze()
 
 
 class WitWorld(cast('Any', wit_world).WitWorld):
-    """What the component exports."""
+    """The exports of the component."""
 
     def enter(self, message: str) -> str:
-        """One request of the host."""
+        """Handle one request of the host."""
         return KERNEL.enter(message)

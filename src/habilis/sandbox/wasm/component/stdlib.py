@@ -1,4 +1,4 @@
-"""The whole standard library in memory: the files are there while the component is built, and gone when it runs."""
+"""The standard library in memory: its files exist during the build, and not when the component runs."""
 
 import importlib.abc
 import importlib.machinery
@@ -10,14 +10,14 @@ import types
 import zlib
 from collections.abc import Sequence
 
-LEFT_OUT = frozenset(
+EXCLUDED = frozenset(
     {'test', 'idlelib', 'tkinter', 'turtledemo', 'turtle.py', 'ensurepip', 'venv', 'lib2to3', 'site-packages'}
 )
 ROOT = '/python'
 
 
 class StdlibInMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules among the compressed code objects collected at build time."""
+    """Finds modules in the compressed code objects that were collected during the build."""
 
     def __init__(self) -> None:
         self._modules: dict[str, tuple[bool, bytes]] = {}
@@ -26,7 +26,7 @@ class StdlibInMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Read and compile every module below the folder."""
         for entry in sorted(os.listdir(folder)):
             path = f'{folder}/{entry}'
-            if entry in LEFT_OUT:
+            if entry in EXCLUDED:
                 continue
             if os.path.exists(f'{path}/__init__.py'):
                 self.collect(path, f'{prefix}{entry}.')
@@ -52,12 +52,12 @@ class StdlibInMemory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(marshal.loads(zlib.decompress(self._modules[module.__name__][1])), module.__dict__)
 
     def get_code(self, fullname: str) -> types.CodeType:
-        """For `runpy`, so that `python -m`-like uses work."""
+        """The code of a module, for `runpy`."""
         code: types.CodeType = marshal.loads(zlib.decompress(self._modules[fullname][1]))
         return code
 
     def is_package(self, fullname: str) -> bool:
-        """For `runpy` too."""
+        """Whether a module is a package, for `runpy`."""
         return self._modules[fullname][0]
 
 

@@ -1,0 +1,69 @@
+"""API keys and URLs from the environment, and the rule for which key may be sent to which server."""
+
+import logging
+from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
+
+from habilis.core.logs import hide
+from habilis.core.settings import Settings
+from habilis.core.settings_sources import Source
+from habilis.models.config import ModelConfig
+from habilis.models.model_names import ModelName
+from habilis.models.providers import NO_KEY, PROVIDERS, Provider, is_local, shown_url, url_of
+
+_PROJECT_FILES: frozenset[Source] = frozenset({'.env', 'project'})
+"""Files of the project folder, which may come from an untrusted author."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    value: str
+    source: Source
+    name: str
+
+
+def with_credentials(
+    config: ModelConfig, name: ModelName, settings: Settings, *, url_source: Source, key_source: Source
+) -> ModelConfig:
+    """Return the config with the key and URL that variables of the environment or of `.env` name.
+
+    A key of the user is not sent to a server that a file of the project folder names: the author of that file could
+    read it.
+    """
+    provider = PROVIDERS.get(name.provider)
+    if provider is None:
+        return config
+    url = _Found(value=config.base_url, source=url_source, name='base_url') if config.base_url else None
+    url = url or _variable(provider.urls, settings)
+    key = _Found(value=config.api_key, source=key_source, name='api_key') if config.api_key else None
+    key = key or _variable(provider.keys, settings)
+    if key:
+        hide([key.value])
+    if url and key and not _may_send(key, url, provider):
+        _log.warning(
+            '%s is not sent to %s: a file in this folder names that server. To send it, set the URL in the environment '
+            '(HABILIS_BASE_URL), or set api_key next to the URL',
+            key.name,
+            shown_url(url.value),
+        )
+        key = _Found(value=NO_KEY, source='default', name='')
+    base_url = config.base_url
+    if url and url.name != 'base_url' and url.source == '.env':
+        base_url = url_of(provider, None, {url.name: url.value})
+    return replace(config, api_key=key.value if key else None, base_url=base_url)
+
+
+def _variable(names: tuple[str, ...], settings: Settings) -> _Found | None:
+    for name in names:
+        if value := settings.secret(name):
+            return _Found(value=value, source=settings.origin(name), name=name)
+    return None
+
+
+def _may_send(key: _Found, url: _Found, provider: Provider) -> bool:
+    """Whether the server is trusted with the key, or both come from the same source."""
+    if url.source not in _PROJECT_FILES or key.source in _PROJECT_FILES or key.source == 'argument':
+        return True
+    return is_local(url.value) or urlsplit(url.value).hostname == urlsplit(provider.url or '').hostname

@@ -1,0 +1,47 @@
+"""`habilis bench`: options, output and exit codes. `tests/bench` tests the benchmarks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.process import environment, habilis
+
+
+@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal'])
+@pytest.mark.parametrize(('flags', 'returned'), [((), 0), (('--check',), 1)])
+def test_a_missed_target_is_an_error_only_with_check(name: str, flags: tuple[str, ...], returned: int) -> None:
+    code = (
+        f'import sys\nfrom habilis.bench.{name} import suite\nfrom tests.bench import reports\n'
+        'async def measure(**_): return reports.report(reports.MISSED)\n'
+        f'suite.measure = measure\nsys.argv = ["habilis", "bench", {name!r}, *{flags!r}]\n'
+        'from habilis.cli.main import main\nmain()'
+    )
+    root = str(Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, '-c', code], cwd=root, env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == returned, done.stderr
+    assert 'targets missed: sandboxes' in done.stdout
+
+
+def test_without_a_benchmark_there_is_help() -> None:
+    done = habilis('bench')
+    assert done.returncode == 2
+    assert 'sandbox' in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ('options', 'complaint'),
+    [
+        (('--postgres', 'foo'), '--postgres: the address of this store begins with postgres'),
+        (('--redis', 'foo'), '--redis: the address of this store begins with redis'),
+        (('--peer-python', '/nope'), '--peer-python: /nope is not an executable program'),
+    ],
+)
+def test_an_invalid_option_is_reported_before_anything_is_measured(options: tuple[str, ...], complaint: str) -> None:
+    done = habilis('bench', 'journal', '--quick', *options)
+    assert (done.returncode, done.stdout) == (2, '')
+    assert complaint in ' '.join(done.stderr.split())
+    assert 'measuring' not in done.stderr
