@@ -10,12 +10,12 @@ import pytest
 from habilis import flows
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Ended, Result, RunLimits, Step
+from habilis.agent.events import AgentEvent, Event
 from habilis.agent.options import RUN_OPTIONS
 from habilis.cli.main import COMMANDS
 from habilis.cli.run import report
 from habilis.cli.runs.command import app as runs_app
 from habilis.core import errors
-from habilis.core.events import Event, EventKind
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.models.config import ModelConfig
@@ -43,15 +43,18 @@ def names(page: str, heading: str, *, table: int = 1) -> list[str]:
     return [name for row in rows(page, heading, table=table) for name in re.findall(r'`(\w[\w-]*)', row[0])]
 
 
-def test_every_kind_of_event_is_listed_once() -> None:
-    listed = [re.findall(r'`(\w+)`', row[0]) for row in rows('events.md', 'Every kind')]
-    assert sorted(listed) == sorted([kind] for kind in get_args(EventKind))
+def test_every_kind_of_event_is_listed_with_its_class_and_its_fields() -> None:
+    own = len(fields(Event))
+    assert [row[:3] for row in rows('events.md', 'Every kind')] == [
+        [f'`{event.kind}`', f'`{event.__name__}`', ', '.join(f'`{field.name}`' for field in fields(event)[own:]) or '–']
+        for event in get_args(AgentEvent)
+    ]
 
 
-def test_every_field_of_an_event_is_listed() -> None:
+def test_every_field_that_all_events_have_is_listed() -> None:
     text = (REFERENCE / 'events.md').read_text(encoding='utf-8')
     head = text.partition('## Every kind')[0]
-    assert re.findall(r'^\| `(\w+)`', head, re.MULTILINE) == [field.name for field in fields(Event)]
+    assert re.findall(r'^\| `(\w+)`', head, re.MULTILINE) == ['kind', *(field.name for field in fields(Event)), 'text']
 
 
 def provider_row(provider: Provider) -> list[str]:

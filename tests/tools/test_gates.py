@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolDefinitionError, ToolDenied, ToolResultError
-from habilis.core.events import Event
 from habilis.tools import (
     Allow,
     ApprovalRequest,
@@ -22,6 +21,7 @@ from habilis.tools import (
     Toolbox,
     tool,
 )
+from habilis.tools.events import ApprovalAsked, ToolEvent
 
 
 def added(to: str) -> str:
@@ -169,7 +169,7 @@ WITHHELD = 'send was called, but its result is withheld'
 async def test_a_gate_that_raises_denies_and_is_reported(
     spy: Spy, gate: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events: list[Event] = []
+    events: list[ToolEvent] = []
     box = Toolbox([spy.send], gates=[gate], emit=events.append)
     with pytest.raises(ToolDenied, match=rf'{said}: a gate failed \({gate.__name__}\)'):
         await box.call('send', 'ann')
@@ -332,7 +332,7 @@ async def test_a_call_that_needs_approval_happens_after_a_yes(spy: Spy) -> None:
         asked.append(request)
         return True
 
-    events: list[Event] = []
+    events: list[ToolEvent] = []
     box = Toolbox([spy.risk], approve=approve, emit=events.append)
     assert await box.call('risk', 'ann') == 'ann'
     assert asked == [
@@ -340,7 +340,8 @@ async def test_a_call_that_needs_approval_happens_after_a_yes(spy: Spy) -> None:
     ]
     assert box.take_records()[0].decision == 'approved'
     assert [event.kind for event in events] == ['tool_called', 'approval_asked', 'approval_answered', 'tool_returned']
-    assert (events[1].data, events[2].text) == (asked[0], 'yes')
+    assert isinstance(events[1], ApprovalAsked)
+    assert (events[1].request, events[2].text) == (asked[0], 'yes')
 
 
 async def test_a_no_may_have_a_reason(spy: Spy) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from habilis import Limits, Sandbox
-from habilis.core.events import Event
 from habilis.tools import (
     ApprovalRequest,
     ChangeResult,
@@ -26,6 +25,7 @@ from habilis.tools import (
     todo_toolset,
     tool,
 )
+from habilis.tools.events import ToolEvent
 
 pytestmark = pytest.mark.usefixtures('component')
 
@@ -245,7 +245,7 @@ async def test_a_cell_that_ends_while_a_person_thinks_leaves_nothing_behind() ->
 
 
 async def test_a20_ask_and_notify_work_from_code() -> None:
-    events: list[Event] = []
+    events: list[ToolEvent] = []
     box = Toolbox([people_toolset(lambda question: question.upper())], emit=events.append)
     assert await run(box, "notify_user('starting')\nask_user('which?')") == 'WHICH?'
     told = [(event.kind, event.text) for event in events if event.kind in {'notice', 'question'}]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolResultError
-from habilis.core.events import Event
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import (
     GateCall,
@@ -22,6 +21,7 @@ from habilis.tools import (
     todo_toolset,
     tool,
 )
+from habilis.tools.events import ToolCalled, ToolEvent, ToolReturned
 from tests.tools.boxes import function, on_a_thread
 
 
@@ -313,20 +313,22 @@ async def test_records_that_nobody_takes_are_bounded() -> None:
 
 
 async def test_events_tell_what_happens_in_order_on_the_event_loop() -> None:
-    events: list[tuple[Event, int]] = []
+    events: list[tuple[ToolEvent, int]] = []
     box = Toolbox([double], emit=lambda event: events.append((event, threading.get_ident())))
     await on_a_thread(function(box, 'double').call, 4)
     await asyncio.sleep(0)
     assert [event.kind for event, _ in events] == ['tool_called', 'tool_logged', 'tool_returned']
     assert {thread for _, thread in events} == {threading.get_ident()}
     called, logged, returned = (event for event, _ in events)
-    assert called.data == GateCall(id=1, tool='double', arguments={'x': 4})
+    assert isinstance(called, ToolCalled)
+    assert called.call == GateCall(id=1, tool='double', arguments={'x': 4})
     assert (logged.text, called.text) == ('doubling 4', 'double')
-    assert returned.data == box.take_records()[0]
+    assert isinstance(returned, ToolReturned)
+    assert returned.call == box.take_records()[0]
 
 
 async def test_a_listener_that_fails_does_not_disturb_the_call(caplog: pytest.LogCaptureFixture) -> None:
-    def emit(event: Event) -> None:
+    def emit(event: ToolEvent) -> None:
         raise RuntimeError(event.kind)
 
     assert await Toolbox([double], emit=emit).call('double', 4) == 8

@@ -18,6 +18,7 @@ from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, JournalChoice, LoadedRun, RunStore, wait_here
+from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
@@ -44,7 +45,6 @@ from habilis.agent.policies import Policy
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy
-from habilis.core.events import Event
 from habilis.core.settings import Settings, load_settings
 from habilis.journal import OnChange, fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
@@ -204,8 +204,8 @@ class Agent(Generic[T]):
         return wait_here(self.run(task, **options))
 
     @takes_parameters_of(RunRequest)
-    def stream(self, task: str, **options: Any) -> AsyncGenerator[Event, None]:
-        """Do a task and yield its events as they happen; the last is `run_finished`, with the `Result` as data."""
+    def stream(self, task: str, **options: Any) -> AsyncGenerator[AgentEvent, None]:
+        """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
         hooks: Any = make_request(task, options, _AGENT_OPTIONS).hooks or ()
         return stream_events(lambda hook: self.run(task, **(options | dict[str, Any](hooks=(*hooks, hook)))))
 

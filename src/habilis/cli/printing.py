@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,13 +61,15 @@ class Page:
         """Print one or more lines of untrusted text."""
         from rich.text import Text
 
-        self._console.print(Text(neutral(text), style=style), soft_wrap=True)
+        self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
     def block(self, title: str, text: str, style: str = '', *, indent: int = 2) -> None:
         """Print a title with the text indented below it; nothing if the text is empty."""
         if text.strip():
             self.line(f'{" " * indent}{title}', 'dim')
-            indented = '\n'.join(f'{" " * (indent + 2)}{line}'.rstrip() for line in neutral(text).rstrip().split('\n'))
+            indented = '\n'.join(
+                f'{" " * (indent + 2)}{line}'.rstrip() for line in escape_controls(text).rstrip().split('\n')
+            )
             self.line(indented, style)
 
 

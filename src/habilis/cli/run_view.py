@@ -4,14 +4,14 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from habilis.core.events import Event, EventKind
 from habilis.core.logs import log_to_terminal
 
 if TYPE_CHECKING:
+    from habilis.agent.events import AgentEvent
     from habilis.agent.hooks.logs import LogEvents
     from habilis.agent.hooks.terminal import TerminalView
 
-PRINTED_BY_COMMAND: frozenset[EventKind] = frozenset({'answer', 'question', 'approval_asked', 'run_failed'})
+PRINTED_BY_COMMAND: frozenset[str] = frozenset({'answer', 'question', 'approval_asked', 'run_failed'})
 """Events the view skips: the command itself prints the answer, questions and errors."""
 
 
@@ -26,7 +26,7 @@ class RunView:
         if self._view is not None:
             self._log_lines.has_open_line = lambda: self._view is not None and self._view.has_open_line
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: 'AgentEvent') -> None:
         """Handle an event of the run."""
         if self._view is not None and event.kind not in self._hidden:
             self._view(event)

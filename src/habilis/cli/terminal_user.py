@@ -4,7 +4,7 @@ import asyncio
 import sys
 import threading
 
-from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
 from habilis.tools import ApprovalRequest
@@ -33,7 +33,7 @@ class TerminalUser:
 
     async def answer(self, question: str) -> str | None:
         """The user's answer; None if there is no user or the input ends (Ctrl-D)."""
-        return await asyncio.to_thread(self.ask, f'\n{neutral(question)}\n> ')
+        return await asyncio.to_thread(self.ask, f'\n{escape_controls(question)}\n> ')
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Whether a tool may be called. False if there is no user."""
@@ -64,8 +64,8 @@ def describe(request: ApprovalRequest) -> str:
     arguments = ', '.join(
         f'{name}={one_line(repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
     )
-    diff = [_colour(line) for line in neutral(request.diff).splitlines()]
-    return '\n'.join(['', f'{request.tool}({arguments})', *diff, neutral(request.question)])
+    diff = [_colour(line) for line in escape_controls(request.diff).splitlines()]
+    return '\n'.join(['', f'{request.tool}({arguments})', *diff, escape_controls(request.question)])
 
 
 def _colour(line: str) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
-from habilis.core.events import Emit, Event, EventKind
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
@@ -32,6 +31,7 @@ from habilis.tools.contract import (
     ResultGate,
     ToolOptions,
 )
+from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
 from habilis.tools.plain_data import NotConvertible, to_plain
@@ -137,17 +137,17 @@ class Calls:
         question, self._question = self._question, None
         return question
 
-    def emit(self, kind: EventKind, text: str, data: object) -> None:
+    def emit(self, event: ToolEvent) -> None:
         """Emit an event on the event loop, from any thread."""
         if self._emit is None:
             return
-        event, loop = Event(kind=kind, text=text, data=data), self.loop
+        loop = self.loop
         if loop is None or loop.is_closed() or asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
             self._send(event)
         else:
             loop.call_soon_threadsafe(self._send, event)
 
-    def _send(self, event: Event) -> None:
+    def _send(self, event: ToolEvent) -> None:
         try:
             if self._emit is not None:
                 self._emit(event)
@@ -166,8 +166,9 @@ class Calls:
     ) -> object:
         """Make a call. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
-        channel = Channel(tell=lambda kind, text: self.emit(kind, text, call.as_gate_call()), memory=self._memory)
-        self.emit('tool_called', tool.name, call.as_gate_call())
+        channel = Channel(emit=lambda make: self.emit(make(call.as_gate_call())), memory=self._memory)
+        if self._emit is not None:
+            self.emit(ToolCalled(call=call.as_gate_call()))
         token = open_channel(channel)
         try:
             bound = await self._admitted(call, bind)
@@ -184,7 +185,7 @@ class Calls:
 
     async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Repeat a call of an earlier process, for its effects in memory. No record, no events."""
-        token = open_channel(Channel(tell=lambda kind, text: None, memory=self._memory))
+        token = open_channel(Channel(emit=lambda make: None, memory=self._memory))
         try:
             await tool.run(tool.validate_named(arguments))
         finally:
@@ -280,7 +281,7 @@ class Calls:
         """Record a failed call. Raises the error, unless the tool hides its errors."""
         if isinstance(error, NeedsAnswer):
             self._question = self._question or error.question
-            self.emit('question', error.question, call.as_gate_call())
+            self.emit(QuestionEvent(call=call.as_gate_call(), question=error.question))
         own = not isinstance(error, (ToolArgumentsError, ToolDenied, NeedsAnswer))
         if own:
             LOGGER.info('the tool %s failed', call.tool.name, exc_info=error)
@@ -314,7 +315,8 @@ class Calls:
         self._records.append(record)
         if call.ended is not None:
             call.ended(record)
-        self.emit('tool_returned', call.tool.name, record)
+        if self._emit is not None:
+            self.emit(ToolReturned(call=record))
 
 
 async def _raise(error: Exception) -> object:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
-from habilis.core.events import EventKind
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
@@ -32,9 +31,9 @@ from habilis.tools.contract import (
     GateCall,
     ResultGate,
 )
+from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFailed
 from habilis.tools.logs import LOGGER
 
-EmitEvent = Callable[[EventKind, str, object], None]
 Changed = Callable[[Mapping[str, object]], GateCall]
 """Returns the call with other arguments, validated."""
 
@@ -45,7 +44,7 @@ Message = Callable[[GateCall, str], str]
 class Gates:
     """The gates of a toolbox."""
 
-    def __init__(self, gates: 'Iterable[Gate | ResultGate]', emit: EmitEvent) -> None:
+    def __init__(self, gates: 'Iterable[Gate | ResultGate]', emit: Emit) -> None:
         self._emit = emit
         self._before: list[Gate] = []
         self._after: list[ResultGate] = []
@@ -118,14 +117,14 @@ class Gates:
         denied = message(call, reason or f'a gate failed ({_name(gate)})')
         text = f'the gate {_name(gate)} failed, so {denied}: {type(error).__name__}: {error}'
         LOGGER.error('%s', text, exc_info=error)
-        self._emit('hook_failed', text, error)
+        self._emit(HookFailed(error=error, message=text))
         return ToolDenied(denied)
 
 
 class Approvals:
     """Asks a person, one question at a time."""
 
-    def __init__(self, approve: Approve | None, emit: EmitEvent, journal: CallJournal | None = None) -> None:
+    def __init__(self, approve: Approve | None, emit: Emit, journal: CallJournal | None = None) -> None:
         self._approve = approve
         self._journal = journal
         self._emit = emit
@@ -141,7 +140,7 @@ class Approvals:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
-            self._emit('approval_asked', request.question, request)
+            self._emit(ApprovalAsked(request=request))
             try:
                 with deadline_paused():
                     answer = await self._answer(request)
@@ -150,9 +149,9 @@ class Approvals:
             except Exception as error:
                 text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
                 LOGGER.error('%s', text, exc_info=error)
-                self._emit('hook_failed', text, error)
+                self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error
-            self._emit('approval_answered', 'yes' if answer is True else 'no', request)
+            self._emit(ApprovalAnswered(request=request, is_approved=answer is True))
         if answer is not True:
             why = f': {answer.reason}' if isinstance(answer, Deny) else ''
             raise ToolDenied(_denied(request, f'the user said no{why}'))

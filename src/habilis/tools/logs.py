@@ -4,21 +4,23 @@ import contextvars
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+
+from habilis.tools.contract import GateCall
+from habilis.tools.events import ToolEvent, ToolLogged
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
 """Maximum number of log lines of a call; later lines are dropped, and the last one says so."""
 
-ChannelEvent = Literal['tool_logged', 'question', 'notice']
+MakeEvent = Callable[[GateCall], ToolEvent]
+"""Builds an event from the current call."""
 
 
 @dataclass(kw_only=True)
 class Channel:
     """What a running tool can reach of its toolbox."""
 
-    tell: Callable[[ChannelEvent, str], None]
-    """Emits an event of the toolbox."""
+    emit: Callable[[MakeEvent], None]
 
     lines: list[str] = field(default_factory=list[str])
     memory: dict[object, object] = field(default_factory=dict[object, object])
@@ -38,7 +40,7 @@ def log(text: object) -> None:
         return
     line = str(text) if len(channel.lines) < MAX_LINES else f'(more than {MAX_LINES:,} lines: the rest is dropped)'
     channel.lines.append(line)
-    channel.tell('tool_logged', line)
+    channel.emit(lambda call: ToolLogged(call=call, line=line))
 
 
 def lines_now() -> list[str]:
@@ -47,11 +49,11 @@ def lines_now() -> list[str]:
     return [] if channel is None else channel.lines
 
 
-def tell(kind: ChannelEvent, text: str) -> None:
+def emit(make: MakeEvent) -> None:
     """Emit an event from a tool. Does nothing without a toolbox."""
     channel = _channel.get()
     if channel is not None:
-        channel.tell(kind, text)
+        channel.emit(make)
 
 
 def memory() -> dict[object, object] | None:

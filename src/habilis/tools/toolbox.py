@@ -8,11 +8,11 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
-from habilis.core.events import Emit
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
+from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames

@@ -5,13 +5,15 @@ import contextvars
 import functools
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from habilis.agent.events import AgentEvent, HookFailed, NoticeEvent
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
-from habilis.core.events import Event
+from tests.agent.hooks.samples import call, sample
 from tests.agent.hooks.watching import Seen
 
 
@@ -20,9 +22,9 @@ def watchers(*hooks: Hook) -> Dispatcher:
     return Dispatcher(hooks, run='run-1', agent='tester')
 
 
-def notice(text: object) -> Event:
+def notice(text: object) -> NoticeEvent:
     """Something that happened."""
-    return Event(kind='notice', text=str(text))
+    return NoticeEvent(call=call(), message=str(text))
 
 
 # Delivery -------------------------------------------------------------------------------------------------------------
@@ -31,7 +33,7 @@ def notice(text: object) -> Event:
 async def test_a_plain_function_and_a_coroutine_function_see_every_event() -> None:
     plain, awaited = Seen(), Seen()
 
-    async def slowly(event: Event) -> None:
+    async def slowly(event: AgentEvent) -> None:
         await asyncio.sleep(0)
         awaited(event)
 
@@ -47,7 +49,7 @@ async def test_an_event_says_which_run_agent_and_step_it_is_of() -> None:
     watching = watchers(seen)
     watching.step = 7
     watching.emit(notice('a'))
-    watching.emit(Event(kind='notice', agent='other', step=2))
+    watching.emit(replace(notice('b'), agent='other', step=2))
     await watching.drain()
     assert [(event.run, event.agent, event.step) for event in seen.events] == [
         ('run-1', 'tester', 7),
@@ -67,7 +69,7 @@ async def test_emitting_never_waits_for_a_hook() -> None:
 async def test_the_order_is_kept_when_an_early_event_takes_longer_than_a_late_one() -> None:
     seen = Seen()
 
-    async def first_is_slow(event: Event) -> None:
+    async def first_is_slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.02 if event.text == '0' else 0)
         seen(event)
 
@@ -141,7 +143,7 @@ def test_whatever_hooks_and_threads_do_each_event_comes_once_and_in_order(plan: 
     seen = Seen()
 
     async def go() -> None:
-        async def moody(event: Event) -> None:
+        async def moody(event: AgentEvent) -> None:
             if event.kind == 'notice':
                 fails, waits = plan[int(event.text)]
                 if waits:
@@ -170,7 +172,7 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
     seen = Seen()
     error = ValueError('no disk')
 
-    def broken(event: Event) -> None:
+    def broken(event: AgentEvent) -> None:
         if event.kind == 'notice':
             raise error
 
@@ -180,7 +182,7 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
         watching.emit(notice('b'))
         await watching.drain()
     assert seen.kinds == ['notice', 'notice', 'hook_failed', 'hook_failed']
-    assert seen.events[2].data is error
+    assert seen.of(HookFailed)[0].error is error
     assert seen.texts[2].endswith('broken: ValueError: no disk')
     assert [record.levelname for record in caplog.records] == ['WARNING', 'WARNING']
     assert 'no disk' in caplog.text
@@ -189,13 +191,13 @@ async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.Lo
 async def test_a_hook_that_fails_at_the_very_last_event_is_reported_too() -> None:
     seen = Seen()
 
-    async def broken(event: Event) -> None:
+    async def broken(event: AgentEvent) -> None:
         await asyncio.sleep(0)
         if event.kind == 'run_finished':
             raise ValueError
 
     watching = watchers(broken, seen)
-    watching.emit(Event(kind='run_finished'))
+    watching.emit(sample('run_finished'))
     await watching.drain()
     assert seen.kinds == ['run_finished', 'hook_failed']
 
@@ -204,7 +206,7 @@ async def test_a_hook_that_always_fails_is_not_told_of_itself_for_ever() -> None
     seen = Seen()
     calls: list[str] = []
 
-    def hopeless(event: Event) -> None:
+    def hopeless(event: AgentEvent) -> None:
         calls.append(event.kind)
         raise ValueError
 
@@ -219,7 +221,7 @@ async def test_an_error_that_cannot_even_be_printed_is_reported() -> None:
         def __str__(self) -> str:
             raise RuntimeError
 
-    def broken(event: Event) -> None:
+    def broken(event: AgentEvent) -> None:
         if event.kind == 'notice':
             raise Nasty
 
@@ -234,7 +236,7 @@ async def test_an_error_that_cannot_even_be_printed_is_reported() -> None:
 async def test_something_that_was_cancelled_inside_a_hook_does_not_stop_the_delivery() -> None:
     seen = Seen()
 
-    async def gives_up(event: Event) -> None:
+    async def gives_up(event: AgentEvent) -> None:
         if event.text == 'a':
             work = asyncio.ensure_future(asyncio.sleep(60))
             work.cancel()
@@ -258,7 +260,7 @@ async def test_draining_with_nothing_to_tell_returns_at_once() -> None:
 async def test_several_may_wait_for_the_same_events_and_more_may_follow() -> None:
     seen = Seen()
 
-    async def slow(event: Event) -> None:
+    async def slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.01)
         seen(event)
 
@@ -275,7 +277,7 @@ async def test_waiting_can_be_cancelled_without_losing_events() -> None:
     seen = Seen()
     go_on = asyncio.Event()
 
-    async def waits(event: Event) -> None:
+    async def waits(event: AgentEvent) -> None:
         await go_on.wait()
         seen(event)
 
@@ -291,7 +293,7 @@ async def test_waiting_can_be_cancelled_without_losing_events() -> None:
 async def test_a_hook_that_waits_for_its_own_run_does_not_wait_for_itself() -> None:
     seen = Seen()
 
-    async def impatient(event: Event) -> None:
+    async def impatient(event: AgentEvent) -> None:
         await asyncio.wait_for(watching.drain(), 10)  # in Python 3.11 on a task of its own
         seen(event)
 
@@ -304,7 +306,7 @@ async def test_a_hook_that_waits_for_its_own_run_does_not_wait_for_itself() -> N
 async def test_closing_gives_up_a_hook_that_never_ends(caplog: pytest.LogCaptureFixture) -> None:
     ended: list[str] = []
 
-    async def endless(event: Event) -> None:
+    async def endless(event: AgentEvent) -> None:
         try:
             await asyncio.Event().wait()
         finally:

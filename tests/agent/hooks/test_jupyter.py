@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,14 +16,15 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from habilis.agent.events import CellFinished, TextEvent
 from habilis.agent.hooks import JupyterView
 from habilis.agent.hooks.jupyter import MAX_TEXT
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.core.errors import ModelError
-from habilis.core.events import Event
 from habilis.models.contract import Delta
 from habilis.models.scripted import ScriptedModel
 from habilis.sandbox.contract import Cell, Display
+from tests.agent.hooks.samples import sample
 from tests.agent.hooks.watching import ANSWER, code, watch
 
 PIXEL = base64.b64decode(
@@ -177,11 +179,11 @@ async def test_a_run_that_fails_says_why(notebook: Notebook) -> None:
 def test_text_that_grows_is_not_drawn_at_every_token_but_in_the_end_it_is_all_there(notebook: Notebook) -> None:
     view = JupyterView()
     start = datetime(2026, 1, 1, tzinfo=UTC)
-    view(Event(kind='model_requested', at=start))
+    view(replace(sample('model_requested'), at=start))
     for number in range(1000):
         at = start + timedelta(milliseconds=number)
-        view(Event(kind='text', text='word ', data=Delta(text='word '), at=at))
-    view(Event(kind='model_replied', at=start + timedelta(seconds=1)))
+        view(TextEvent(delta=Delta(text='word '), at=at))
+    view(replace(sample('model_replied'), at=start + timedelta(seconds=1)))
     assert len(notebook.shown) < 20
     assert notebook.page.count('word') == 1000
 
@@ -189,11 +191,11 @@ def test_text_that_grows_is_not_drawn_at_every_token_but_in_the_end_it_is_all_th
 def test_much_output_is_shown_in_part(notebook: Notebook) -> None:
     view = JupyterView()
     for _ in range(10):
-        view(Event(kind='output', text='z' * MAX_TEXT))
-    view(Event(kind='cell_finished', data=Cell()))
+        view(sample('output', 'z' * MAX_TEXT))
+    view(CellFinished(cell=Cell()))
     assert notebook.page.count('z') == MAX_TEXT
     for _ in range(2000):
-        view(Event(kind='notice', text='n'))
+        view(sample('notice', 'n'))
     assert notebook.page.count('<div') < 500
 
 
@@ -246,7 +248,7 @@ async def test_nothing_that_a_model_or_its_code_wrote_becomes_an_element(noteboo
 
 def shown_display(notebook: Notebook, mime: str, data: str | bytes) -> Tags:
     """How something that code displays is shown."""
-    JupyterView()(Event(kind='cell_finished', data=Cell(displays=(Display(mime=mime, data=data),))))
+    JupyterView()(CellFinished(cell=Cell(displays=(Display(mime=mime, data=data),))))
     return parsed(notebook.page)
 
 

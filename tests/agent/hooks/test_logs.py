@@ -8,8 +8,8 @@ import pytest
 from habilis.agent.hooks import LogEvents
 from habilis.agent.hooks.logs import LENGTH
 from habilis.core.errors import ModelError
-from habilis.core.events import Event
 from habilis.core.logs import configure_logging, hide
+from tests.agent.hooks.samples import sample
 from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 
 KEY = 'sk-proj-abcdefghijklmnopqrstuvwxyz123456'
@@ -74,7 +74,7 @@ async def test_a_run_reads_as_a_story(caplog: pytest.LogCaptureFixture) -> None:
 )
 def test_the_level_fits_what_happened(kind: str, level: str, caplog: pytest.LogCaptureFixture) -> None:
     configure_logging('debug')
-    LogEvents()(Event(kind=kind, text='something'))  # pyright: ignore[reportArgumentType]
+    LogEvents()(sample(kind, 'something'))
     assert levels(caplog) == {kind: level}
 
 
@@ -92,8 +92,8 @@ def test_keys_are_never_logged_whatever_the_logger(logger: str, caplog: pytest.L
     with caplog.at_level(logging.DEBUG, logger):
         for position in (0, LENGTH - 10):  # also where the message is cut in the middle of it
             filler = 'y' * position
-            LogEvents(logger)(Event(kind='text', text=f'{filler} {KEY} and a hidden passphrase'))
-            LogEvents(logger)(Event(kind='hook_failed', text=f'{filler} Authorization: Bearer {KEY}'))
+            LogEvents(logger)(sample('text', f'{filler} {KEY} and a hidden passphrase'))
+            LogEvents(logger)(sample('hook_failed', f'{filler} Authorization: Bearer {KEY}'))
     assert len(caplog.records) == 4
     assert 'sk-proj' not in caplog.text
     assert 'hidden pass' not in caplog.text
@@ -102,14 +102,14 @@ def test_keys_are_never_logged_whatever_the_logger(logger: str, caplog: pytest.L
 def test_a_logger_of_your_own_is_taken(caplog: pytest.LogCaptureFixture) -> None:
     mine = logging.getLogger('mine')
     with caplog.at_level(logging.INFO, 'mine'):
-        LogEvents(mine)(Event(kind='answer', text='42'))
+        LogEvents(mine)(sample('answer', '42'))
     assert [record.name for record in caplog.records] == ['mine']
 
 
 def test_text_of_strangers_stays_on_one_short_line_and_is_no_format(caplog: pytest.LogCaptureFixture) -> None:
     configure_logging('debug')
     evil = 'ok\n2026-01-01 CRITICAL forged %s %(x)d\x1b[2J' + 'z' * 10_000
-    LogEvents()(Event(kind='output', run='run\n1', agent='a\x1b[2Jb', text=evil))
+    LogEvents()(sample('output', evil, run='run\n1', agent='a\x1b[2Jb'))
     [record] = caplog.records
     message = record.getMessage()
     assert '\n' not in message

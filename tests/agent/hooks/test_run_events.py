@@ -7,9 +7,9 @@ from typing import cast
 
 import pytest
 
+from habilis.agent.events import AgentEvent, HookFailed, ModelRequested, RunFailed, RunFinished
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.core.errors import ModelError
-from habilis.core.events import Event
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
 from tests.agent.hooks.watching import ANSWER, Seen, agent, code, watch
@@ -21,18 +21,18 @@ async def test_hooks_of_the_agent_and_of_the_run_see_the_whole_run() -> None:
     order: list[str] = []
     of_agent, of_run = Seen(), Seen()
 
-    async def slow(event: Event) -> None:
+    async def slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.001)
         order.append(f'agent {event.kind}')
 
-    def note(event: Event) -> None:
+    def note(event: AgentEvent) -> None:
         order.append(f'run {event.kind}')
 
     result = await watch([ANSWER], of_run, note, hooks=[slow, of_agent])
     assert of_agent.events == of_run.events
     assert of_run.kinds[0] == 'run_started'
     assert of_run.kinds[-1] == 'run_finished'
-    assert of_run.events[-1].data is result
+    assert [event.result for event in of_run.of(RunFinished)] == [result]
     assert order[:2] == ['agent run_started', 'run run_started']
     assert order[-2:] == ['agent run_finished', 'run run_finished']
     expected = ['step_started', 'model_requested', 'model_replied', 'code', 'cell_finished', 'step_finished', 'answer']
@@ -48,10 +48,10 @@ async def test_a_hook_of_one_run_does_not_see_another() -> None:
 
 
 async def test_a_run_goes_on_when_all_its_hooks_are_broken() -> None:
-    def broken(event: Event) -> None:
+    def broken(event: AgentEvent) -> None:
         raise ValueError(event.kind)
 
-    async def broken_later(event: Event) -> None:
+    async def broken_later(event: AgentEvent) -> None:
         await asyncio.sleep(0)
         raise RuntimeError(event.kind)
 
@@ -78,7 +78,7 @@ async def test_output_of_the_sandbox_and_its_tool_calls_come_in_the_order_in_whi
 async def test_a_run_that_fails_says_so_before_its_error_is_raised() -> None:
     seen = Seen()
 
-    async def slow(event: Event) -> None:
+    async def slow(event: AgentEvent) -> None:
         await asyncio.sleep(0.001)
         seen(event)
 
@@ -87,7 +87,7 @@ async def test_a_run_that_fails_says_so_before_its_error_is_raised() -> None:
         with pytest.raises(ModelError):
             await working.run('x', hooks=[slow])
         assert seen.kinds[-1] == 'run_failed'
-    assert seen.events[-1].data is error
+    assert [event.error for event in seen.of(RunFailed)] == [error]
     assert seen.texts[-1] == 'ModelError: no such thing'
     assert 'run_finished' not in seen.kinds
 
@@ -97,11 +97,11 @@ async def test_a_cancelled_run_says_so_and_is_not_held_up_by_a_hook(monkeypatch:
     seen = Seen()
     asked = asyncio.Event()
 
-    async def hangs(event: Event) -> None:
+    async def hangs(event: AgentEvent) -> None:
         if event.kind == 'run_failed':
             await asyncio.Event().wait()
 
-    def notes(event: Event) -> None:
+    def notes(event: AgentEvent) -> None:
         seen(event)
         if event.kind == 'model_requested':
             asked.set()
@@ -113,7 +113,8 @@ async def test_a_cancelled_run_says_so_and_is_not_held_up_by_a_hook(monkeypatch:
         with pytest.raises(asyncio.CancelledError):
             await work
     assert seen.kinds[-1] == 'run_failed'
-    assert isinstance(seen.events[-1].data, asyncio.CancelledError)
+    [failed] = seen.of(RunFailed)
+    assert isinstance(failed.error, asyncio.CancelledError)
 
 
 def test_a_run_that_is_resumed_in_another_event_loop_is_watched_there() -> None:
@@ -144,7 +145,7 @@ class Outgoing:
     def __init__(self, change: Callable[[Sequence[Message]], object]) -> None:
         self._change = change
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         pass
 
     def outgoing(self, messages: Sequence[Message]) -> Sequence[Message]:
@@ -174,8 +175,8 @@ async def test_hooks_change_what_goes_out_one_after_the_other_and_watchers_see_w
 
     await watch(model, Outgoing(shout), seen, task='To Ann', hooks=[Outgoing(hide_the_name)])
     assert 'TO A.' in model.requests[0].messages[-1].text
-    [requested] = seen.of('model_requested')
-    assert requested.data == model.requests[0].messages
+    [requested] = seen.of(ModelRequested)
+    assert requested.messages == model.requests[0].messages
 
 
 def crash(_messages: Sequence[Message]) -> list[Message]:
@@ -206,5 +207,5 @@ async def test_what_a_broken_hook_wants_to_send_is_not_sent(change: Callable[[Se
     result = await watch(model, Outgoing(change), seen, task='Task')
     assert result.output == 42
     assert 'Task' in model.requests[0].messages[-1].text
-    [failed] = seen.of('hook_failed')
+    [failed] = seen.of(HookFailed)
     assert failed.text.startswith('Outgoing: ')

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.hooks.sanitize import neutral, one_line, without_controls
+from habilis.agent.hooks.sanitize import escape_controls, one_line, strip_controls
 
 # Text, with many more control characters than it would have by chance.
 NASTY = st.text(
@@ -26,7 +26,7 @@ def obeyed(text: str, allowed: str) -> list[str]:
 
 @given(NASTY)
 def test_nothing_is_left_that_a_terminal_obeys(text: str) -> None:
-    assert obeyed(neutral(text), '\n\t') == []
+    assert obeyed(escape_controls(text), '\n\t') == []
 
 
 @given(NASTY, st.integers(2, 50))
@@ -38,14 +38,14 @@ def test_one_line_is_one_line_and_short(text: str, limit: int) -> None:
 
 @given(NASTY)
 def test_what_is_sent_can_be_encoded_and_holds_no_controls(text: str) -> None:
-    sent = without_controls(text)
+    sent = strip_controls(text)
     sent.encode('utf-8')
     assert [char for char in sent if unicodedata.category(char) == 'Cc' and char not in '\n\t\r'] == []
 
 
 @given(st.text(st.characters(exclude_categories=('Cc', 'Cs', 'Cf', 'Zl', 'Zp'))))
 def test_plain_text_stays_as_it_is(text: str) -> None:
-    assert neutral(text) == without_controls(text) == text
+    assert escape_controls(text) == strip_controls(text) == text
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     ],
 )
 def test_what_becomes_of_it(text: str, shown: str) -> None:
-    assert neutral(text) == shown
+    assert escape_controls(text) == shown
 
 
 def test_escape_sequences_are_not_sent_to_a_model() -> None:
-    assert without_controls('\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x00') == 'red link'
+    assert strip_controls('\x1b[1;31mred\x1b[0m \x1b]8;;http://x\x07link\x00') == 'red link'

@@ -14,14 +14,24 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from habilis.agent.contract import RunLimits
+from habilis.agent.events import (
+    AgentEvent,
+    AnswerEvent,
+    ApprovalAsked,
+    CodeEvent,
+    OutputEvent,
+    RunStarted,
+    ToolCalled,
+    ToolReturned,
+)
 from habilis.agent.hooks import TerminalView
 from habilis.agent.hooks.terminal import MAX_OUTPUT, SCRIPTED
 from habilis.core.errors import ModelError
-from habilis.core.events import Event, EventKind
-from habilis.models.contract import Delta, FunctionCall, Reply, Traits, Usage
+from habilis.models.contract import FunctionCall, Reply, Traits, Usage
 from habilis.models.scripted import ScriptedModel
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import ApprovalRequest, GateCall, people_toolset, tool
+from tests.agent.hooks.samples import SAMPLES, sample
 from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 
 CONTROLS = re.compile('\x1b\\[[0-9;]*m')
@@ -215,8 +225,8 @@ async def test_an_approval_shows_what_would_change() -> None:
         """Write a file."""
         return f'{path} written'
 
-    def approve(request: ApprovalRequest) -> bool:
-        return request.tool == 'overwrite'
+    def approve(_request: ApprovalRequest) -> bool:
+        return True
 
     screen, seen = Screen(), Seen()
     source = code("said = overwrite('a.txt')\nfinal_answer(said)")
@@ -265,7 +275,7 @@ def test_a_reader_who_goes_away_does_not_end_the_run() -> None:
 # Single events --------------------------------------------------------------------------------------------------------
 
 
-def show(event: Event, *, terminal: bool = False, width: int = 100) -> str:
+def show(event: AgentEvent, *, terminal: bool = False, width: int = 100) -> str:
     """One event."""
     screen = Screen(terminal=terminal, width=width)
     screen.view(event)
@@ -278,39 +288,39 @@ def show(event: Event, *, terminal: bool = False, width: int = 100) -> str:
         ('notice', 'Half is done.', 'notice: Half is done.\n'),
         ('question', 'Which one?', 'question: Which one?\n'),
         ('compacted', 'earlier steps were shortened', 'earlier steps were shortened\n'),
-        ('retry', 'try 2 of 4 in 1 s', 'retry: try 2 of 4 in 1 s\n'),
+        ('retry', 'busy', 'retry: busy; retrying in 1.0 s (attempt 2 of 4)\n'),
         ('hook_failed', 'mine: ValueError', 'hook failed: mine: ValueError\n'),
-        ('tool_logged', '50 %', '50 %\n'),
-        ('run_failed', 'ModelError: no', 'failed: ModelError: no\n'),
+        ('tool_logged', '50 %', '50 %: 50 %\n'),
+        ('run_failed', 'no', 'failed: ModelError: no\n'),
     ],
 )
-def test_what_is_said_of_an_event(kind: EventKind, text: str, shown: str) -> None:
-    assert show(Event(kind=kind, text=text)).lstrip() == shown
+def test_what_is_said_of_an_event(kind: str, text: str, shown: str) -> None:
+    assert show(sample(kind, text)).lstrip() == shown
 
 
 def test_a_call_that_failed_says_why() -> None:
     record = ToolCall(id=1, name='fetch', arguments={}, ok=False, error='TimeoutError: too slow', seconds=2)
-    assert show(Event(kind='tool_returned', data=record)) == '← fetch failed: TimeoutError: too slow (2.00 s)\n'
+    assert show(ToolReturned(call=record)) == '← fetch failed: TimeoutError: too slow (2.00 s)\n'
 
 
 @pytest.mark.parametrize('width', [30, 100])
 def test_a_call_with_long_arguments_and_results_is_one_line_of_the_terminal(width: int) -> None:
     call = GateCall(id=1, tool='fetch', arguments={'url': 'x' * 5000, 'body': 'a\nb\n' * 500})
     record = ToolCall(id=1, name='fetch', arguments={}, ok=True, result='y' * 5000)
-    for event in (Event(kind='tool_called', text='fetch', data=call), Event(kind='tool_returned', data=record)):
+    for event in (ToolCalled(call=call), ToolReturned(call=record)):
         [line] = show(event, terminal=True, width=width).splitlines()
         assert len(line) <= width
 
 
 def test_long_lines_are_not_broken_where_there_is_no_terminal() -> None:
     line = 'print(' + ' + '.join(map(str, range(100))) + ')'
-    assert show(Event(kind='code', text=line), width=40) == f'│ {line}\n'
-    assert show(Event(kind='output', text='z' * 500), width=40) == 'z' * 500
+    assert show(CodeEvent(code=line), width=40) == f'│ {line}\n'
+    assert show(OutputEvent(stream='stdout', output='z' * 500), width=40) == 'z' * 500
 
 
 def test_a_long_diff_is_shown_in_part() -> None:
     request = ApprovalRequest(id=1, tool='write', arguments={}, question='Write?', diff='+line\n' * 500)
-    shown = show(Event(kind='approval_asked', text='Write?', data=request))
+    shown = show(ApprovalAsked(request=request))
     assert '… and 440 more lines' in shown
 
 
@@ -360,10 +370,17 @@ async def test_a_question_is_shown_as_a_question() -> None:
 
 
 EVIL = '\x1b[2J\x1b]0;pwned\x07\x1b]52;c;cm0gLXJm\x07\x9b31m\rgone\x08\u202e[bold]x[/bold][/nothing] :smile: {x} %s'
-KINDS: list[EventKind] = [
-    'run_started', 'text', 'thinking', 'code', 'output', 'tool_called', 'tool_logged', 'approval_asked', 'question',
-    'approval_answered', 'notice', 'compacted', 'retry', 'hook_failed', 'answer', 'run_failed', 'observation',
-]  # fmt: skip
+
+SHORT = {
+    'run_resumed',
+    'approval_answered',
+    'model_requested',
+    'model_replied',
+    'step_started',
+    'step_finished',
+    'run_finished',
+}
+"""Of these no text is shown."""
 
 
 def assert_nothing_is_obeyed(screen: Screen) -> None:
@@ -373,19 +390,13 @@ def assert_nothing_is_obeyed(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize('terminal', [False, True])
-@pytest.mark.parametrize('kind', KINDS)
-def test_nothing_that_is_shown_is_obeyed(kind: EventKind, terminal: bool) -> None:
+@pytest.mark.parametrize('kind', SAMPLES)
+def test_nothing_that_is_shown_is_obeyed(kind: str, terminal: bool) -> None:
     screen = Screen(terminal=terminal)
-    data: object = {
-        'text': Delta(text=f'I say {EVIL}\n'),
-        'answer': EVIL,
-        'tool_called': GateCall(id=1, tool=EVIL, arguments={EVIL: EVIL}),
-        'approval_asked': ApprovalRequest(id=1, tool=EVIL, arguments={}, question=EVIL, diff=f'+{EVIL}'),
-    }.get(kind)
-    screen.view(Event(kind=kind, run='1', agent='one', text=EVIL, data=data))
-    screen.view(Event(kind='notice', run='2', agent=EVIL, text='end'))
+    screen.view(sample(kind, f'I say {EVIL}\n' if kind == 'text' else EVIL, run='1', agent='one'))
+    screen.view(sample('notice', 'end', run='2', agent=EVIL))
     assert_nothing_is_obeyed(screen)
-    if kind != 'run_started':  # which shows the model, not the task
+    if kind not in SHORT:
         assert '[bold]x[/bold]' in screen.plain.replace('\n', '')
 
 
@@ -403,24 +414,26 @@ async def test_a_sandbox_that_prints_escape_sequences_changes_nothing_on_the_scr
 )
 def test_markdown_cannot_smuggle_a_control_character_in(text: str) -> None:
     screen = Screen(terminal=True)
-    screen.view(Event(kind='answer', text=f'# A\n\n{text}', data=text))
+    screen.view(AnswerEvent(answer=f'# A\n\n{text}'))
     assert_nothing_is_obeyed(screen)
 
 
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.text(max_size=30)), max_size=8), st.booleans(), st.booleans())
-def test_any_events_in_any_order_are_shown(
-    events: list[tuple[EventKind, str]], terminal: bool, ascii_only: bool
-) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(sorted(SAMPLES)), st.text(max_size=30)), max_size=8),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_events_in_any_order_are_shown(events: list[tuple[str, str]], terminal: bool, ascii_only: bool) -> None:
     screen = Screen(terminal=terminal, encoding='ascii' if ascii_only else 'utf-8')
     for kind, text in events:
-        screen.view(Event(kind=kind, run='1', agent='a', text=text, data=Delta(text=text) if kind == 'text' else text))
+        screen.view(sample(kind, text, run='1', agent='a'))
     for char in screen.plain:
         assert char in '\n\t' or char.isprintable() or ord(char) >= 0xA0
 
 
 def test_a_terminal_that_knows_only_ascii_is_given_escapes() -> None:
     screen = Screen(encoding='ascii')
-    screen.view(Event(kind='notice', text='grün 日本 \ud800'))
+    screen.view(sample('notice', 'grün 日本 \ud800'))
     assert screen.text == 'notice: gr\\xfcn \\u65e5\\u672c \\ud800\n'
 
 
@@ -430,8 +443,8 @@ def test_a_real_model_is_not_called_scripted() -> None:
         def traits(self) -> Traits:
             return Traits()
 
-    assert SCRIPTED not in show(Event(kind='run_started', data=Real([])))
-    assert SCRIPTED in show(Event(kind='run_started', data=ScriptedModel([])))
+    assert SCRIPTED not in show(RunStarted(task='x', model=Real([])))
+    assert SCRIPTED in show(RunStarted(task='x', model=ScriptedModel([])))
 
 
 async def test_the_cost_is_left_out_where_no_price_is_known() -> None:

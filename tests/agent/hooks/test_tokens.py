@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from habilis.agent.events import ModelReplied
 from habilis.agent.hooks import TokenTracker
-from habilis.agent.hooks.tokens import money
+from habilis.agent.hooks.tokens import format_cost
 from habilis.core.errors import HabilisError
-from habilis.core.events import Event
 from habilis.models.contract import Reply, Usage
 from habilis.models.scripted import ScriptedModel
+from tests.agent.hooks.samples import SAMPLES, sample
 from tests.agent.hooks.watching import ANSWER, agent, code, watch
 
 FIRST = Usage(requests=1, input_tokens=100, output_tokens=10, cached_tokens=40, seconds=1.5, cost=0.25)
@@ -73,9 +74,9 @@ def shown(tracker: TokenTracker) -> str:
     return console.file.getvalue()
 
 
-def replied(model: str, agent_name: str, usage: Usage) -> Event:
+def replied(model: str, agent_name: str, usage: Usage) -> ModelReplied:
     """A reply that came."""
-    return Event(kind='model_replied', agent=agent_name, data=Reply(model=model, usage=usage), at=datetime.now(UTC))
+    return ModelReplied(agent=agent_name, reply=Reply(model=model, usage=usage), at=datetime.now(UTC))
 
 
 def test_the_table_has_a_line_for_each_agent_and_model_and_a_total() -> None:
@@ -106,8 +107,8 @@ def test_an_empty_tracker_has_an_empty_table() -> None:
 
 def test_other_events_count_nothing() -> None:
     tracker = TokenTracker()
-    tracker(Event(kind='text', data=Reply(usage=FIRST)))
-    tracker(Event(kind='model_replied', data='nonsense'))
+    for kind in SAMPLES.keys() - {'model_replied'}:
+        tracker(sample(kind, 'x'))
     assert tracker.total == Usage()
 
 
@@ -115,4 +116,4 @@ def test_other_events_count_nothing() -> None:
     ('cost', 'text'), [(None, '–'), (0.0, '$0.00'), (0.00123, '$0.0012'), (0.5, '$0.5000'), (1234.5, '$1,234.50')]
 )
 def test_money_is_readable(cost: float | None, text: str) -> None:
-    assert money(cost) == text
+    assert format_cost(cost) == text

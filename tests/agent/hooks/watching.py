@@ -1,14 +1,16 @@
 """Running an agent with a script for those who watch it."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
+from habilis.agent.events import AgentEvent, Event
 from habilis.agent.hooks.dispatch import Hook
-from habilis.core.events import Event
 from habilis.models.contract import Message, Model
 from habilis.models.scripted import Scripted, ScriptedModel
+
+E = TypeVar('E', bound=Event)
 
 
 def code(source: str) -> str:
@@ -23,9 +25,9 @@ class Seen:
     """A hook that keeps what it is told."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.events: list[AgentEvent] = []
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: AgentEvent) -> None:
         self.events.append(event)
 
     @property
@@ -38,9 +40,9 @@ class Seen:
         """What each event was."""
         return [event.kind for event in self.events]
 
-    def of(self, kind: str) -> list[Event]:
-        """The events of one kind."""
-        return [event for event in self.events if event.kind == kind]
+    def of(self, kind: type[E]) -> list[E]:
+        """The events of one class."""
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 def agent(model: Model | Sequence[Scripted] | Callable[[Sequence[Message]], Scripted], **options: Any) -> Agent[Any]:

@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from habilis.core.events import Event
 from habilis.tools import NeedsAnswer, Toolbox, people_toolset
+from habilis.tools.events import ToolEvent
 
 
 async def test_a20_a_question_without_anybody_to_answer_ends_with_the_question() -> None:
-    events: list[Event] = []
+    events: list[ToolEvent] = []
     box = Toolbox([people_toolset()], emit=events.append)
     with pytest.raises(NeedsAnswer, match='Which city') as caught:
         await box.call('ask_user', 'Which city?')
@@ -19,7 +19,7 @@ async def test_a20_a_question_without_anybody_to_answer_ends_with_the_question()
 
 
 async def test_a20_a_question_waits_for_the_answer() -> None:
-    events: list[Event] = []
+    events: list[ToolEvent] = []
 
     async def ask(question: str) -> str:
         assert [event.text for event in events if event.kind == 'question'] == [question]
@@ -45,7 +45,7 @@ async def test_who_asks_may_block_without_blocking_the_event_loop() -> None:
 
 
 async def test_a20_a_notice_is_told_and_the_code_goes_on() -> None:
-    events: list[Event] = []
+    events: list[ToolEvent] = []
     box = Toolbox([people_toolset()], emit=events.append)
     assert await box.call('notify_user', 'Half done') is None
     assert [event.text for event in events if event.kind == 'notice'] == ['Half done']

@@ -1,4 +1,4 @@
-"""Ready-made hooks. Each is imported when it is first used, with what it needs."""
+"""Ready-made hooks. Each is imported on first use, with its dependencies."""
 
 from typing import TYPE_CHECKING
 

@@ -1,17 +1,17 @@
-"""Sending a model no more than it needs."""
+"""Cleans messages before they are sent to a model."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.hooks.sanitize import without_controls
+from habilis.agent.hooks.sanitize import strip_controls
 from habilis.core.events import Event
 from habilis.models.contract import FunctionCall, Message
 
 
 class CleanMessages:
-    """Cleans the messages that go out. The history keeps them as they were.
+    """Cleans outgoing messages. The history is not changed.
 
-    The same message is always cleaned in the same way, so that a provider's prompt cache still finds what it has seen.
+    The same message is always cleaned in the same way, so that the provider's prompt cache still matches.
     """
 
     def __init__(
@@ -26,11 +26,11 @@ class CleanMessages:
         """Everything is on by default.
 
         Args:
-            created_at: do not send when a message was written.
-            thinking: do not send what the model thought.
-            whitespace: drop spaces and empty lines at the end of a text.
-            empty: drop turns without text. An answer to a function call stays, as the call must have one.
-            controls: drop NUL, escape sequences and the like, which some providers refuse.
+            created_at: remove the time of a message.
+            thinking: remove the model's thinking.
+            whitespace: remove whitespace at the end of a text.
+            empty: drop messages without text. The result of a function call is kept, because providers require it.
+            controls: remove NUL, escape sequences and other control characters, which some providers reject.
         """
         self._created_at = created_at
         self._thinking = thinking
@@ -39,22 +39,22 @@ class CleanMessages:
         self._controls = controls
 
     def __call__(self, event: Event) -> None:
-        """Events are of no interest here."""
+        """Ignore events: only outgoing messages matter here."""
 
     def outgoing(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """The same messages, clean."""
+        """The cleaned messages."""
         kept: list[Message] = []
         for message in map(self._clean, messages):
             if not self._empty or message.text.strip() or message.calls or message.role == 'tool':
                 kept.append(message)
-            elif message.cache and kept:  # what comes before it will still be sent again
+            elif message.cache and kept:  # keep the cache mark on the message before
                 kept[-1] = replace(kept[-1], cache=True)
         return kept
 
     def _clean(self, message: Message) -> Message:
         text, calls = message.text, message.calls
         if self._controls:
-            text = without_controls(text)
+            text = strip_controls(text)
             calls = tuple(_clean_call(call) for call in calls)
         return replace(
             message,
@@ -66,4 +66,4 @@ class CleanMessages:
 
 
 def _clean_call(call: FunctionCall) -> FunctionCall:
-    return replace(call, arguments=without_controls(call.arguments))
+    return replace(call, arguments=strip_controls(call.arguments))

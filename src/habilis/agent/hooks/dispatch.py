@@ -10,7 +10,7 @@ from contextvars import ContextVar, copy_context
 from dataclasses import replace
 from typing import Protocol, cast, runtime_checkable
 
-from habilis.core.events import Event
+from habilis.agent.events import AgentEvent, HookFailed
 from habilis.models.contract import Message
 
 logger = logging.getLogger('habilis.agent')
@@ -18,7 +18,7 @@ logger = logging.getLogger('habilis.agent')
 GRACE = 5.0
 """Seconds that hooks get to finish when their run is closed."""
 
-Hook = Callable[[Event], Awaitable[None] | None]
+Hook = Callable[[AgentEvent], Awaitable[None] | None]
 """Called with every event; sync or async. What it raises is reported as an event, and stops nothing."""
 
 
@@ -47,7 +47,7 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._context.run(_current.set, self)
-        self._waiting: deque[Event] = deque()
+        self._waiting: deque[AgentEvent] = deque()
         self._pump: asyncio.Task[None] | None = None
         self.step = 0
         self.is_muted = False
@@ -68,7 +68,7 @@ class Dispatcher:
         """Whether there are any hooks."""
         return bool(self._hooks)
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: AgentEvent) -> None:
         """Queue an event for all hooks."""
         if not self._hooks or self.is_muted:
             return
@@ -137,7 +137,7 @@ class Dispatcher:
             for hook in self._hooks:
                 await self._show(hook, event)
 
-    async def _show(self, hook: Hook, event: Event) -> None:
+    async def _show(self, hook: Hook, event: AgentEvent) -> None:
         try:
             result = hook(event)
             if inspect.isawaitable(result):
@@ -153,7 +153,7 @@ class Dispatcher:
         name = getattr(hook, '__qualname__', type(hook).__qualname__)
         text = f'{name}: {_described(error)}'
         logger.warning('the hook %s', text)
-        self.emit(Event(kind='hook_failed', text=text, data=error))
+        self.emit(HookFailed(error=error, message=text))
 
 
 def _checked(messages: object) -> tuple[Message, ...]:

@@ -1,4 +1,4 @@
-"""A run below a notebook cell, updated while it goes on."""
+"""Shows a run below a notebook cell and updates it while it is running."""
 
 import base64
 from collections.abc import Callable
@@ -8,88 +8,108 @@ from html import escape
 from typing import Protocol, cast
 
 from habilis.agent.contract import Result
-from habilis.agent.hooks.prose import Prose
+from habilis.agent.events import (
+    AgentEvent,
+    AnswerEvent,
+    ApprovalAsked,
+    CellFinished,
+    CodeEvent,
+    CompactedEvent,
+    HookFailed,
+    ModelReplied,
+    ModelRequested,
+    NoticeEvent,
+    OutputEvent,
+    QuestionEvent,
+    RetryEvent,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TextEvent,
+    ThinkingEvent,
+    ToolLogged,
+    ToolReturned,
+)
+from habilis.agent.hooks.prose_filter import ProseFilter
 from habilis.agent.hooks.questions import is_question
-from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.terminal import SCRIPTED
-from habilis.agent.hooks.tokens import money
-from habilis.core.events import Event
-from habilis.models.contract import Delta, Model
+from habilis.agent.hooks.tokens import format_cost
 from habilis.sandbox.contract import Cell, Display, ToolCall
 
 PAUSE = timedelta(seconds=0.1)
-"""Between two updates for text that is being written; everything else is shown at once."""
+"""Minimum time between two updates for streamed text; everything else is shown at once."""
 
 MAX_TEXT = 20_000
 MAX_BLOCKS = 400
 _IMAGES = frozenset({'image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml'})
 
-# A page made in the sandbox is shown without scripts, and may load nothing: an address could carry data away.
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-_SAID = 'white-space:pre-wrap;opacity:0.7'
-_MONO = 'white-space:pre-wrap;overflow-wrap:anywhere;margin:0.3em 0;font-family:monospace'
+# A page made in the sandbox runs no scripts and loads nothing: a URL could leak data.
+_CONTENT_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+_PROSE_STYLE = 'white-space:pre-wrap;opacity:0.7'
+_CODE_STYLE = 'white-space:pre-wrap;overflow-wrap:anywhere;margin:0.3em 0;font-family:monospace'
 
 
 class _Handle(Protocol):
-    """What `IPython.display.display` returns: something shown, that can be shown anew."""
+    """What `IPython.display.display` returns: an output that can be updated."""
 
     def update(self, obj: object) -> None: ...
 
 
 @dataclass
 class _Panel:
-    """What is shown of one run."""
+    """The output of one run."""
 
     handle: _Handle | None = None
     blocks: list[str] = field(default_factory=list[str])
-    prose: Prose = field(default_factory=Prose)
+    prose: ProseFilter = field(default_factory=ProseFilter)
     live: str = ''
-    """Text that is still growing: what the model says, or what the code prints."""
+    """Text that is still being streamed: prose of the model or output of the code."""
 
     live_style: str = ''
-    drawn: datetime | None = None
+    drawn_at: datetime | None = None
 
-    def settle(self) -> None:
-        """What was growing is complete."""
+    def end_live(self) -> None:
+        """Turn the streamed text into a block."""
         if self.live.strip():
             self.add(self.live.strip('\n'), self.live_style)
         self.live = ''
 
     def add(self, text: str, style: str = '') -> None:
-        """A block of text."""
+        """Add a block of text, escaped."""
         self.add_html(_block(text, style))
 
     def add_html(self, html: str) -> None:
-        """A block that is safe already. Of too many, those in the middle go."""
+        """Add a block of safe HTML. If there are too many, one in the middle is dropped."""
         self.blocks.append(html)
         if len(self.blocks) > MAX_BLOCKS:
             del self.blocks[MAX_BLOCKS // 2]
 
-    def grow(self, text: str, style: str) -> None:
-        """More of the same."""
+    def stream(self, text: str, style: str) -> None:
+        """Append streamed text."""
         if style != self.live_style:
-            self.settle()
+            self.end_live()
         self.live, self.live_style = self.live + text, style
 
     def html(self) -> str:
-        """All of it."""
+        """The whole output."""
         live = _block(self.live, self.live_style) if self.live.strip() else ''
         return f'<div class="habilis">{"".join(self.blocks)}{live}</div>'
 
 
 class JupyterView:
-    """Shows each run in an output of its own below the cell: what is said, code, output, images, answer, cost.
+    """Shows each run in its own output below the cell: the model's text, code, output, images, answer, cost.
 
-    For `await agent.run(…)` and `agent.run_sync(…)` alike. Everything a model or its code wrote is escaped.
+    Works with `await agent.run(…)` and `agent.run_sync(…)`. Everything a model or its code wrote is escaped.
     """
 
     def __init__(self, *, thinking: bool = True, code: bool = True, outputs: bool = True) -> None:
         """Each part can be switched off.
 
         Args:
-            thinking: what the model says and thinks on its way.
+            thinking: the model's text and thinking before its answer.
             code: the code it runs.
-            outputs: what the code prints and shows, and calls of tools.
+            outputs: output and displays of the code, and tool calls.
         """
         try:
             from IPython.display import HTML, display  # pyright: ignore[reportUnknownVariableType]
@@ -101,14 +121,14 @@ class JupyterView:
         self._thinking, self._code, self._outputs = thinking, code, outputs
         self._panels: dict[str, _Panel] = {}
 
-    def __call__(self, event: Event) -> None:
-        """Show it."""
+    def __call__(self, event: AgentEvent) -> None:
+        """Show an event."""
         panel = self._panels.setdefault(event.run, _Panel())
-        self._take(event, panel)
-        growing = event.kind in ('text', 'thinking', 'output', 'tool_logged')
-        if not growing or panel.drawn is None or event.at - panel.drawn >= PAUSE:
+        self._show(event, panel)
+        is_streamed = isinstance(event, TextEvent | ThinkingEvent | OutputEvent | ToolLogged)
+        if not is_streamed or panel.drawn_at is None or event.at - panel.drawn_at >= PAUSE:
             self._draw(panel, event.at)
-        if event.kind in ('run_finished', 'run_failed'):
+        if isinstance(event, RunFinished | RunFailed):
             del self._panels[event.run]
 
     def _draw(self, panel: _Panel, at: datetime) -> None:
@@ -117,107 +137,105 @@ class JupyterView:
             panel.handle = self._display(page, display_id=True)
         else:
             panel.handle.update(page)
-        panel.drawn = at
+        panel.drawn_at = at
 
-    def _take(self, event: Event, panel: _Panel) -> None:
-        match event.kind:
-            case 'run_started':
-                _header(event, panel)
-            case 'model_requested':
-                panel.prose = Prose()
-            case 'text' | 'thinking' | 'model_replied' if self._thinking:
-                self._say(event, panel)
-            case 'code' if self._code:
-                panel.settle()
-                panel.add(event.text, f'{_MONO};border-left:3px solid #4a90d9;padding-left:0.6em')
-            case 'output' if self._outputs:
-                room = max(0, MAX_TEXT - len(panel.live))
-                panel.grow(event.text[:room], _MONO)
-            case 'cell_finished' if self._outputs:
-                _cell(event, panel)
-            case 'tool_returned' if self._outputs:
-                _tool(event, panel)
-            case 'answer' | 'question' | 'notice' | 'approval_asked':
-                panel.settle()
-                if panel.blocks and panel.blocks[-1] == _block(event.text, _SAID):  # it was said word by word
-                    panel.blocks.pop()
-                panel.add(event.text, 'white-space:pre-wrap;font-weight:bold;margin:0.5em 0')
-            case 'retry' | 'hook_failed' | 'compacted':
-                panel.settle()
+    def _show(self, event: AgentEvent, panel: _Panel) -> None:
+        match event:
+            case RunStarted():
+                _add_header(event, panel)
+            case ModelRequested():
+                panel.prose = ProseFilter()
+            case TextEvent() | ThinkingEvent() | ModelReplied() if self._thinking:
+                _add_prose(event, panel)
+            case CodeEvent(code=code) if self._code:
+                panel.end_live()
+                panel.add(code, f'{_CODE_STYLE};border-left:3px solid #4a90d9;padding-left:0.6em')
+            case OutputEvent(output=output) if self._outputs:
+                panel.stream(output[: max(0, MAX_TEXT - len(panel.live))], _CODE_STYLE)
+            case CellFinished(cell=cell) if self._outputs:
+                _add_cell(cell, panel)
+            case ToolReturned(call=call) if self._outputs:
+                _add_call(call, panel)
+            case AnswerEvent() | QuestionEvent() | NoticeEvent() | ApprovalAsked():
+                _add_message(event.text, panel)
+            case RetryEvent() | HookFailed() | CompactedEvent():
+                panel.end_live()
                 panel.add(one_line(event.text, 300), 'color:#a60')
-            case 'run_finished':
-                _footer(event, panel)
-            case 'run_failed':
-                panel.settle()
-                panel.add(f'failed: {event.text[:2000]}', f'{_MONO};color:#c00')
+            case RunFinished(result=result):
+                _add_footer(result, panel)
+            case RunFailed():
+                panel.end_live()
+                panel.add(f'failed: {event.text[:2000]}', f'{_CODE_STYLE};color:#c00')
             case _:
                 pass
 
-    def _say(self, event: Event, panel: _Panel) -> None:
-        if event.kind == 'thinking':
-            panel.grow(event.text, f'{_SAID};font-style:italic')
-        elif event.kind == 'model_replied':
-            panel.grow(panel.prose.finish(), _SAID)
-            panel.settle()
-        elif isinstance(event.data, Delta):
-            panel.grow(panel.prose.feed(event.data.text), _SAID)
+
+def _add_header(event: RunStarted, panel: _Panel) -> None:
+    panel.add(f'{event.agent} · {event.model.name}', 'font-weight:bold')
+    if event.model.traits.scripted:
+        panel.add(SCRIPTED, 'font-weight:bold;color:#a60')
 
 
-def _header(event: Event, panel: _Panel) -> None:
-    if isinstance(event.data, Model):
-        panel.add(f'{event.agent} · {event.data.name}', 'font-weight:bold')
-        if event.data.traits.scripted:
-            panel.add(SCRIPTED, 'font-weight:bold;color:#a60')
+def _add_prose(event: TextEvent | ThinkingEvent | ModelReplied, panel: _Panel) -> None:
+    match event:
+        case TextEvent(delta=delta):
+            panel.stream(panel.prose.feed(delta.text), _PROSE_STYLE)
+        case ThinkingEvent(delta=delta):
+            panel.stream(delta.thinking, f'{_PROSE_STYLE};font-style:italic')
+        case ModelReplied():
+            panel.stream(panel.prose.finish(), _PROSE_STYLE)
+            panel.end_live()
 
 
-def _cell(event: Event, panel: _Panel) -> None:
-    panel.settle()
-    if not isinstance(event.data, Cell):
-        return
-    cell = event.data
-    answered = bool(cell.calls) and cell.calls[-1].name == 'final_answer'
-    if cell.text is not None and not answered and not cell.displays:
-        panel.add(cell.text, _MONO)
+def _add_message(text: str, panel: _Panel) -> None:
+    panel.end_live()
+    if panel.blocks and panel.blocks[-1] == _block(text, _PROSE_STYLE):  # the same text was streamed
+        panel.blocks.pop()
+    panel.add(text, 'white-space:pre-wrap;font-weight:bold;margin:0.5em 0')
+
+
+def _add_cell(cell: Cell, panel: _Panel) -> None:
+    panel.end_live()
+    has_answer = bool(cell.calls) and cell.calls[-1].name == 'final_answer'
+    if cell.text is not None and not has_answer and not cell.displays:
+        panel.add(cell.text, _CODE_STYLE)
     for display in cell.displays:
-        panel.add_html(_rich(display))
+        panel.add_html(_display_html(display))
     if cell.error is not None and not is_question(cell.error.message):
-        panel.add(cell.error.traceback.strip() or str(cell.error), f'{_MONO};color:#c00')
+        panel.add(cell.error.traceback.strip() or str(cell.error), f'{_CODE_STYLE};color:#c00')
 
 
-def _tool(event: Event, panel: _Panel) -> None:
-    panel.settle()
-    if isinstance(event.data, ToolCall) and not is_question(event.data.error):
-        record = event.data
-        arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in (record.arguments or {}).items())
-        result = record.result if record.ok else f'failed: {record.error}'
-        panel.add(one_line(f'{record.name}({arguments}) → {result}', 300), f'{_MONO};color:#369')
+def _add_call(call: ToolCall, panel: _Panel) -> None:
+    panel.end_live()
+    if not is_question(call.error):
+        arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in (call.arguments or {}).items())
+        result = call.result if call.ok else f'failed: {call.error}'
+        panel.add(one_line(f'{call.name}({arguments}) → {result}', 300), f'{_CODE_STYLE};color:#369')
 
 
-def _footer(event: Event, panel: _Panel) -> None:
-    panel.settle()
-    if isinstance(event.data, Result):
-        result = cast('Result[object]', event.data)
-        if result.summary:
-            panel.add(result.summary, 'white-space:pre-wrap')
-        usage = result.usage
-        cost = '' if usage.cost is None else f' · {money(usage.cost)}'
-        text = f'{result.ended} · {len(result.steps)} steps · {result.seconds:.1f} s · {usage.tokens:,} tokens{cost}'
-        panel.add(text, 'opacity:0.7;font-size:90%')
+def _add_footer(result: Result[object], panel: _Panel) -> None:
+    panel.end_live()
+    if result.summary:
+        panel.add(result.summary, 'white-space:pre-wrap')
+    usage = result.usage
+    cost = '' if usage.cost is None else f' · {format_cost(usage.cost)}'
+    text = f'{result.ended} · {len(result.steps)} steps · {result.seconds:.1f} s · {usage.tokens:,} tokens{cost}'
+    panel.add(text, 'opacity:0.7;font-size:90%')
 
 
 def _block(text: str, style: str) -> str:
-    cut = '…' if len(text) > MAX_TEXT else ''
-    return f'<div style="{style}">{escape(neutral(text[:MAX_TEXT]))}{cut}</div>'
+    ellipsis = '…' if len(text) > MAX_TEXT else ''
+    return f'<div style="{style}">{escape(escape_controls(text[:MAX_TEXT]))}{ellipsis}</div>'
 
 
-def _rich(display: Display) -> str:
-    """An image as an image, a page in a frame of its own, everything else as text."""
+def _display_html(display: Display) -> str:
+    """Images as images, HTML in a sandboxed frame, everything else as text."""
     mime, data = display.mime, display.data
     if mime in _IMAGES:
         encoded = base64.b64encode(data.encode('utf-8', 'replace') if isinstance(data, str) else data).decode('ascii')
         return f'<img src="data:{mime};base64,{encoded}" style="max-width:100%">'
     text = data if isinstance(data, str) else f'({mime}, {len(data):,} bytes)'
     if mime != 'text/html':
-        return _block(text, _MONO)
-    page = f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">{text[:MAX_TEXT]}'
+        return _block(text, _CODE_STYLE)
+    page = f'<meta http-equiv="Content-Security-Policy" content="{_CONTENT_POLICY}">{text[:MAX_TEXT]}'
     return f'<iframe sandbox="" srcdoc="{escape(page)}" style="width:100%;border:0"></iframe>'

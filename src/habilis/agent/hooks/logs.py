@@ -1,93 +1,113 @@
-"""Events as records of Python's own logging."""
+"""Logs events with Python's logging."""
 
 import logging
-from typing import Final, cast
+from typing import Final
 
-from habilis.agent.contract import Result, Step
+from habilis.agent.contract import Result
+from habilis.agent.events import (
+    AgentEvent,
+    AnswerEvent,
+    ApprovalAnswered,
+    ApprovalAsked,
+    CellFinished,
+    CompactedEvent,
+    Event,
+    HookFailed,
+    ModelReplied,
+    NoticeEvent,
+    QuestionEvent,
+    RetryEvent,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StepFinished,
+    ToolCalled,
+    ToolLogged,
+    ToolReturned,
+)
 from habilis.agent.hooks.sanitize import one_line
-from habilis.agent.hooks.tokens import money
-from habilis.core.events import Event, EventKind
+from habilis.agent.hooks.tokens import format_cost
 from habilis.core.logs import redact
-from habilis.models.contract import Model, Reply, Usage
-from habilis.sandbox.contract import Cell, ToolCall
-from habilis.tools.contract import GateCall
+from habilis.models.contract import Usage
 
 LENGTH = 200
-"""Of a message, in characters."""
+"""Maximum number of characters of a message."""
 
-_LEVELS: Final[dict[EventKind, int]] = {
-    'run_started': logging.INFO,
-    'approval_asked': logging.INFO,
-    'approval_answered': logging.INFO,
-    'question': logging.INFO,
-    'notice': logging.INFO,
-    'compacted': logging.INFO,
-    'retry': logging.WARNING,
-    'hook_failed': logging.WARNING,
-    'step_finished': logging.INFO,
-    'answer': logging.INFO,
-    'run_finished': logging.INFO,
-    'run_failed': logging.ERROR,
+_LEVELS: Final[dict[type[Event], int]] = {
+    RunStarted: logging.INFO,
+    ApprovalAsked: logging.INFO,
+    ApprovalAnswered: logging.INFO,
+    QuestionEvent: logging.INFO,
+    NoticeEvent: logging.INFO,
+    CompactedEvent: logging.INFO,
+    RetryEvent: logging.WARNING,
+    HookFailed: logging.WARNING,
+    StepFinished: logging.INFO,
+    AnswerEvent: logging.INFO,
+    RunFinished: logging.INFO,
+    RunFailed: logging.ERROR,
 }
-"""Every other kind is for debugging."""
+"""Level by event; all others are logged at DEBUG."""
 
 
 class LogEvents:
-    """Logs one record per event: one short line, and never a key.
+    """Logs one short line per event, without API keys.
 
-    Nothing is shown until the program sets up logging and a level: `LOG_LEVEL=agent=info`.
+    Nothing is shown until the program configures logging and a level: `LOG_LEVEL=agent=info`.
     """
 
     def __init__(self, logger: str | logging.Logger = 'habilis.agent') -> None:
-        """Log there, by name or by logger."""
+        """Log to this logger, given by name or as an object."""
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
 
-    def __call__(self, event: Event) -> None:
-        """Log it."""
+    def __call__(self, event: AgentEvent) -> None:
+        """Log an event."""
         level = level_of(event)
         if self._logger.isEnabledFor(level):
-            # Redacted before it is cut: half a key looks like none.
-            said = one_line(redact(_said(event)), LENGTH)
-            self._logger.log(level, '%s', ' '.join(filter(None, (_who(event), said))), extra={'event': event.kind})
+            # Redacted before it is truncated: a truncated key is not recognized.
+            details = one_line(redact(_details(event)), LENGTH)
+            self._logger.log(
+                level, '%s', ' '.join(filter(None, (_source(event), details))), extra={'event': event.kind}
+            )
 
 
-def level_of(event: Event) -> int:
-    """The level at which it is logged."""
-    if isinstance(event.data, ToolCall) and not event.data.ok:
+def level_of(event: AgentEvent) -> int:
+    """Log level of an event."""
+    if isinstance(event, ToolReturned) and not event.call.ok:
         return logging.INFO
-    return _LEVELS.get(event.kind, logging.DEBUG)
+    return _LEVELS.get(type(event), logging.DEBUG)
 
 
-def _who(event: Event) -> str:
+def _source(event: AgentEvent) -> str:
     step = f' step {event.step}' if event.step else ''
     return one_line(f'{event.run} {event.agent}{step}: {event.kind}', LENGTH)
 
 
-def _said(event: Event) -> str:
-    """What there is to say about it, beside its kind."""
-    match event.data:
-        case Reply() as reply:
-            return f'{reply.model}: {_used(reply.usage)}'
-        case Step() as step:
-            return f'{step.seconds:.2f} s'
-        case Result():
-            return _ended(cast('Result[object]', event.data))
-        case Cell() as cell:
-            return f'{cell.error or "ok"} after {cell.seconds:.2f} s'
-        case GateCall() as call:
-            return f'{call.tool} with {", ".join(call.arguments) or "nothing"}'
-        case ToolCall() as record:
-            return f'{record.name}: {record.error or "ok"} after {record.seconds:.2f} s'
-        case Model() as model:
+def _details(event: AgentEvent) -> str:
+    match event:
+        case RunStarted(model=model) | RunResumed(model=model):
             return f'{model.name}{" (scripted)" if model.traits.scripted else ""}: {event.text}'
+        case ModelReplied(reply=reply):
+            return f'{reply.model}: {_format_usage(reply.usage)}'
+        case ToolCalled(call=call) | ToolLogged(call=call) | QuestionEvent(call=call) | NoticeEvent(call=call):
+            return f'{call.tool} with {", ".join(call.arguments) or "nothing"}'
+        case ToolReturned(call=call):
+            return f'{call.name}: {call.error or "ok"} after {call.seconds:.2f} s'
+        case CellFinished(cell=cell):
+            return f'{cell.error or "ok"} after {cell.seconds:.2f} s'
+        case StepFinished(finished=step):
+            return f'{step.seconds:.2f} s'
+        case RunFinished(result=result):
+            return _format_result(result)
         case _:
             return event.text
 
 
-def _ended(result: 'Result[object]') -> str:
-    return f'{result.ended} after {len(result.steps)} steps, {result.seconds:.2f} s, {_used(result.usage)}'
+def _format_result(result: 'Result[object]') -> str:
+    return f'{result.ended} after {len(result.steps)} steps, {result.seconds:.2f} s, {_format_usage(result.usage)}'
 
 
-def _used(usage: Usage) -> str:
-    cost = f', {money(usage.cost)}' if usage.cost else ''
+def _format_usage(usage: Usage) -> str:
+    cost = f', {format_cost(usage.cost)}' if usage.cost else ''
     return f'{usage.input_tokens:,} + {usage.output_tokens:,} tokens in {usage.seconds:.2f} s{cost}'

@@ -1,8 +1,8 @@
-"""Questions to people. A tool asks one by raising, so that the code stops there; that is no failure."""
+"""Questions to the user. A tool asks by raising `NeedsAnswer`, which stops the code but is not a failure."""
 
 from habilis.tools.contract import NeedsAnswer
 
 
 def is_question(error: str | None) -> bool:
-    """Whether a call, or the cell that made it, ended with this only because a person is asked something."""
+    """Whether the error of a call or cell is a question to the user."""
     return error is not None and error.partition(':')[0] == NeedsAnswer.__name__

@@ -1,12 +1,12 @@
-"""Text that strangers wrote (a model, code in the sandbox, a tool), made harmless for terminals, logs and pages.
+"""Makes untrusted text (from a model, code in the sandbox or a tool) safe for terminals, logs and pages.
 
-A terminal obeys control characters: a printed escape sequence may rewrite the screen, the clipboard or the title. A
-reader obeys direction marks: they can make a line say something else than it does.
+Terminals execute control characters: an escape sequence can rewrite the screen, the clipboard or the title.
+Bidirectional marks can make a line read as something else than it is.
 """
 
 import re
 
-# What programs print for colour is dropped. Every other sequence is shown, as somebody may have meant harm.
+# Colour sequences are removed. All others are shown escaped, because they may be an attack.
 _COLOUR = re.compile('\x1b\\[[0-9;:]*m')
 _SEQUENCE = re.compile('\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])')
 _DIRECTION = '\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069'
@@ -16,27 +16,27 @@ _SURROGATE = re.compile('[\ud800-\udfff]')
 _RETURN = re.compile('\r+\n?')
 
 
-def neutral(text: str) -> str:
-    """The same text, with nothing in it that a terminal obeys: such characters are shown as `\\x1b`."""
+def escape_controls(text: str) -> str:
+    """The text without colour sequences, and with control characters escaped as `\\x1b`."""
     if text.isascii() and text.isprintable():
         return text
     text = _RETURN.sub('\n', _COLOUR.sub('', text))
-    return _CONTROL.sub(_visible, text)
+    return _CONTROL.sub(_escaped, text)
 
 
 def one_line(text: str, limit: int) -> str:
-    """The start of it, on one line, neutral."""
-    line = ' '.join(neutral(text[: 4 * limit]).split())
-    cut = len(line) > limit or len(text) > 4 * limit
-    return f'{line[: limit - 1]}…' if cut else line
+    """The text on one line, escaped and truncated to `limit` characters."""
+    line = ' '.join(escape_controls(text[: 4 * limit]).split())
+    is_truncated = len(line) > limit or len(text) > 4 * limit
+    return f'{line[: limit - 1]}…' if is_truncated else line
 
 
-def without_controls(text: str) -> str:
-    """The same text without characters that mean nothing to a model, and that some providers refuse."""
+def strip_controls(text: str) -> str:
+    """The text without control characters, which some providers reject."""
     text = _UNSENDABLE.sub('', _SEQUENCE.sub('', text))
     return _SURROGATE.sub('\ufffd', text)
 
 
-def _visible(found: 're.Match[str]') -> str:
+def _escaped(found: 're.Match[str]') -> str:
     code = ord(found[0])
     return f'\\x{code:02x}' if code < 0x100 else f'\\u{code:04x}'

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
+from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.dispatch import Hook
-from habilis.core.events import Event
 
 
-async def stream_events(run: Callable[[Hook], Coroutine[Any, Any, object]]) -> AsyncGenerator[Event, None]:
-    """Yield the events of a run that is started with the hook. Leaving the iteration cancels the run."""
-    queue: asyncio.Queue[Event] = asyncio.Queue()
+async def stream_events(run: Callable[[Hook], Coroutine[Any, Any, object]]) -> AsyncGenerator[AgentEvent, None]:
+    """Yield the events of the run that `run(hook)` starts. Closing the generator cancels the run."""
+    queue: asyncio.Queue[AgentEvent] = asyncio.Queue()
     work = asyncio.ensure_future(run(queue.put_nowait))
     try:
         while not (work.done() and queue.empty()):

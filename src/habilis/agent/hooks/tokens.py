@@ -1,10 +1,10 @@
-"""Counting what models cost."""
+"""Sums tokens, cost and time of model requests."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from habilis.core.events import Event
-from habilis.models.contract import Reply, Usage
+from habilis.agent.events import AgentEvent, ModelReplied
+from habilis.models.contract import Usage
 from habilis.models.usage import Ledger
 
 if TYPE_CHECKING:
@@ -12,42 +12,42 @@ if TYPE_CHECKING:
 
 
 class TokenTracker:
-    """Adds up requests, tokens, cost and seconds, by model and by agent.
+    """Sums requests, tokens, cost and seconds, by model and by agent.
 
-    One tracker may watch several agents, and many runs of each: it has the sum of them all.
+    One tracker may be used for several agents and runs.
     """
 
     def __init__(self) -> None:
         self.ledger = Ledger()
-        """Every call by itself."""
+        """One entry per request."""
 
-    def __call__(self, event: Event) -> None:
-        """Count a reply."""
-        if event.kind == 'model_replied' and isinstance(event.data, Reply):
-            reply = event.data
+    def __call__(self, event: AgentEvent) -> None:
+        """Record the usage of a reply."""
+        if isinstance(event, ModelReplied):
+            reply = event.reply
             self.ledger.record(reply.model, reply.usage, agent=event.agent, at=event.at)
 
     @property
     def total(self) -> Usage:
-        """Everything together."""
+        """Usage of all requests."""
         return self.ledger.total
 
     @property
     def by_model(self) -> dict[str, Usage]:
-        """The total of each model."""
+        """Usage by model."""
         return self.ledger.by_model()
 
     @property
     def by_agent(self) -> dict[str, Usage]:
-        """The total of each agent."""
+        """Usage by agent."""
         return self.ledger.by_agent()
 
     def export(self, path: str | Path) -> None:
-        """Write it all to a file that ends in `.json` or `.csv`."""
+        """Write totals and entries to a `.json` or `.csv` file."""
         self.ledger.export(path)
 
     def table(self) -> 'Table':
-        """For a terminal: `rich.print(tracker.table())`."""
+        """A table for the terminal: `rich.print(tracker.table())`."""
         from rich.table import Table
         from rich.text import Text
 
@@ -59,7 +59,7 @@ class TokenTracker:
         for name, foot in zip(_COLUMNS, total, strict=True):
             table.add_column(name, footer=foot, justify='right')
         for (agent, model), usage in sums.items():
-            table.add_row(Text(agent), Text(model), *_cells(usage))  # `Text`: a name is no markup
+            table.add_row(Text(agent), Text(model), *_cells(usage))  # `Text`: names must not be parsed as markup
         return table
 
     def _by_agent_and_model(self) -> dict[tuple[str, str], Usage]:
@@ -75,11 +75,11 @@ _COLUMNS = ('requests', 'input', 'cached', 'output', 'seconds', 'cost')
 
 def _cells(usage: Usage) -> tuple[str, ...]:
     counts = (usage.requests, usage.input_tokens, usage.cached_tokens, usage.output_tokens)
-    return (*(f'{count:,}' for count in counts), f'{usage.seconds:,.1f}', money(usage.cost))
+    return (*(f'{count:,}' for count in counts), f'{usage.seconds:,.1f}', format_cost(usage.cost))
 
 
-def money(cost: float | None) -> str:
-    """US dollars; `–` where no price is known."""
+def format_cost(cost: float | None) -> str:
+    """A cost in US dollars; `–` if the price is unknown."""
     if cost is None:
         return '–'
     return f'${cost:,.2f}' if cost >= 1 or not cost else f'${cost:.4f}'

@@ -9,6 +9,7 @@ from habilis.agent.context.observation import observe
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.durable.recorder import Recorder
+from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.limits import Meter
@@ -17,7 +18,6 @@ from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.core.errors import SandboxClosed, SandboxError
-from habilis.core.events import Event
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
@@ -115,7 +115,7 @@ class CodeRunner:
         self._is_live = True
         await self.restore()
         self._events.go_live()
-        self._events.emit(Event(kind='code', text=code))
+        self._events.emit(CodeEvent(code=code))
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         if imports := missing_imports(code, [*self._variables, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))
@@ -124,7 +124,7 @@ class CodeRunner:
             cell = await self._sandbox.run(code, on_output=on_output, tools=functions, describe=True)
         finally:
             self._toolbox.cancel()  # calls that a stopped cell has left waiting, perhaps for a person
-        self._events.emit(Event(kind='cell_finished', text=cell.text or '', data=cell))
+        self._events.emit(CellFinished(cell=cell))
         variables = await self._describe_variables()
         calls = tuple(self._toolbox.take_records())  # by now with those that were stopped with the cell
         names = [*variables, *(function.name for function in functions)]
@@ -236,4 +236,4 @@ class CodeRunner:
         return found
 
     def _emit_output(self, stream: Stream, text: str) -> None:
-        self._events.emit(Event(kind='output', text=text, data=stream))
+        self._events.emit(OutputEvent(stream=stream, output=text))

@@ -5,14 +5,13 @@ import logging
 import time
 from collections.abc import Sequence
 
-from habilis.agent.context.output import as_text
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.context.truncation import truncate
 from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.events import AnswerEvent, RunFinished
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.replies import parse_reply
 from habilis.core.errors import ModelError
-from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
 from habilis.sandbox.previews import shorten
 
@@ -33,7 +32,7 @@ async def end_run(
         output, question = agreement.output, agreement.question
         ended = 'question' if question is not None else 'answer'
     if ended == 'answer':
-        events.emit(Event(kind='answer', text=as_text(output), data=output))
+        events.emit(AnswerEvent(answer=output))
         if components.summary is not None:
             summary = await _summarize(components, components.summary, steps)
     result = Result(
@@ -54,7 +53,7 @@ async def end_run(
     )
     if recorder is not None:
         await recorder.ended(result, components.output)
-    events.emit(Event(kind='run_finished', text=ended, data=result))
+    events.emit(RunFinished(result=result))
     await events.drain()
     return result
 

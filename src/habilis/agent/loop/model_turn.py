@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 from habilis.agent.context.compaction import is_too_long
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.durable.recorder import Recorder
+from habilis.agent.events import CompactedEvent, ModelReplied, ModelRequested, RetryEvent, TextEvent, ThinkingEvent
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.parsing.replies import code_is_complete
 from habilis.core.errors import ContextOverflow, ModelUnavailable
-from habilis.core.events import Event
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
 from habilis.models.prices import cost_of
 from habilis.models.retry import RetryNotice, listen_for_retries
@@ -65,7 +65,7 @@ class ModelTurn:
     def _compact(self, **how: int) -> bool:
         is_shorter = self._conversation.compact(**how)
         if is_shorter:
-            self._events.emit(Event(kind='compacted', text='earlier steps were shortened to make room'))
+            self._events.emit(CompactedEvent(message='earlier steps were shortened to make room'))
         return is_shorter
 
     async def _request(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
@@ -75,14 +75,14 @@ class ModelTurn:
         name = self._ledgers[0].name
         for ledger in self._ledgers:
             ledger.record(reply.model or self._model.name, reply.usage, agent=name, earlier=self._is_replayed)
-        self._events.emit(Event(kind='model_replied', text=reply.text, data=reply))
+        self._events.emit(ModelReplied(reply=reply))
         return reply
 
     async def _request_live(self, messages: tuple[Message, ...], options: Options, code: bool) -> Reply:
         self._is_replayed = False
         self._events.go_live()
         messages = self._events.outgoing(messages)
-        self._events.emit(Event(kind='model_requested', text=self._model.name, data=messages))
+        self._events.emit(ModelRequested(model=self._model, messages=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         started = time.perf_counter()
@@ -107,14 +107,15 @@ class ModelTurn:
         raise ModelUnavailable(msg)
 
     def _emit_delta(self, delta: Delta) -> None:
+        if not self._events.has_hooks:
+            return
         if delta.text or delta.arguments:
-            self._events.emit(Event(kind='text', text=delta.text or delta.arguments, data=delta))
+            self._events.emit(TextEvent(delta=delta))
         if delta.thinking:
-            self._events.emit(Event(kind='thinking', text=delta.thinking, data=delta))
+            self._events.emit(ThinkingEvent(delta=delta))
 
     def _emit_retry(self, notice: RetryNotice) -> None:
-        text = f'{notice.error}; retrying in {notice.seconds:.1f} s (attempt {notice.attempt} of {notice.max_attempts})'
-        self._events.emit(Event(kind='retry', text=text, data=notice))
+        self._events.emit(RetryEvent(notice=notice))
 
 
 def _complete_usage(reply: Reply, messages: Sequence[Message], seconds: float) -> Usage:

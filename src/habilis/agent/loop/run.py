@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Self
 
 from habilis.agent.contract import Ended, Result, RunLimits, Step
+from habilis.agent.events import RunFailed, StepFinished, StepStarted
 from habilis.agent.loop.components import Components, parent_ledgers
 from habilis.agent.loop.finish import end_run, timed_out_step
 from habilis.agent.loop.turns import MAX_REPAIRS, Turns
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AnyTool, check_types
 from habilis.core.errors import AgentError, JournalError
-from habilis.core.events import Event
 from habilis.journal import Paused
 from habilis.models.contract import Message
 
@@ -106,7 +106,7 @@ class Run:
         events.is_muted = is_replayed = recorder is not None and recorder.is_replaying
         if not is_replayed and (reached := meter.limit_reached(len(self.steps), components.ledger.total)):
             return await self._end(reached)
-        events.emit(Event(kind='step_started'))
+        events.emit(StepStarted())
         started = time.perf_counter()
         try:
             async with asyncio.timeout(None) as timeout:
@@ -124,7 +124,7 @@ class Run:
         finally:
             events.on_live = None
         meter.add(self.steps[-1].seconds if is_replayed else time.perf_counter() - started)
-        events.emit(Event(kind='step_finished', data=self.steps[-1]))
+        events.emit(StepFinished(finished=self.steps[-1]))
         return await self._end_of_step()
 
     def _start_clock(self, timeout: asyncio.Timeout) -> None:
@@ -160,7 +160,7 @@ class Run:
         if recorder is not None:
             with contextlib.suppress(JournalError):  # the store may be the cause
                 await recorder.failed(error)
-        events.emit(Event(kind='run_failed', text=f'{type(error).__name__}: {error}'.removesuffix(': '), data=error))
+        events.emit(RunFailed(error=error))
         if not isinstance(error, asyncio.CancelledError):
             await events.drain()
 

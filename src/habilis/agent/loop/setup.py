@@ -13,6 +13,7 @@ from habilis.agent.context.prompt import PromptParts, packages_rule, preview, sy
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.runs import Inputs
+from habilis.agent.events import RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from habilis.agent.loop.agreement import TEMPERATURE, Comparison, Solution, StartState
 from habilis.agent.loop.code_turn import CodeRunner
@@ -28,7 +29,6 @@ from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AgentSetup
 from habilis.agent.policies import History, load_policy
 from habilis.core.errors import AgentError
-from habilis.core.events import Event
 from habilis.models.contract import Message, Model
 from habilis.models.usage import Ledger
 from habilis.sandbox import Sandbox
@@ -104,8 +104,8 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     recorder = inputs.recorder
     for reply in await recorder.used_inside() if recorder is not None else ():
         inputs.ledger.record(reply.model, reply.usage, earlier=True)
-    kind = 'run_resumed' if recorder is not None and (recorder.resumes or recorder.is_replaying) else 'run_started'
-    started.events.emit(Event(kind=kind, text=inputs.task, data=inputs.model))
+    is_resumed = recorder is not None and (recorder.resumes or recorder.is_replaying)
+    started.events.emit((RunResumed if is_resumed else RunStarted)(task=inputs.task, model=inputs.model))
     return started
 
 
@@ -116,7 +116,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     toolbox = Toolbox(
         [*setup.tools, *(sandboxes.tools(setup.observations) if sandboxes else ())],
         gates=(meter.gate, *setup.gates),
-        emit=events.emit,
+        emit=events.emit if events.has_hooks else None,
         approve=setup.approve,
         journal=inputs.calls or results or recorder,
         code=setup.python,

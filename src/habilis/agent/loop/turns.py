@@ -7,13 +7,13 @@ from dataclasses import replace
 from habilis.agent.context.output import WrongOutput
 from habilis.agent.context.prompt import artifacts_message
 from habilis.agent.contract import Step
+from habilis.agent.events import CompactedEvent, ObservationEvent
 from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.policies import SeenReply, Verdict
 from habilis.core.errors import EmptyReply
-from habilis.core.events import Event
 from habilis.models.contract import Message, Options, Reply
 from habilis.sandbox import ToolCall
 
@@ -127,7 +127,7 @@ class Turns:
                 role, of = ('tool', call.id) if reply.calls else ('user', None)
                 components.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
         if not components.answer.is_given:
-            components.events.emit(Event(kind='observation', text='\n'.join(texts)))
+            components.events.emit(ObservationEvent(observation='\n'.join(texts)))
             if outcome is not None:
                 self._forget(outcome.verdict)
         return Step(
@@ -193,14 +193,12 @@ class Turns:
         if reply.text.strip() and not forget:
             conversation.add(reply.message)
         conversation.add(Message(role='user', text=text))
-        self._components.events.emit(Event(kind='observation', text=text))
+        self._components.events.emit(ObservationEvent(observation=text))
 
     def _forget(self, verdict: Verdict) -> None:
         if verdict.forget == 'steps':
             self._components.conversation.forget_steps(verdict.note)
-            self._components.events.emit(
-                Event(kind='compacted', text='the steps so far were removed for a fresh start')
-            )
+            self._components.events.emit(CompactedEvent(message='the steps so far were removed for a fresh start'))
 
 
 def _recorded_seconds(step: Step) -> float:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from habilis.agent.agent import Agent
-from habilis.agent.contract import Result, Step
-from habilis.agent.hooks.sanitize import neutral
+from habilis.agent.contract import Result
+from habilis.agent.events import AgentEvent, StepFinished, StepStarted
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.run import report
@@ -18,7 +19,6 @@ from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, StoreUnavailable
-from habilis.core.events import Event
 from habilis.core.settings import Settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
@@ -163,22 +163,25 @@ class Execution:
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
         )
 
-    def _watch(self, event: Event) -> None:
-        if event.kind == 'step_started':
-            self.is_recorded = self._settings.journal != OFF
-        elif event.kind == 'step_finished':
-            self.steps += 1
-            self.ran_code = self.ran_code or (isinstance(event.data, Step) and event.data.code is not None)
+    def _watch(self, event: AgentEvent) -> None:
+        match event:
+            case StepStarted():
+                self.is_recorded = self._settings.journal != OFF
+            case StepFinished(finished=step):
+                self.steps += 1
+                self.ran_code = self.ran_code or step.code is not None
+            case _:
+                pass
 
     def _print(self, result: Result[Any], model: str) -> None:
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model)), flush=True)
         elif result.ended == 'answer':
             text = report.answer_text(result.output)
-            print(neutral(text) if sys.stdout.isatty() else text, flush=True)
+            print(escape_controls(text) if sys.stdout.isatty() else text, flush=True)
         if result.ended == 'question':
             if not self._user.is_present:  # a user who is present has seen the question
-                say(f'the agent asks: {neutral(result.question or "")}')
+                say(f'the agent asks: {escape_controls(result.question or "")}')
             if self.is_recorded:
                 say(f'answer with: {self.command("resume", " --answer TEXT")}')
         elif result.ended == 'approval':
@@ -188,7 +191,7 @@ class Execution:
             resume = self.command('resume') if self.is_recorded else None
             say(report.limit_message(result, self._settings, self._request.output_type, resume))
         elif result.summary and not self._request.quiet:
-            print(f'\n{neutral(result.summary)}', file=sys.stderr, flush=True)
+            print(f'\n{escape_controls(result.summary)}', file=sys.stderr, flush=True)
 
     def _say(self, text: str) -> None:
         if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model

@@ -7,7 +7,7 @@ from typing import Any
 
 from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
-from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.settings import Settings
 
@@ -106,10 +106,10 @@ def pending_lines(result: Result[Any], command: Callable[[str, str], str]) -> It
     for waiting in result.waiting:
         path = f' --path {shlex.quote(waiting.path)}' if several else ''
         if waiting.tool:
-            yield f'{one_line(waiting.tool, MAX_TOOL_NAME_CHARS)} needs approval: {neutral(waiting.question)}'
+            yield f'{one_line(waiting.tool, MAX_TOOL_NAME_CHARS)} needs approval: {escape_controls(waiting.question)}'
             yield f'approve with: {command("approve", path)}  or deny with: {command("deny", path)}'
         else:
-            yield f'the run needs an answer: {neutral(waiting.question)}'
+            yield f'the run needs an answer: {escape_controls(waiting.question)}'
             yield f'see how to answer: {command("show", "")}'
 
 

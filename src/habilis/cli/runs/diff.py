@@ -6,7 +6,7 @@ from difflib import unified_diff
 
 from habilis.agent.durable.recorder import ASK, CELL, REPLY
 from habilis.agent.durable.trajectory import Story, stories
-from habilis.agent.hooks.tokens import money
+from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.loop.code_turn import CELL_OUTCOME
 from habilis.cli.printing import Page, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
@@ -125,6 +125,6 @@ def _row(reading: RunView, agents: Sequence[Story]) -> tuple[str, ...]:
         reading.state,
         str(sum(len(story.turns) for story in agents)),
         f'{usage.tokens:,}',
-        money(usage.cost),
+        format_cost(usage.cost),
         f'{sum(story.seconds for story in agents):.1f}',
     )

@@ -4,7 +4,7 @@ import contextlib
 import json
 import sys
 
-from habilis.agent.hooks.sanitize import neutral, one_line
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.run import report
 from habilis.cli.runs.app_loader import AnyFlow
@@ -42,7 +42,7 @@ def resume_flow(
         return INTERRUPTED
     except FlowPaused as paused:
         for question in paused.questions:
-            say(f'{one_line(question.path, 200)} needs an answer: {neutral(question.text)}')
+            say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
         say(f'see how to answer: {command.replace(" resume ", " show ", 1)}')
         if as_json:
             print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
@@ -57,5 +57,5 @@ def resume_flow(
         print(json.dumps({'output': report.value_to_json(value), 'ended': 'answer', 'run_id': run}), flush=True)
         return report.ANSWERED
     text = report.answer_text(value)
-    print(neutral(text) if sys.stdout.isatty() else text, flush=True)
+    print(escape_controls(text) if sys.stdout.isatty() else text, flush=True)
     return report.ANSWERED

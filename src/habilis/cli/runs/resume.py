@@ -10,7 +10,7 @@ from habilis.agent.agent import Agent
 from habilis.agent.durable.recorder import ASK
 from habilis.agent.durable.runs import Inputs
 from habilis.agent.durable.trajectory import stories
-from habilis.agent.hooks.sanitize import neutral
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.run.execution import execute
 from habilis.cli.run.report import QUESTION, WRONG_USAGE
 from habilis.cli.run.request import ResumeOverrides, ResumeRequest, RunRequest
@@ -69,10 +69,10 @@ def resume_run(options: ResumeOptions) -> int:
         return WRONG_USAGE
     if recorded.question is not None and options.answer is None:
         user = TerminalUser()
-        answer = user.ask(f'\n{neutral(recorded.question)}\n> ')
+        answer = user.ask(f'\n{escape_controls(recorded.question)}\n> ')
         if answer is None:
             if not user.is_present:
-                say(f'the agent asks: {neutral(recorded.question)}')
+                say(f'the agent asks: {escape_controls(recorded.question)}')
             say(f'answer with: {recorded.resume(" --answer TEXT")}')
             return QUESTION
         options = replace(options, answer=answer)

@@ -9,7 +9,7 @@ from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import Story, Turn, stories
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
-from habilis.agent.hooks.tokens import money
+from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.parsing.replies import parse_reply
 from habilis.cli.printing import COLOURS, Page, format_time
 from habilis.cli.run.report import answer_text, count_steps
@@ -67,7 +67,7 @@ def _show_head(page: Page, reading: RunView, agents: Sequence[Story]) -> None:
     if usage.tokens:
         facts.append(f'{usage.tokens:,} tokens')
     if usage.cost:
-        facts.append(money(usage.cost))
+        facts.append(format_cost(usage.cost))
     page.line(' · '.join(one_line(fact, 100) for fact in facts), f'bold {COLOURS.get(reading.state, "")}'.strip())
     for name, value in (('session', info.session), ('user', info.user), ('forked from', info.parent)):
         if value:

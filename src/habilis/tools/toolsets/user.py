@@ -7,7 +7,8 @@ from habilis.sandbox.contract import Side
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools.attempts import call
 from habilis.tools.contract import NeedsAnswer
-from habilis.tools.logs import tell
+from habilis.tools.events import NoticeEvent, QuestionEvent
+from habilis.tools.logs import emit
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 
@@ -32,14 +33,14 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         """Ask the user, and wait for the answer. Only for what you cannot find out yourself."""
         if ask is None:
             raise NeedsAnswer(question)
-        tell('question', question)
+        emit(lambda call: QuestionEvent(call=call, question=question))
         with deadline_paused():
             return await _answer(ask, question)
 
     @tool(side=side)
     def notify_user(text: str) -> None:
         """Tell the user something, and go on."""
-        tell('notice', text)
+        emit(lambda call: NoticeEvent(call=call, message=text))
 
     return Toolset('people', [ask_user, notify_user], enabled=enabled)
 

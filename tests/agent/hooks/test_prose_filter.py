@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.hooks.prose import Prose
+from habilis.agent.hooks.prose_filter import ProseFilter
 
 
 def shown(pieces: list[str]) -> str:
     """All that is let through."""
-    prose = Prose()
+    prose = ProseFilter()
     return ''.join([*map(prose.feed, pieces), prose.finish()])
 
 
 def early(text: str) -> str:
     """What is let through before the reply is complete, if it comes letter by letter."""
-    prose = Prose()
+    prose = ProseFilter()
     return ''.join(map(prose.feed, text))
 
 
@@ -56,7 +56,7 @@ def test_no_letter_of_the_code_is_shown_before_it_is_known_to_be_code() -> None:
 
 
 def test_what_was_shown_can_be_compared_with_the_answer() -> None:
-    prose = Prose()
+    prose = ProseFilter()
     for letter in 'Hello you.\nGood day.':
         prose.feed(letter)
     prose.finish()

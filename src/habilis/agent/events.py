@@ -1,0 +1,295 @@
+"""Events of an agent's run. `AgentEvent` is the union of all kinds, those of tool calls included."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from habilis.agent.context.output import as_text
+from habilis.agent.contract import Result, Step
+from habilis.core.events import Event
+from habilis.models.contract import Delta, Message, Model, Reply
+from habilis.models.retry import RetryNotice
+from habilis.sandbox.contract import Cell, Stream
+from habilis.tools.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    HookFailed,
+    NoticeEvent,
+    QuestionEvent,
+    ToolCalled,
+    ToolLogged,
+    ToolReturned,
+)
+
+__all__ = [
+    'AgentEvent',
+    'AnswerEvent',
+    'ApprovalAnswered',
+    'ApprovalAsked',
+    'CellFinished',
+    'CodeEvent',
+    'CompactedEvent',
+    'Event',
+    'HookFailed',
+    'ModelReplied',
+    'ModelRequested',
+    'NoticeEvent',
+    'ObservationEvent',
+    'OutputEvent',
+    'QuestionEvent',
+    'RetryEvent',
+    'RunFailed',
+    'RunFinished',
+    'RunResumed',
+    'RunStarted',
+    'StepFinished',
+    'StepStarted',
+    'TextEvent',
+    'ThinkingEvent',
+    'ToolCalled',
+    'ToolLogged',
+    'ToolReturned',
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStarted(Event):
+    """A run starts."""
+
+    kind: ClassVar[Literal['run_started']] = 'run_started'
+    task: str
+    model: Model
+
+    @property
+    def text(self) -> str:
+        """The task."""
+        return self.task
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResumed(Event):
+    """A recorded run is resumed. The events of recorded steps are not emitted again."""
+
+    kind: ClassVar[Literal['run_resumed']] = 'run_resumed'
+    task: str
+    model: Model
+
+    @property
+    def text(self) -> str:
+        """The task."""
+        return self.task
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStarted(Event):
+    """A step starts."""
+
+    kind: ClassVar[Literal['step_started']] = 'step_started'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRequested(Event):
+    """A request is sent to the model."""
+
+    kind: ClassVar[Literal['model_requested']] = 'model_requested'
+    model: Model
+    messages: tuple[Message, ...]
+
+    @property
+    def text(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextEvent(Event):
+    """A part of the reply arrived: text, or arguments of a function call."""
+
+    kind: ClassVar[Literal['text']] = 'text'
+    delta: Delta
+
+    @property
+    def text(self) -> str:
+        """The new text or arguments."""
+        return self.delta.text or self.delta.arguments
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThinkingEvent(Event):
+    """A part of the model's thinking arrived."""
+
+    kind: ClassVar[Literal['thinking']] = 'thinking'
+    delta: Delta
+
+    @property
+    def text(self) -> str:
+        """The new thinking."""
+        return self.delta.thinking
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryEvent(Event):
+    """A request failed and will be retried."""
+
+    kind: ClassVar[Literal['retry']] = 'retry'
+    notice: RetryNotice
+
+    @property
+    def text(self) -> str:
+        """The error and when the request is retried."""
+        notice = self.notice
+        return f'{notice.error}; retrying in {notice.seconds:.1f} s (attempt {notice.attempt} of {notice.max_attempts})'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelReplied(Event):
+    """The reply is complete."""
+
+    kind: ClassVar[Literal['model_replied']] = 'model_replied'
+    reply: Reply
+
+    @property
+    def text(self) -> str:
+        """Text of the reply."""
+        return self.reply.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeEvent(Event):
+    """Code is about to run."""
+
+    kind: ClassVar[Literal['code']] = 'code'
+    code: str
+
+    @property
+    def text(self) -> str:
+        """The code."""
+        return self.code
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputEvent(Event):
+    """The code printed something."""
+
+    kind: ClassVar[Literal['output']] = 'output'
+    stream: Stream
+    output: str
+
+    @property
+    def text(self) -> str:
+        """The printed text."""
+        return self.output
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellFinished(Event):
+    """The code ended, with or without an error."""
+
+    kind: ClassVar[Literal['cell_finished']] = 'cell_finished'
+    cell: Cell
+
+    @property
+    def text(self) -> str:
+        """Value of the last expression."""
+        return self.cell.text or ''
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservationEvent(Event):
+    """The observation for the model is ready."""
+
+    kind: ClassVar[Literal['observation']] = 'observation'
+    observation: str
+
+    @property
+    def text(self) -> str:
+        """The observation."""
+        return self.observation
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactedEvent(Event):
+    """Earlier steps were shortened or removed from the conversation."""
+
+    kind: ClassVar[Literal['compacted']] = 'compacted'
+    message: str
+
+    @property
+    def text(self) -> str:
+        """What was done and why."""
+        return self.message
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepFinished(Event):
+    """A step ended. `step` is its number, `finished` its record."""
+
+    kind: ClassVar[Literal['step_finished']] = 'step_finished'
+    finished: Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerEvent(Event):
+    """The run has an answer."""
+
+    kind: ClassVar[Literal['answer']] = 'answer'
+    answer: object
+
+    @property
+    def text(self) -> str:
+        """The answer as text."""
+        return as_text(self.answer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFinished(Event):
+    """The run ended: with an answer, at a limit, or to wait for a person."""
+
+    kind: ClassVar[Literal['run_finished']] = 'run_finished'
+    result: Result[object]
+
+    @property
+    def text(self) -> str:
+        """Why the run ended."""
+        return self.result.ended
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFailed(Event):
+    """The run raised an exception or was cancelled."""
+
+    kind: ClassVar[Literal['run_failed']] = 'run_failed'
+    error: BaseException
+
+    @property
+    def text(self) -> str:
+        """Class and message of the error."""
+        return f'{type(self.error).__name__}: {as_text(self.error)}'.removesuffix(': ')
+
+
+AgentEvent = (
+    RunStarted
+    | RunResumed
+    | StepStarted
+    | ModelRequested
+    | TextEvent
+    | ThinkingEvent
+    | RetryEvent
+    | ModelReplied
+    | CodeEvent
+    | OutputEvent
+    | ToolCalled
+    | ToolLogged
+    | ApprovalAsked
+    | ApprovalAnswered
+    | QuestionEvent
+    | NoticeEvent
+    | ToolReturned
+    | CellFinished
+    | ObservationEvent
+    | CompactedEvent
+    | HookFailed
+    | StepFinished
+    | AnswerEvent
+    | RunFinished
+    | RunFailed
+)
