@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Result
-from habilis.agent.durable.trajectory import stories
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
@@ -297,8 +297,8 @@ async def test_a_change_that_was_made_is_not_looked_at_again_when_the_code_runs_
         await agent.run('go', run_id='run-1')
         await agent.answer('run-1', True)
         await agent.resume('run-1')
-        [story] = await stories(await read_run(store, 'run-1'))
-        assert [call.name for call in story.turns[0].calls] == ['update_file'], 'and no call of a preview'
+        [trajectory] = await read_trajectories(await read_run(store, 'run-1'))
+        assert [call.name for call in trajectory.turns[0].calls] == ['update_file'], 'and no call of a preview'
         await agent.answer('run-1', True)
         assert (await agent.resume('run-1')).output == '1 2'
 

@@ -12,7 +12,7 @@ from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Record
 from habilis.models import ScriptedModel
 from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.tools import Deny, GateCall, todo_toolset, tool
+from habilis.tools import Deny, GateCall, log, todo_toolset, tool
 from tests.agent.hooks.watching import code
 
 
@@ -253,3 +253,19 @@ async def test_steps_by_hand_that_could_not_stop_are_replayed_so() -> None:
         assert await run.step(can_stop=False) is None
     async with Agent(ScriptedModel([code('final_answer(x)')]), journal=store) as agent:
         assert (await agent.resume(run.id)).output == 1
+
+
+async def test_log_lines_of_a_recorded_call_are_there_once() -> None:
+    @tool
+    def count() -> int:
+        """Count."""
+        log('counting')
+        return 1
+
+    store = MemoryStore()
+    async with Agent(ScriptedModel([code('count()'), code('final_answer(1)')]), tools=[count], journal=store) as agent:
+        result = await agent.run('go', run_id='r')
+        again = await agent.resume('r')
+    assert (
+        [call.log for call in result.steps[0].calls] == [('counting',)] == [call.log for call in again.steps[0].calls]
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable.recorder import Resumed
+from habilis.agent.durable.records import Resumed
 from habilis.agent.durable.runs import LoadedRun
 from habilis.agent.loop.run import Run
 
