@@ -52,10 +52,10 @@ class Recorder:
         """A recorder.
 
         Args:
-            scope: where it writes.
+            scope: the scope of the journal to write to.
             top: whether this is the run of the journal itself, not one nested in it.
             task: the task of the run.
-            notes: where a run that was loaded had been resumed before.
+            notes: earlier resumes of a run that was loaded; None for a new run.
             no_stop: numbers of the steps that must not end the run.
         """
         self._no_stop = frozenset(no_stop)
@@ -86,7 +86,7 @@ class Recorder:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more in the record than was replayed."""
+        """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)
 
     async def can_stop(self, step: int, allowed: bool) -> bool:
@@ -107,7 +107,7 @@ class Recorder:
         await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
 
     async def verdict(self, decide: Callable[[], Verdict]) -> Verdict:
-        """The verdict of the policy about a reply. A replay takes the recorded one, whatever the policy is then."""
+        """The verdict of the policy about a reply. A replay returns the recorded one, even with another policy."""
 
         async def work() -> Verdict:
             return decide()
@@ -143,7 +143,7 @@ class Recorder:
         return {name: await self.journal.store.blob(self.journal.run, digest) for name, digest in taken.items()}
 
     async def used_inside(self) -> list[Reply]:
-        """Replies in nested runs that are finished, and that the replay does not enter again."""
+        """Replies of nested runs that are finished, which a replay does not repeat."""
         replies: list[Reply] = []
         for path, entry in self.journal.index.inside(self.scope.path):
             if name_of(path) != ASK or entry.end is None or entry.end.kind != 'done':
@@ -204,9 +204,9 @@ class Recorder:
         if entry is None or entry.opened is None:
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
 
-    async def resumed(self, how: Resumed) -> None:
+    async def resumed(self, note: Resumed) -> None:
         """Record that the run is resumed."""
-        await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(how)})
+        await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(note)})
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
@@ -288,7 +288,7 @@ def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Recor
 
 
 def _with_original_name(failed: StepFailed) -> Exception:
-    """An error whose class cannot be imported here, under its original name."""
+    """The error with its original class name, for a class that cannot be imported here."""
     name, _, text = str(failed).partition(': ')
     name = name.rpartition('.')[2]
     return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed

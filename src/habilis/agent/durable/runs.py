@@ -21,9 +21,9 @@ from habilis.models.contract import Message
 T = TypeVar('T')
 
 JournalChoice = str | Path | Store | None
-"""`off`, a file (`runs.db`), a folder (`runs/`), an address (`postgresql://…`, `redis://…`), a store; None: as set."""
+"""`off`, a file (`runs.db`), a folder (`runs/`), a URL (`postgresql://…`, `redis://…`), a store; None: the setting."""
 
-TITLE = 100
+TITLE_LENGTH = 100
 """Maximum characters of the task in a list of runs."""
 
 
@@ -70,7 +70,7 @@ class RunStore:
                 raise AgentError(msg)
             return None
         await self._close_stale_stores()
-        title = ' '.join(inputs.task.split())[:TITLE]
+        title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info)
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
@@ -160,8 +160,8 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 async def _drop_failure(journal: Journal, path: str) -> None:
     """Remove a failed model request from the record, so that the model is asked again."""
-    asks = [(end.seq, found) for found, entry in journal.index.inside(path) if (end := entry.end) is not None]
-    _, last = max(asks, default=(0, ''))
+    ends = [(end.seq, inner) for inner, entry in journal.index.inside(path) if (end := entry.end) is not None]
+    _, last = max(ends, default=(0, ''))
     entry = journal.index.find(last)
     end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
     value = end.value if end is not None and end.kind == 'failed' else None
