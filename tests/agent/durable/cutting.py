@@ -1,4 +1,4 @@
-"""A run is cut after each of its records and resumed: what comes of it must be what came of it the first time."""
+"""Truncates a run after each of its records and resumes it: the result must be the same as before."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,28 +16,28 @@ from habilis.models.scripted import Scripted
 from tests.agent.hooks.watching import Seen
 
 Effects = list[str]
-"""What tools have done, in order."""
+"""Effects of tools, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
-    """A run from its beginning to its end."""
+class Scenario:
+    """A run from start to end."""
 
     replies: Sequence[Scripted]
     options: Callable[[Effects], dict[str, Any]] = lambda effects: dict[str, Any]()
-    """Of the agent; made anew for each process."""
+    """Options of the agent; called once per process."""
 
     run: dict[str, Any] = field(default_factory=dict[str, Any])
     output_type: Any = None
     functions: bool = False
     context_tokens: int = 128_000
     answer: str = 'Ann'
-    """To the questions that it ends with."""
+    """The answer to questions of the run."""
 
 
 @dataclass(kw_only=True)
 class Process:
-    """An agent in a process of its own, as far as it can tell."""
+    """An agent as a new process would create it."""
 
     agent: Agent[Any]
     model: ScriptedModel
@@ -45,48 +45,51 @@ class Process:
     seen: Seen
 
 
-def process(story: Story, store: Store, *, replies: int = 0) -> Process:
-    """A new one, whose model has given so many replies before."""
+def process(scenario: Scenario, store: Store, *, replies: int = 0) -> Process:
+    """A new process, whose model skips the replies it has given before."""
     model = ScriptedModel(
-        story.replies[replies:], functions=story.functions, context_tokens=story.context_tokens, name='scripted:story'
+        scenario.replies[replies:],
+        functions=scenario.functions,
+        context_tokens=scenario.context_tokens,
+        name='scripted:scenario',
     )
     effects, seen = Effects(), Seen()
-    options = story.options(effects)
+    options = scenario.options(effects)
     options['journal'] = store
     options['hooks'] = [*options.get('hooks', ()), seen]
-    agent = Agent[Any](model, output_type=story.output_type, **options)
+    agent = Agent[Any](model, output_type=scenario.output_type, **options)
     return Process(agent=agent, model=model, effects=effects, seen=seen)
 
 
-async def to_the_end(story: Story, agent: Agent[Any], result: Result[Any]) -> Result[Any]:
-    """Go on until there is an answer."""
+async def to_the_end(scenario: Scenario, agent: Agent[Any], result: Result[Any]) -> Result[Any]:
+    """Resume until there is an answer."""
     while result.ended != 'answer':
         if result.ended == 'approval':
             for waiting in result.waiting:
                 answer: Json = True if waiting.tool else {'again': True}
                 await agent.answer(result.run_id, answer, path=waiting.path)
-        result = await agent.resume(result.run_id, story.answer if result.ended == 'question' else None)
+        result = await agent.resume(result.run_id, scenario.answer if result.ended == 'question' else None)
     return result
 
 
-async def resumed(story: Story, agent: Agent[Any], run: str) -> Result[Any]:
-    """From the record to the end."""
+async def resumed(scenario: Scenario, agent: Agent[Any], run: str) -> Result[Any]:
+    """Resume a run from its record, up to its answer."""
     try:
         result = await agent.resume(run)
     except AgentError as error:
         if 'pass the answer' not in str(error):
             raise
-        result = await agent.resume(run, story.answer)
-    return await to_the_end(story, agent, result)
+        result = await agent.resume(run, scenario.answer)
+    return await to_the_end(scenario, agent, result)
 
 
-async def check_all_cuts(story: Story, store: Store) -> Result[Any]:
-    """Cut after every record, and resume."""
-    whole = process(story, store)
+async def check_all_cuts(scenario: Scenario, store: Store) -> Result[Any]:
+    """Truncate the run after every record, and resume it."""
+    whole = process(scenario, store)
     async with whole.agent as agent:
-        options = story.run.copy()
+        options = scenario.run.copy()
         options['run_id'] = 'run-whole'
-        expected = await to_the_end(story, agent, await agent.run('Do it.', **options))
+        expected = await to_the_end(scenario, agent, await agent.run('Do it.', **options))
     records = await store.load('run-whole')
     info = await store.info('run-whole')
     assert info.status == 'done'
@@ -95,9 +98,9 @@ async def check_all_cuts(story: Story, store: Store) -> Result[Any]:
     for cut in range(1, len(records) + 1):
         before = _done(records[:cut])
         copy = await copy_run(store, info, upto=cut)
-        part = process(story, store, replies=before.asks)
+        part = process(scenario, store, replies=before.asks)
         async with part.agent as agent:
-            result = await resumed(story, agent, copy.run)
+            result = await resumed(scenario, agent, copy.run)
         at = f'cut after record {cut}: {records[cut - 1].path} {records[cut - 1].kind}'
         assert len(part.model.requests) == done.asks - before.asks, at
         assert len(part.seen.of('cell_finished')) == done.cells - before.cells, at
@@ -124,7 +127,7 @@ def _done(records: Sequence[Record]) -> _Done:
 
 
 def outline(result: Result[Any]) -> object:
-    """All of a result but times and names."""
+    """A result without times and ids."""
     return (
         result.output,
         result.ended,

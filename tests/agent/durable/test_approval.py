@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent, Result
-from habilis.agent.durable.trajectory import stories
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
@@ -76,7 +76,7 @@ async def waits(store: Store, *replies: str, **options: Any) -> Result[Any]:
     return result
 
 
-async def test_without_a_person_the_run_waits_and_goes_on_in_the_middle_of_the_code() -> None:
+async def test_without_a_person_the_run_pauses_and_resumes_inside_the_cell() -> None:
     store = MemoryStore()
     script = code("a = look('a')\nb = remove('b')\nc = look('c')\nfinal_answer([a, b, c])")
     house = House(store, script)
@@ -104,7 +104,7 @@ async def test_without_a_person_the_run_waits_and_goes_on_in_the_middle_of_the_c
         ({'approved': False}, 'the user said no'),
     ],
 )
-async def test_a_no_is_an_error_in_the_code(answer: Json, said: str) -> None:
+async def test_a_refusal_is_an_error_in_the_code(answer: Json, said: str) -> None:
     store = MemoryStore()
     script = code("try:\n    remove('b')\nexcept Exception as e:\n    final_answer(str(e))")
     await waits(store, script)
@@ -117,7 +117,7 @@ async def test_a_no_is_an_error_in_the_code(answer: Json, said: str) -> None:
     assert result.steps[0].calls[0].decision == 'refused'
 
 
-async def test_the_reason_of_somebody_who_is_there_is_recorded() -> None:
+async def test_the_reason_of_a_person_who_refuses_at_once_is_recorded() -> None:
     store = MemoryStore()
     script = code("try:\n    remove('b')\nexcept Exception as e:\n    print(e)")
 
@@ -134,7 +134,7 @@ async def test_the_reason_of_somebody_who_is_there_is_recorded() -> None:
     assert 'the user said no: keep b' in (result.steps[0].observation or '')
 
 
-async def test_a_run_that_is_resumed_without_an_answer_waits_on() -> None:
+async def test_a_run_resumed_without_an_answer_keeps_waiting() -> None:
     store = MemoryStore()
     script = code("look('a')\nfinal_answer(remove('b'))")
     await waits(store, script)
@@ -148,7 +148,7 @@ async def test_a_run_that_is_resumed_without_an_answer_waits_on() -> None:
     assert len(asked) == 1
 
 
-async def test_several_are_asked_at_once_and_may_be_answered_one_by_one() -> None:
+async def test_several_approvals_are_requested_at_once_and_answered_one_by_one() -> None:
     store = MemoryStore()
     script = code("import asyncio\nfinal_answer(await asyncio.gather(pay('a'), pay('b'), slow('c')))")
     house = House(store, script)
@@ -206,7 +206,7 @@ async def test_the_code_cannot_catch_the_pause(source: str) -> None:
     assert not [record for record in await store.load('run-1') if 'look' in record.path]
 
 
-async def test_a_loop_beside_it_does_not_keep_the_run_from_waiting() -> None:
+async def test_a_concurrent_loop_does_not_keep_the_run_from_pausing() -> None:
     store = MemoryStore()
     script = code(
         'import asyncio\nasync def poll():\n    while True:\n        look("x")\n        await asyncio.sleep(0.001)\n'
@@ -234,7 +234,7 @@ def _busy_threads() -> int:
     return len(started) - len(WORKERS._idle)  # pyright: ignore[reportPrivateUsage]
 
 
-async def test_a_sandbox_of_the_user_is_as_before_the_code_and_stays_usable() -> None:
+async def test_a_sandbox_of_the_user_is_rolled_back_and_stays_usable() -> None:
     store = MemoryStore()
     async with await Sandbox.create('wasm') as sandbox:
         script = [code('x = 1'), code("x = 2\nfinal_answer([x, remove('b')])")]
@@ -249,7 +249,7 @@ async def test_a_sandbox_of_the_user_is_as_before_the_code_and_stays_usable() ->
         assert not sandbox.closed
 
 
-async def test_a_person_who_is_there_is_not_asked_again_after_a_crash() -> None:
+async def test_a_person_who_answered_is_not_asked_again_after_a_crash() -> None:
     store = MemoryStore()
     asked: list[str] = []
 
@@ -288,7 +288,7 @@ class _Dying(MemoryStore):
         await super().append(run, records, **rest)
 
 
-async def test_a_change_that_was_made_is_not_looked_at_again_when_the_code_runs_again(tmp_path: Path) -> None:
+async def test_a_change_that_was_made_is_not_previewed_again_when_the_code_reruns(tmp_path: Path) -> None:
     (tmp_path / 'x').write_text('one two')
     store = MemoryStore()
     replies = [code("update_file('x', 'one', '1')\nupdate_file('x', 'two', '2')\nfinal_answer(read_file('x'))")]
@@ -297,8 +297,8 @@ async def test_a_change_that_was_made_is_not_looked_at_again_when_the_code_runs_
         await agent.run('go', run_id='run-1')
         await agent.answer('run-1', True)
         await agent.resume('run-1')
-        [story] = await stories(await read_run(store, 'run-1'))
-        assert [call.name for call in story.turns[0].calls] == ['update_file'], 'and no call of a preview'
+        [trajectory] = await read_trajectories(await read_run(store, 'run-1'))
+        assert [call.name for call in trajectory.turns[0].calls] == ['update_file'], 'and no call of a preview'
         await agent.answer('run-1', True)
         assert (await agent.resume('run-1')).output == '1 2'
 
@@ -336,7 +336,7 @@ async def test_a_gate_may_ask_and_its_question_is_shown() -> None:
         assert (await agent.resume('run-1')).output == 'seen a'
 
 
-async def test_the_clock_of_the_code_stands_still_while_it_waits() -> None:
+async def test_waiting_does_not_count_towards_the_time_limit_of_the_code() -> None:
     store = MemoryStore()
     limits = Limits(seconds=0.2)
     await waits(
@@ -348,7 +348,7 @@ async def test_the_clock_of_the_code_stands_still_while_it_waits() -> None:
     assert len(done) == 1, 'what was under way had the time that it needed'
 
 
-async def test_answers_that_mean_nothing_or_come_from_others_are_refused() -> None:
+async def test_invalid_answers_and_answers_of_other_users_are_refused() -> None:
     store = MemoryStore()
     await waits(store, code("remove('b')"))
     house = House(store)
@@ -357,18 +357,18 @@ async def test_answers_that_mean_nothing_or_come_from_others_are_refused() -> No
         for nonsense in several:
             with pytest.raises(JournalError, match='True or False'):
                 await agent.answer('run-1', nonsense)
-        with pytest.raises(JournalError, match='nothing at'):
+        with pytest.raises(JournalError, match='no open question at'):
             await agent.answer('run-1', True, path='elsewhere')
         with pytest.raises(RunNotFound):
             await agent.answer('run-1', True, user='bob')
         with pytest.raises(RunNotFound):
             await agent.answer('run-2', True)
         await agent.answer('run-1', True)
-        with pytest.raises(JournalError, match='nothing to answer'):
+        with pytest.raises(JournalError, match='no open question'):
             await agent.answer('run-1', True)
 
 
-async def test_a_run_by_hand_can_wait_too() -> None:
+async def test_a_run_stepped_manually_can_wait_too() -> None:
     store = MemoryStore()
     house = House(store, code("look('a')\nfinal_answer(remove('b'))"))
     async with house.agent as agent:
@@ -381,7 +381,7 @@ async def test_a_run_by_hand_can_wait_too() -> None:
     assert house.done == ['look a', 'remove b']
 
 
-async def test_nobody_can_answer_while_somebody_works_on_the_run() -> None:
+async def test_a_run_cannot_be_answered_while_another_process_holds_it() -> None:
     store = MemoryStore()
     house = House(store, code("look('a')"), code("remove('b')"))
     async with house.agent as agent:
@@ -428,7 +428,7 @@ def in_a_process(file: Path, body: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_the_process_may_exit_while_somebody_thinks(tmp_path: Path) -> None:
+def test_the_process_may_exit_while_a_run_waits(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     first = in_a_process(
         file,

@@ -1,4 +1,4 @@
-"""What a run writes down comes back as it was, and nonsense is refused by name."""
+"""What a run records is decoded as it was, and damaged records are refused."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -13,9 +13,8 @@ from pydantic import BaseModel
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits, Step, Waiting
-from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of, to_plain
-from habilis.agent.durable.recorder import REPLY, Resumed
-from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of
+from habilis.agent.durable.records import INPUTS_CODEC, REPLY_CODEC, RESUMED_CODEC, VERDICT_CODEC, Inputs, Resumed
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.agent.policies import Verdict
 from habilis.core import codec
@@ -86,8 +85,8 @@ def again(kind: DataCodec[Any], value: object) -> object:
 
 
 @given(replies)
-def test_replies_come_back(reply: Reply) -> None:
-    assert again(REPLY, reply) == reply
+def test_replies_are_decoded_as_they_were(reply: Reply) -> None:
+    assert again(REPLY_CODEC, reply) == reply
 
 
 @given(
@@ -103,7 +102,7 @@ def test_replies_come_back(reply: Reply) -> None:
         question=st.none() | st.text(),
     )
 )
-def test_cells_come_back(outcome: CellOutcome) -> None:
+def test_cells_are_decoded_as_they_were(outcome: CellOutcome) -> None:
     assert again(CELL_OUTCOME, outcome) == outcome
 
 
@@ -117,13 +116,13 @@ def test_cells_come_back(outcome: CellOutcome) -> None:
         limits=st.builds(RunLimits, steps=st.none() | st.integers(1), cost=st.none() | st.floats(0.1, 9)),
     )
 )
-def test_what_a_run_was_begun_with_comes_back(inputs: Inputs) -> None:
-    assert again(INPUTS, inputs) == inputs
+def test_inputs_are_decoded_as_they_were(inputs: Inputs) -> None:
+    assert again(INPUTS_CODEC, inputs) == inputs
 
 
 @given(st.builds(Resumed, after=st.integers(0), answer=st.none() | st.text(), limits=st.none() | st.just(RunLimits())))
-def test_notes_come_back(note: Resumed) -> None:
-    assert again(DataCodec(Resumed, what='a note'), note) == note
+def test_notes_are_decoded_as_they_were(note: Resumed) -> None:
+    assert again(RESUMED_CODEC, note) == note
 
 
 @dataclass
@@ -149,7 +148,7 @@ OUTPUTS: list[tuple[Any, object]] = [
 
 
 @pytest.mark.parametrize(('kind', 'output'), OUTPUTS)
-def test_results_come_back_with_outputs_of_their_type(kind: Any, output: object) -> None:
+def test_results_are_decoded_with_outputs_of_their_type(kind: Any, output: object) -> None:
     result = Result[Any](
         output=output,
         ended='answer',
@@ -168,33 +167,30 @@ def test_results_come_back_with_outputs_of_their_type(kind: Any, output: object)
     assert messages_of(written) == result.messages, 'whatever the type of the output'
 
 
-def test_what_is_not_plain_becomes_its_text() -> None:
-    class Thing:
-        def __repr__(self) -> str:
-            return 'a thing'
-
-    assert to_plain({'a': [Thing(), (Thing(), 1)], Thing(): 2}) == {'a': ['a thing', ('a thing', 1)], 'a thing': 2}
+@given(st.builds(Verdict, note=st.text(), refuse=st.booleans(), forget=st.sampled_from(['nothing', 'reply', 'steps'])))
+def test_verdicts_are_decoded_as_they_were(verdict: Verdict) -> None:
+    assert again(VERDICT_CODEC, verdict) == verdict
 
 
-def test_fields_that_this_version_does_not_know_are_left_out_and_new_ones_have_their_defaults() -> None:
-    assert REPLY.read({'text': 'x', 'from_the_future': 1}) == Reply(text='x')
+def test_unknown_fields_are_ignored_and_absent_ones_have_their_defaults() -> None:
+    assert REPLY_CODEC.read({'text': 'x', 'from_the_future': 1}) == Reply(text='x')
     assert CELL_OUTCOME.read({'code': 'x', 'cell': {'new': {}}}) == CellOutcome(code='x', cell=Cell())
 
 
-NONSENSE: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
+DAMAGED: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
 
 
-@pytest.mark.parametrize('written', NONSENSE)
-def test_nonsense_is_refused_by_name(written: Json) -> None:
+@pytest.mark.parametrize('written', DAMAGED)
+def test_a_damaged_reply_is_refused_by_name(written: Json) -> None:
     with pytest.raises(NotDurable, match='Reply'):
-        REPLY.read(written)
+        REPLY_CODEC.read(written)
 
 
 results: list[Json] = [None, 5, {}, {'r': {}}, {'o': {'p': 1}}, {'r': 5, 'o': {'p': 1}}, {'r': {'ended': 'x'}, 'o': 5}]
 
 
 @pytest.mark.parametrize('written', results)
-def test_results_that_are_none_are_refused(written: Json) -> None:
+def test_damaged_results_are_refused(written: Json) -> None:
     with pytest.raises(NotDurable):
         ResultCodec(OutputType(int)).read(written)
     if not isinstance(written, dict) or 'run_id' not in written:

@@ -12,7 +12,7 @@ from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Record
 from habilis.models import ScriptedModel
 from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.tools import Deny, GateCall, todo_toolset, tool
+from habilis.tools import Deny, GateCall, log, todo_toolset, tool
 from tests.agent.hooks.watching import code
 
 
@@ -124,12 +124,12 @@ final_answer(seen)"""
         assert (await agent.run('go')).output == result.output
 
 
-async def test_what_may_have_been_done_is_asked_about() -> None:
+async def test_a_call_that_may_have_taken_effect_is_asked_about() -> None:
     source = "r = await send('ann')\nfinal_answer(r)"
     world, result, store = await cut_and_resumed(source, path='send(')
     assert (result.ended, world.done) == ('approval', [])
     [waiting] = result.waiting
-    assert 'send was running' in waiting.question
+    assert 'send was running when the process died' in waiting.question
     assert (await store.info('run-1')).status == 'waiting'
     async with world.agent(store) as agent:
         with pytest.raises(JournalError, match='again'):
@@ -139,7 +139,7 @@ async def test_what_may_have_been_done_is_asked_about() -> None:
     assert world.done == []
 
 
-async def test_it_is_done_again_if_a_person_says_so() -> None:
+async def test_a_call_is_repeated_if_a_person_allows_it() -> None:
     world, _, store = await cut_and_resumed("final_answer(await send('ann'))", path='send(')
     async with world.agent(store) as agent:
         await agent.answer('run-1', {'again': True})
@@ -147,12 +147,12 @@ async def test_it_is_done_again_if_a_person_says_so() -> None:
     assert world.done == ['send ann']
 
 
-async def test_another_argument_than_before_is_asked_about() -> None:
+async def test_a_call_with_another_argument_is_asked_about() -> None:
     """What `whom` gave is in the record; the world outside the record has changed."""
     source = "import random, time\nto = 'n%d' % time.monotonic_ns()\nr = await send(to)\nlast()\nfinal_answer(r)"
     world, result, store = await cut_and_resumed(source)
     assert (result.ended, world.done) == ('approval', [])
-    assert 'different arguments' in result.waiting[0].question
+    assert 'with different arguments' in result.waiting[0].question
     async with world.agent(store) as agent:
         await agent.answer('run-1', {'value': 'sent'})
         again = await agent.resume('run-1')
@@ -160,17 +160,17 @@ async def test_another_argument_than_before_is_asked_about() -> None:
     assert [done for done in world.done if done.startswith('send')] == []
 
 
-async def test_what_tools_gave_before_is_what_the_code_gets() -> None:
+async def test_the_code_gets_the_recorded_results_of_tools() -> None:
     world, result, _ = await cut_and_resumed('w = whom()\nr = await send(w)\nlast()\nfinal_answer(r)')
     assert (result.output, world.done) == ('sent to ann', ['last'])
 
 
-async def test_nobody_is_asked_about_tools_that_may_be_called_twice() -> None:
+async def test_idempotent_tools_are_repeated_without_asking() -> None:
     world, result, _ = await cut_and_resumed('final_answer(whom())', path='whom(')
     assert (result.output, world.done) == ('bob', ['whom'])
 
 
-async def test_a_gate_that_has_said_no_has_said_it() -> None:
+async def test_a_denial_of_a_gate_is_recorded() -> None:
     allowed = [False, True]
 
     def gate(call: GateCall) -> Deny | None:
@@ -182,7 +182,7 @@ async def test_a_gate_that_has_said_no_has_said_it() -> None:
     assert (world.done, allowed) == (['last'], [])
 
 
-async def test_code_that_ran_out_of_time_is_run_again_with_what_it_had_done() -> None:
+async def test_code_that_timed_out_is_rerun_with_its_recorded_calls() -> None:
     store, world = MemoryStore(), World()
     slow = 'import time\nw = whom()\ntime.sleep(5 if whom() != "bob" else 0)\nfinal_answer(w)'
     async with world.agent(store, code(slow)) as agent:
@@ -192,7 +192,7 @@ async def test_code_that_ran_out_of_time_is_run_again_with_what_it_had_done() ->
     assert len(calls) == 2
 
 
-async def test_memory_of_the_host_is_there_again() -> None:
+async def test_state_of_tools_is_restored() -> None:
     store = MemoryStore()
     write = "todo_write([{'id': 1, 'text': 'a', 'status': 'pending'}])\nprint(1)"
     async with Agent(ScriptedModel([code(write)]), tools=[todo_toolset()], journal=store) as agent:
@@ -203,7 +203,7 @@ async def test_memory_of_the_host_is_there_again() -> None:
         assert (await agent.resume('run-1')).output == [{'id': 1, 'text': 'a', 'status': 'pending'}]
 
 
-async def test_memory_that_cannot_be_had_again_does_not_end_the_run() -> None:
+async def test_state_of_tools_that_cannot_be_restored_does_not_end_the_run() -> None:
     kept: list[int] = []
 
     @tool(in_memory=True)
@@ -225,7 +225,7 @@ async def test_memory_that_cannot_be_had_again_does_not_end_the_run() -> None:
     assert kept == [1]
 
 
-async def test_an_agent_counts_what_it_has_used_itself_once() -> None:
+async def test_usage_of_nested_agents_is_counted_once() -> None:
     store = MemoryStore()
     model = ScriptedModel([code('x = 1'), code('final_answer(x)')])
     async with Agent(model, journal=store) as agent:
@@ -235,7 +235,7 @@ async def test_an_agent_counts_what_it_has_used_itself_once() -> None:
         assert agent.ledger.total.requests == 2
 
 
-async def test_variables_that_destroy_whoever_saves_them_are_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_variables_that_crash_the_snapshot_do_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr('habilis.sandbox.interpreter.SAVE_SECONDS', 0.5)
     store = MemoryStore()
     hostile = 'class Bad:\n    def __reduce__(self):\n        while True: pass\nbad = Bad()'
@@ -245,7 +245,7 @@ async def test_variables_that_destroy_whoever_saves_them_are_no_end(monkeypatch:
         assert (await agent.run('go')).output == 1
 
 
-async def test_steps_by_hand_that_could_not_stop_are_replayed_so() -> None:
+async def test_manual_steps_that_could_not_stop_are_replayed_as_such() -> None:
     store = MemoryStore()
     async with Agent(ScriptedModel(['I am done.', code('x = 1\nprint(x)')]), journal=store) as agent:
         run = await agent.start('go')
@@ -253,3 +253,19 @@ async def test_steps_by_hand_that_could_not_stop_are_replayed_so() -> None:
         assert await run.step(can_stop=False) is None
     async with Agent(ScriptedModel([code('final_answer(x)')]), journal=store) as agent:
         assert (await agent.resume(run.id)).output == 1
+
+
+async def test_log_lines_of_a_recorded_call_are_there_once() -> None:
+    @tool
+    def count() -> int:
+        """Count."""
+        log('counting')
+        return 1
+
+    store = MemoryStore()
+    async with Agent(ScriptedModel([code('count()'), code('final_answer(1)')]), tools=[count], journal=store) as agent:
+        result = await agent.run('go', run_id='r')
+        again = await agent.resume('r')
+    assert (
+        [call.log for call in result.steps[0].calls] == [('counting',)] == [call.log for call in again.steps[0].calls]
+    )

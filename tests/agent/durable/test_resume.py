@@ -13,7 +13,7 @@ from habilis.core.errors import ContextOverflow
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.tools import Deny, GateCall, log, people_toolset, todo_toolset, tool
-from tests.agent.durable.cutting import Effects, Story, check_all_cuts
+from tests.agent.durable.cutting import Effects, Scenario, check_all_cuts
 from tests.agent.hooks.watching import code
 
 
@@ -119,8 +119,8 @@ def with_approvals(effects: Effects) -> dict[str, Any]:
     return options
 
 
-STORIES = {
-    'code in fences': Story(
+SCENARIOS = {
+    'code in fences': Scenario(
         replies=[
             code('x = add(1, 2)\nprint(x)'),
             code("y = x * 10\nr = await send('ann')\nprint(y, r)"),
@@ -128,7 +128,7 @@ STORIES = {
         ],
         options=tools,
     ),
-    'functions and classes': Story(
+    'functions and classes': Scenario(
         replies=[
             code('import math\ndef area(r): return round(math.pi * r * r, 2)\nsquare = lambda n: n * n'),
             code('class Shape:\n    sides = 4\n    def twice(self): return self.sides * 2\nshape = Shape()'),
@@ -136,7 +136,7 @@ STORIES = {
             code('final_answer((area(2), square(4), shape.twice(), type(shape).__name__))'),
         ],
     ),
-    'calls in loops and at the same time': Story(
+    'calls in loops and at the same time': Scenario(
         replies=[
             code('total = 0\nfor n in range(3):\n    total += add(n, n)\n    total += add(1, 1)\nprint(total)'),
             code("import asyncio\npages = await asyncio.gather(*(fetch(n) for n in ['a', 'b', 'a']))\nprint(pages)"),
@@ -144,7 +144,7 @@ STORIES = {
         ],
         options=tools,
     ),
-    'calls that fail': Story(
+    'calls that fail': Scenario(
         replies=[
             code("try:\n    broken('a')\nexcept LookupError as e:\n    print('caught', e)\nn = add(1, 1)"),
             code("w = weak('b')\ntry:\n    refused('c')\nexcept Exception as e:\n    print(e, w)\nadd(2, 2)"),
@@ -153,7 +153,7 @@ STORIES = {
         ],
         options=tools,
     ),
-    'a model that calls functions': Story(
+    'a model that calls functions': Scenario(
         functions=True,
         replies=[
             Reply(calls=(FunctionCall(id='1', name='lookup', arguments='{"word": "a"}'),), finish='calls'),
@@ -171,7 +171,7 @@ STORIES = {
         ],
         options=tools,
     ),
-    'code that fails and is repaired': Story(
+    'code that fails and is repaired': Scenario(
         replies=[
             code('v = 1\n1 / 0'),
             code('v += 1\nundefined_name'),
@@ -179,18 +179,18 @@ STORIES = {
             code('final_answer(v)'),
         ]
     ),
-    'nudges': Story(
+    'nudges': Scenario(
         replies=['', code('k = 2\nprint(k)'), '', '```python\nfor', 'I will do it soon.', code('final_answer(k)')]
     ),
-    'None is refused once': Story(
+    'None is refused once': Scenario(
         functions=True, replies=[calls('{"code": "final_answer(None)"}'), calls('{"code": "final_answer(None)"}')]
     ),
-    'a dataclass, after repairs': Story(
+    'a dataclass, after repairs': Scenario(
         output_type=Point,
         replies=[code("final_answer('x')"), 'It is 1 and 2.', code("final_answer({'x': 1, 'y': 2})")],
     ),
-    'a pydantic model, in words': Story(output_type=Person, replies=[code('print(1)'), '{"name": "Ann", "age": 7}']),
-    'artifacts and variables': Story(
+    'a pydantic model, in words': Scenario(output_type=Person, replies=[code('print(1)'), '{"name": "Ann", "age": 7}']),
+    'artifacts and variables': Scenario(
         run=dict[str, Any](
             artifacts={'notes': 'the notes', 'long': 'x' * 100_000},
             variables={'rows': [(1, 'a'), (2, b'b')], 'left': {'a': 1}},
@@ -201,31 +201,31 @@ STORIES = {
             code("final_answer([artifacts['notes'], len(rows)])"),
         ],
     ),
-    'a summary': Story(
+    'a summary': Scenario(
         options=lambda effects: dict[str, Any](summary='default'),
         replies=[code('print(5)'), code('final_answer(5)'), 'I printed five.'],
     ),
-    'shortened before it is too long': Story(
+    'shortened before it is too long': Scenario(
         context_tokens=6000,
         options=lambda effects: dict[str, Any](observations=Bounds(tokens=700)),
         replies=[*(code(f"z{n} = {n}\nprint('word {n} ' * 300)") for n in range(9)), code('final_answer(z0 + z8)')],
     ),
-    'shortened when it was too long': Story(
+    'shortened when it was too long': Scenario(
         replies=[
             *(code(f"z{n} = {n}\nprint('word {n} ' * 300)") for n in range(5)),
             ContextOverflow('too long'),
             code('final_answer(z0 + z4)'),
         ],
     ),
-    'stopped at limits': Story(
+    'stopped at limits': Scenario(
         options=lambda effects: limited(effects, RunLimits(steps=2)),
         replies=[code(f'n{n} = add({n}, 1)\nprint(n{n})') for n in range(5)] + [code('final_answer(n4)')],
     ),
-    'stopped by too many calls': Story(
+    'stopped by too many calls': Scenario(
         options=lambda effects: limited(effects, RunLimits(tool_calls=2)),
         replies=[code(f'n{n} = add({n}, 1)\nprint(n{n})') for n in range(3)] + [code('final_answer(n1)')],
     ),
-    'questions': Story(
+    'questions': Scenario(
         options=tools,
         replies=[
             code('x = add(1, 1)\nwho = ask_user("Who?")'),
@@ -233,7 +233,7 @@ STORIES = {
             code('final_answer([x, y])'),
         ],
     ),
-    'the todo list': Story(
+    'the todo list': Scenario(
         options=tools,
         replies=[
             code("todo_write([{'id': 1, 'text': 'a', 'status': 'pending'}])"),
@@ -242,7 +242,7 @@ STORIES = {
             code('add(1, 2)\nfinal_answer(todo_read())'),
         ],
     ),
-    'values of all kinds': Story(
+    'values of all kinds': Scenario(
         replies=[
             code('import datetime, decimal\n(1, {2, 3}, b"bytes", datetime.date(2024, 1, 2), {(1, 2): None}, 1e400)'),
             code("display({'a': 1})\nclass H:\n    def _repr_html_(self): return '<b>x</b>'\ndisplay(H())"),
@@ -251,7 +251,7 @@ STORIES = {
             code('final_answer((1, {2}, b"x", datetime.date(2024, 1, 2), decimal.Decimal("1.5")))'),
         ],
     ),
-    'large results': Story(
+    'large results': Scenario(
         options=tools,
         replies=[
             code("'x' * 300_000"),
@@ -260,7 +260,7 @@ STORIES = {
             code('final_answer(len(big))'),
         ],
     ),
-    'approvals': Story(
+    'approvals': Scenario(
         options=with_approvals,
         replies=[
             code("a = add(1, 1)\nb = remove('x')\nc = add(2, 2)\nprint(a, b, c)"),
@@ -268,7 +268,7 @@ STORIES = {
             code('final_answer([a, b, c, d])'),
         ],
     ),
-    'an approval for the model': Story(
+    'an approval for the model': Scenario(
         functions=True,
         options=with_approvals,
         replies=[
@@ -283,11 +283,11 @@ STORIES = {
             'Done.',
         ],
     ),
-    'history': Story(
+    'history': Scenario(
         run=dict[str, Any](history=(Message(role='user', text='I am Ann.'), Message(role='assistant', text='Hello.'))),
         replies=[code('print(1)'), code("final_answer('Ann')")],
     ),
-    'small answers in doubt': Story(
+    'small answers in doubt': Scenario(
         replies=[
             code("final_answer('I do not know')"),
             code('n = 3\nprint(n)'),
@@ -298,9 +298,9 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize('name', STORIES)
-async def test_cut_after_any_record_and_resumed_it_ends_as_it_did_and_repeats_nothing(name: str) -> None:
-    await check_all_cuts(STORIES[name], MemoryStore())
+@pytest.mark.parametrize('name', SCENARIOS)
+async def test_a_run_truncated_after_any_record_resumes_to_the_same_end_and_repeats_nothing(name: str) -> None:
+    await check_all_cuts(SCENARIOS[name], MemoryStore())
 
 
 async def test_a_variable_that_could_not_be_saved_is_named_when_the_code_misses_it() -> None:

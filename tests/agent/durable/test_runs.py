@@ -76,7 +76,7 @@ async def test_a_process_that_dies_right_after_the_model_has_failed_asks_it_agai
         assert (await last.resume(copy.run)).output == 1
 
 
-async def test_a_model_that_says_nothing_is_asked_again() -> None:
+async def test_a_model_with_an_empty_reply_is_asked_again() -> None:
     store = MemoryStore()
     async with agent(store, code('x = 5'), '', '', '') as first:
         with pytest.raises(EmptyReply):
@@ -184,7 +184,7 @@ async def test_a_store_that_is_lost_while_the_model_calls_is_an_error_too() -> N
     assert len(model.requests) == 1
 
 
-async def test_two_who_resume_at_once_one_wins_and_the_other_is_told() -> None:
+async def test_of_two_concurrent_resumes_one_wins_and_the_other_gets_an_error() -> None:
     store = MemoryStore()
     async with agent(store, code('x = 1')) as first:
         await first.run('go', run_id='run-1', max_steps=1)
@@ -209,7 +209,7 @@ async def test_two_who_resume_at_once_one_wins_and_the_other_is_told() -> None:
         assert (await work).output == 42
 
 
-async def test_a_name_that_is_taken_is_refused() -> None:
+async def test_a_run_id_that_is_taken_is_refused() -> None:
     store = MemoryStore()
     async with agent(store, ANSWER, ANSWER) as one:
         await one.run('go', run_id='run-1')
@@ -222,7 +222,7 @@ class Point:
     x: int
 
 
-async def test_a_run_that_is_done_gives_its_result_again_and_again() -> None:
+async def test_resuming_a_finished_run_returns_its_result() -> None:
     store = MemoryStore()
     async with Agent(ScriptedModel([code("final_answer({'x': 1})")]), output_type=Point, journal=store) as one:
         first = await one.run('go', run_id='run-1')
@@ -255,7 +255,7 @@ async def test_runs_that_cannot_be_resumed_are_refused() -> None:
             await one.run('  ')
 
 
-async def test_other_instructions_and_tools_are_no_change() -> None:
+async def test_other_instructions_and_tools_do_not_count_as_a_change() -> None:
     store = MemoryStore()
     replies = [code(f"v{n} = {n}\nprint('word ' * 400)") for n in range(6)]
     model = ScriptedModel(replies, context_tokens=8000)
@@ -275,7 +275,7 @@ async def test_other_instructions_and_tools_are_no_change() -> None:
 # Whose they are -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_session_goes_on_where_it_was_also_after_another_kind_of_answer() -> None:
+async def test_a_session_continues_after_an_answer_of_another_type() -> None:
     store = MemoryStore()
     async with Agent(ScriptedModel([code("final_answer({'x': 1})")]), output_type=Point, journal=store) as one:
         await one.run('I am Ann.', session='s', user='ann')
@@ -291,7 +291,7 @@ async def test_a_session_goes_on_where_it_was_also_after_another_kind_of_answer(
         assert _sent(model, 2).count('And now?') == 1
 
 
-async def test_a_turn_that_did_not_end_well_is_not_part_of_the_session() -> None:
+async def test_a_failed_run_is_not_part_of_the_session() -> None:
     store = MemoryStore()
     model = ScriptedModel([ANSWER, ModelUnavailable('down'), ANSWER])
     async with Agent(model, journal=store) as one:
@@ -303,7 +303,7 @@ async def test_a_turn_that_did_not_end_well_is_not_part_of_the_session() -> None
     assert 'second' not in _sent(model, 2)
 
 
-async def test_history_that_is_given_is_used_instead_of_that_of_the_session() -> None:
+async def test_explicit_history_replaces_that_of_the_session() -> None:
     store = MemoryStore()
     model = ScriptedModel([ANSWER, ANSWER])
     async with Agent(model, journal=store) as one:
@@ -316,7 +316,7 @@ def _sent(model: ScriptedModel, number: int) -> str:
     return '\n'.join(message.text for message in model.requests[number].messages)
 
 
-async def test_without_a_journal_nothing_is_kept_and_users_are_refused() -> None:
+async def test_without_a_journal_nothing_is_recorded_and_users_are_refused() -> None:
     async with agent('off', code('x = 1'), code('final_answer(x)'), ANSWER) as one:
         with pytest.raises(AgentError, match='needs a journal'):
             await one.run('go', user='ann')
@@ -354,7 +354,7 @@ def _is_link(file: str) -> bool:
     return os.path.islink(f'/proc/self/fd/{file}')
 
 
-async def test_steps_by_hand_may_come_from_different_tasks() -> None:
+async def test_manual_steps_may_run_in_different_tasks() -> None:
     store = MemoryStore()
     async with agent(store, code('x = 1'), code('x += 1'), code('final_answer(x)')) as one:
         run = await asyncio.create_task(one.start('go'))
@@ -366,7 +366,7 @@ async def test_steps_by_hand_may_come_from_different_tasks() -> None:
         assert (await other.resume(run.id)).output == 2
 
 
-async def test_a_step_by_hand_that_was_cut_is_gone_on_with_by_resuming() -> None:
+async def test_an_interrupted_manual_step_is_continued_by_resuming() -> None:
     store = MemoryStore()
     waiting = asyncio.Event()
 
@@ -390,7 +390,7 @@ async def test_a_step_by_hand_that_was_cut_is_gone_on_with_by_resuming() -> None
 # What is counted and told ---------------------------------------------------------------------------------------------
 
 
-async def test_limits_count_on_after_a_crash() -> None:
+async def test_limits_include_usage_before_a_crash() -> None:
     store = MemoryStore()
     replies = [code(f'x{n} = {n}') for n in range(10)]
     limits = RunLimits(steps=None, requests=4)
@@ -405,7 +405,7 @@ async def test_limits_count_on_after_a_crash() -> None:
         assert (result.ended, result.usage.requests) == ('max_requests', 4)
 
 
-async def test_hooks_are_not_told_again_and_see_all_that_is_new() -> None:
+async def test_hooks_get_only_events_after_the_replay() -> None:
     store = MemoryStore()
     async with agent(store, code('x = 1\nprint(x)'), code('y = 2'), ANSWER) as one:
         await one.run('go', run_id='run-1')
@@ -515,7 +515,7 @@ async def test_planner_and_implementer_inside_a_step_are_recorded_below_it() -> 
         assert await flow(copy.run, plan[planned:], work[len(ended) - planned :], new=False) == 3
 
 
-async def test_another_task_in_the_code_around_it_is_a_change() -> None:
+async def test_another_task_of_a_nested_run_is_a_change() -> None:
     store = MemoryStore()
 
     async def flow(task: str, *replies: str) -> object:
@@ -536,7 +536,7 @@ async def test_another_task_in_the_code_around_it_is_a_change() -> None:
         await flow('two', ANSWER)
 
 
-async def test_an_approval_inside_pauses_the_run_around_it() -> None:
+async def test_an_approval_in_a_nested_run_pauses_the_outer_run() -> None:
     store = MemoryStore()
     done: list[str] = []
 
@@ -648,7 +648,7 @@ def process(file: Path, die: str) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-def test_killed_in_the_middle_of_code_and_between_it_all_variables_come_back(tmp_path: Path) -> None:
+def test_variables_are_restored_after_kills_inside_and_between_cells(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     assert process(file, 'model 1') == (-signal.SIGKILL, ['model', 'model'])
     assert process(file, 'b') == (-signal.SIGKILL, ['model', 'look a', 'look b'])
@@ -658,7 +658,7 @@ def test_killed_in_the_middle_of_code_and_between_it_all_variables_come_back(tmp
     assert lines == ['model', "[3, 3, 3, 'seen a', 'seen b', '([1, 2], [1, 2, 1, 2])']"]
 
 
-def test_a_session_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_a_session_continues_in_the_next_process(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     program = """
     import os, signal, sys
@@ -678,7 +678,7 @@ def test_a_session_is_there_for_the_next_process(tmp_path: Path) -> None:
         assert done.stdout.count('Ann.') == expected, done.stdout
 
 
-async def test_a_sandbox_of_the_user_gets_its_variables_back() -> None:
+async def test_variables_of_a_sandbox_of_the_user_are_restored() -> None:
     store = MemoryStore()
     async with await Sandbox.create('wasm') as sandbox:
         async with agent(store, code('x = [1]\ndef f(): return x'), sandbox=sandbox) as one:
@@ -692,7 +692,7 @@ async def test_a_sandbox_of_the_user_gets_its_variables_back() -> None:
             assert (await three.resume(copy.run, max_steps=5)).output == [1]
 
 
-async def test_what_cannot_be_saved_does_not_end_the_run() -> None:
+async def test_variables_that_cannot_be_saved_do_not_end_the_run() -> None:
     store = MemoryStore()
     hostile = 'class Bad:\n    def __reduce__(self):\n        raise SystemExit\nbad = Bad()\ngood, g = 1, iter([1])'
     async with agent(store, code(hostile), code('final_answer(good)')) as one:

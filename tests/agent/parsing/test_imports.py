@@ -29,16 +29,16 @@ from habilis.agent.parsing.imports import MODULES, NAMES, missing_imports
         ('', []),
     ],
 )
-def test_what_is_missing(code: str, expected: list[str]) -> None:
+def test_missing_imports_are_found(code: str, expected: list[str]) -> None:
     assert missing_imports(code, ()) == expected
 
 
-def test_a_variable_of_that_name_is_no_module() -> None:
+def test_a_variable_of_that_name_is_not_a_module() -> None:
     assert missing_imports('string.upper() + re.sub("a", "b", "c")', ['string']) == ['import re']
 
 
 @given(st.text())
-def test_any_text_is_looked_at_without_an_error(code: str) -> None:
+def test_any_text_is_accepted(code: str) -> None:
     assert missing_imports(code, ()) is not None
 
 

@@ -120,7 +120,7 @@ def test_other_blocks_are_never_complete_code() -> None:
     assert not code_is_complete('```python\n\n```\n')
 
 
-def test_what_is_said_beside_the_code_is_kept_apart_from_it() -> None:
+def test_prose_is_separated_from_the_code() -> None:
     found = parse_reply('<think>hm</think>\nFirst.\n```python\nx = 1\n```\nThen.\n```json\n{}\n```\nLast.')
     assert found.prose == 'First.\nThen.\nLast.'
 
@@ -180,7 +180,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize('text', HOSTILE.values(), ids=HOSTILE.keys())
-def test_hostile_text_is_read_a_bounded_number_of_times(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_text_is_parsed_a_bounded_number_of_times(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow pattern would never come to the end of this test; a slow loop would parse the text over and over."""
     parsed = 0
     parse = ast.parse

@@ -1,4 +1,4 @@
-"""The tool calls of a step, from the records of a run: for audit."""
+"""The tool calls of a step, read from the records of a run."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,21 +6,19 @@ from dataclasses import replace
 from typing import cast
 
 from habilis.agent.context.prompt import PYTHON
-from habilis.agent.durable.codecs import to_plain
+from habilis.agent.durable.records import APPROVE
 from habilis.agent.loop.code_turn import CellOutcome
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
-from habilis.journal import Record, fingerprint
+from habilis.core.dataclass_codec import pack_or_repr
+from habilis.journal import fingerprint
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
 from habilis.journal.runs import RunView
-from habilis.models.contract import Reply
+from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.contract import PREVIEW
-
-APPROVE = 'approve '
-"""Begins the name of a question about a call."""
 
 
 def call_as_json(call: ToolCall) -> dict[str, Json]:
@@ -28,7 +26,7 @@ def call_as_json(call: ToolCall) -> dict[str, Json]:
     return {
         'tool': call.name,
         'at': call.at,
-        'arguments': None if call.arguments is None else codec.pack(to_plain(call.arguments)),
+        'arguments': None if call.arguments is None else pack_or_repr(call.arguments),
         'decision': call.decision,
         'ok': call.ok,
         'result': call.result,
@@ -38,130 +36,129 @@ def call_as_json(call: ToolCall) -> dict[str, Json]:
     }
 
 
-async def calls_of(
-    reading: RunView,
-    parts: Sequence[tuple[str, Entry]],
+async def read_calls(
+    view: RunView,
+    entries: Sequence[tuple[str, Entry]],
     reply: Reply | None,
     cells: Sequence[CellOutcome],
     known: Sequence[ToolCall],
 ) -> list[ToolCall]:
-    """The calls of a step.
+    """The tool calls of a step: those of its result or its cells, then those that only have a record of their own.
 
     Args:
-        reading: the run.
-        parts: the paths of the step.
-        reply: of the model.
-        cells: that have ended, with their calls.
-        known: all calls of the step, if the run has its result.
+        view: the run.
+        entries: the journal entries of the step; the first is the request to the model.
+        reply: the model's reply.
+        cells: the cells that have ended.
+        known: all calls of the step, from the result of the run; empty if it has none.
     """
-    found = _Found([item for item in parts[1:] if '(' in name_of(item[0]) and not _tool(item[0]).startswith(PREVIEW)])
-    records = list(known) or [call for cell in cells for call in cell.calls]
-    calls = found.calls(records)
-    by_model = [] if known or reply is None else [call for call in reply.calls if call.name != PYTHON.name]
-    calls += [await found.by_model(reading, call.name, call.arguments) for call in by_model]
-    return [*calls, *[await _unlisted(reading, path, entry, found) for path, entry in found.left()]]
+    records = _CallRecords(view, [item for item in entries[1:] if _is_call(item[0])])
+    calls = records.locate(list(known) or [call for cell in cells for call in cell.calls])
+    if not known and reply is not None:
+        calls += [await records.read_model_call(call) for call in reply.calls if call.name != PYTHON.name]
+    return [*calls, *await records.read_rest()]
 
 
-class _Found:
-    """The records of calls that are not told of yet."""
+class _CallRecords:
+    """The journal entries of tool calls in a step. Each is taken by one call."""
 
-    def __init__(self, items: Sequence[tuple[str, Entry]]) -> None:
-        self._calls = {path: entry for path, entry in items if not _tool(path).startswith(APPROVE)}
+    def __init__(self, view: RunView, entries: Sequence[tuple[str, Entry]]) -> None:
+        self._view = view
+        self._free = {path: entry for path, entry in entries if not _tool_of(path).startswith(APPROVE)}
         self._taken: dict[str, Entry] = {}
-        self.questions = {path: entry for path, entry in items if _tool(path).startswith(APPROVE)}
+        self._questions = {path: entry for path, entry in entries if _tool_of(path).startswith(APPROVE)}
 
-    def left(self) -> list[tuple[str, Entry]]:
-        """Those that nobody has asked for, and questions about calls that did not come so far."""
-        about = {(_tool(path)) for path in self._calls}
-        asked = [
-            (path, entry)
-            for path, entry in self.questions.items()
-            if entry.answered is None and _tool(path).removeprefix(APPROVE) not in about
+    def locate(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
+        """The calls with time and path of their entries: equal arguments first, then any entry of the tool."""
+        paths = [self._take(call.name, call.arguments) for call in calls]
+        paths = [path or self._take(call.name, None) for call, path in zip(calls, paths, strict=True)]
+        return [
+            replace(call, at=_time_of(self._taken[path]) if path else None, path=path or '')
+            for call, path in zip(calls, paths, strict=True)
         ]
-        return [*self._calls.items(), *asked]
 
-    def calls(self, records: Sequence[ToolCall]) -> list[ToolCall]:
-        """Calls that are known by what was said when they ended."""
-        paths = [self._take(record.name, record.arguments) for record in records]
-        for number, record in enumerate(records):
-            paths[number] = paths[number] or self._take(record.name, None)
-        return [self._told(record, path) for record, path in zip(records, paths, strict=True)]
-
-    def _told(self, record: ToolCall, path: str | None) -> ToolCall:
-        return replace(record, at=_at(None if path is None else self._taken[path]), path=path or '')
-
-    async def by_model(self, reading: RunView, name: str, written: str) -> ToolCall:
-        """A call that the model made itself, of a run that has no result yet."""
-        arguments = _arguments(written)
-        path = self._take(name, arguments or {}) or self._take(name, None)
+    async def read_model_call(self, call: FunctionCall) -> ToolCall:
+        """A call that the model made itself, in a run without a result."""
+        arguments = _parse_arguments(call.arguments)
+        path = self._take(call.name, arguments or {}) or self._take(call.name, None)
         if path is None:
-            return ToolCall(name=name, arguments=arguments, decision='unfinished', side='model')
-        return await _recorded(reading, path, self._taken[path], arguments, side='model')
+            return ToolCall(name=call.name, arguments=arguments, decision='unfinished', side='model')
+        return await self._read(path, self._taken[path], arguments, side='model')
+
+    async def read_rest(self) -> list[ToolCall]:
+        """The calls that were not taken: of cells that have not ended, and those that wait for approval."""
+        tools = {_tool_of(path) for path in self._free}
+        calls = [await self._read(path, entry, None) for path, entry in self._free.items()]
+        for path, entry in self._questions.items():
+            if entry.answered is None and _tool_of(path).removeprefix(APPROVE) not in tools:
+                calls.append(await self._read_question(path, entry))
+        return calls
 
     def _take(self, name: str, arguments: Mapping[str, object] | None) -> str | None:
-        """The record of a call with these arguments; without them, of any."""
+        """Take the entry of a call with these arguments; with any, if they are None. Returns its path."""
         label = None if arguments is None else f'{name}({fingerprint(name, arguments)})'
-        for path in self._calls:
-            if _tool(path) == name and label in {None, name_of(path)}:
-                self._taken[path] = self._calls.pop(path)
+        for path in self._free:
+            if _tool_of(path) == name and label in {None, name_of(path)}:
+                self._taken[path] = self._free.pop(path)
                 return path
         return None
 
+    async def _read(
+        self, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
+    ) -> ToolCall:
+        """A call from its own record."""
+        end, tool = entry.end, _tool_of(path)
+        if end is None:
+            at = _time_of(entry)
+            return ToolCall(name=tool, at=at, arguments=arguments, decision='unfinished', side=side, path=path)
+        value = await self._view.value_or_none(end)
+        if end.kind == 'failed':
+            error = decode_error(value)
+            text = f'{type(error).__name__}: {error}'
+            return ToolCall(name=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
+        fields = value if isinstance(value, dict) else {}
+        if arguments is None:
+            arguments = _as_arguments(fields.get('given'))
+        result = shorten(_unpack(fields.get('p')), RESULT_LENGTH)
+        return ToolCall(name=tool, at=end.at, arguments=arguments, ok=True, result=result, side=side, path=path)
 
-async def _unlisted(reading: RunView, path: str, entry: Entry, found: _Found) -> ToolCall:
-    """A call of a cell that has not ended."""
-    if path in found.questions:
-        asked = await reading.value_or_none(cast('Record', entry.asked))
-        fields = asked if isinstance(asked, dict) else {}
-        tool = _tool(path).removeprefix(APPROVE)
-        return ToolCall(
-            name=tool, at=_at(entry), arguments=_unpacked(fields.get('arguments')), decision='waiting', path=path
-        )
-    return await _recorded(reading, path, entry, None)
-
-
-async def _recorded(
-    reading: RunView, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
-) -> ToolCall:
-    """What the record of a call says."""
-    end, tool = entry.end, _tool(path)
-    if end is None:
-        return ToolCall(name=tool, at=_at(entry), arguments=arguments, decision='unfinished', side=side, path=path)
-    value = await reading.value_or_none(end)
-    fields = value if isinstance(value, dict) else {}
-    if end.kind == 'failed':
-        error = decode_error(value)
-        text = f'{type(error).__name__}: {error}'
-        return ToolCall(name=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
-    given = _unpacked(fields.get('given')) if arguments is None else arguments
-    result = shorten(_plain(fields.get('p')), RESULT_LENGTH)
-    return ToolCall(name=tool, at=end.at, arguments=given, ok=True, result=result, side=side, path=path)
+    async def _read_question(self, path: str, entry: Entry) -> ToolCall:
+        """A call that waits for approval."""
+        asked = None if entry.asked is None else await self._view.value_or_none(entry.asked)
+        arguments = _as_arguments(asked.get('arguments')) if isinstance(asked, dict) else None
+        tool = _tool_of(path).removeprefix(APPROVE)
+        return ToolCall(name=tool, at=_time_of(entry), arguments=arguments, decision='waiting', path=path)
 
 
-def _tool(path: str) -> str:
+def _is_call(path: str) -> bool:
+    return '(' in name_of(path) and not _tool_of(path).startswith(PREVIEW)
+
+
+def _tool_of(path: str) -> str:
     return path.rpartition('/')[2].partition('(')[0]
 
 
-def _at(entry: Entry | None) -> float | None:
-    records = () if entry is None else (entry.end, entry.started, entry.asked)
-    return next((record.at for record in records if record is not None), None)
+def _time_of(entry: Entry) -> float | None:
+    return next((record.at for record in (entry.end, entry.started, entry.asked) if record is not None), None)
 
 
-def _plain(value: Json) -> object:
+def _unpack(value: Json) -> object:
+    """The decoded value; the JSON itself if it cannot be decoded."""
     try:
         return codec.unpack(value)
     except CodecError:
         return value
 
 
-def _unpacked(value: Json) -> Mapping[str, object] | None:
-    plain = _plain(value)
-    return cast('Mapping[str, object]', plain) if isinstance(plain, dict) else None
+def _as_arguments(value: Json) -> Mapping[str, object] | None:
+    arguments = _unpack(value)
+    return cast('Mapping[str, object]', arguments) if isinstance(arguments, dict) else None
 
 
-def _arguments(written: str) -> Mapping[str, object] | None:
+def _parse_arguments(text: str) -> Mapping[str, object] | None:
+    """The arguments that a model wrote as JSON; None if they are not valid."""
     try:
-        read: object = json.loads(written or '{}', strict=False)
+        arguments: object = json.loads(text or '{}', strict=False)
     except (ValueError, RecursionError):
         return None
-    return cast('Mapping[str, object]', read) if isinstance(read, dict) else None
+    return cast('Mapping[str, object]', arguments) if isinstance(arguments, dict) else None

@@ -1,4 +1,4 @@
-"""Stops a cell in the middle when one of its calls must wait for a person, or cannot be recorded."""
+"""Stops a cell when one of its tool calls must wait for a person, or cannot be recorded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,36 +7,36 @@ from typing import Never, TypeVar
 from habilis.core.errors import JournalError, NotDurable, RunBusy, RunNotFound
 from habilis.journal import Paused
 
-SETTLE = 0.05
-"""Seconds in which concurrent calls of the same cell may still begin."""
+SETTLE_SECONDS = 0.05
+"""Time in which concurrent calls of the same cell may still start."""
 
 T = TypeVar('T')
 
 
 class Pause:
-    """Tracks the running calls of a cell. Code never notices the pause: its call does not return."""
+    """Tracks the running tool calls of a cell. The code does not notice the pause: its call never returns."""
 
     def __init__(self) -> None:
-        self._watching = False
-        self._why: Paused | JournalError | None = None
-        self._closed = False
-        self._calling = 0
+        self._is_watching = False
+        self._reason: Paused | JournalError | None = None
+        self._is_closing = False
+        self._running_calls = 0
         self._idle = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
     async def watch(self, work: Awaitable[T], stop: Callable[[], None]) -> T:
-        """Do the work. If a call in it has to wait, let the others end, stop the work, and raise its error."""
-        self._watching, self._why, self._closed = True, None, False
+        """Run a cell. If one of its calls has to wait, let the others end, stop the cell, and raise the error."""
+        self._is_watching, self._reason, self._is_closing = True, None, False
         self._idle.clear()
         running, idle = asyncio.ensure_future(work), asyncio.ensure_future(self._idle.wait())
         try:
             await asyncio.wait((running, idle), return_when=asyncio.FIRST_COMPLETED)
-            if self._why is None:
+            if self._reason is None:
                 return running.result()
             stop()
-            raise self._why
+            raise self._reason
         finally:
-            self._watching = False
+            self._is_watching = False
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer = None
@@ -45,39 +45,39 @@ class Pause:
             await asyncio.gather(running, idle, return_exceptions=True)
 
     async def call(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Make one call of the code."""
-        if self._closed and self._watching:
-            await _wait_for_ever()
-        self._calling += 1
+        """Make one tool call of the cell."""
+        if self._is_closing and self._is_watching:
+            await _wait_forever()
+        self._running_calls += 1
         try:
             return await work()
-        except (Paused, JournalError) as why:
-            if not self._watching or isinstance(why, (RunNotFound, RunBusy, NotDurable)):
-                raise  # there is no code to stop, or the tool itself raised it
-            self._begin(why)
+        except (Paused, JournalError) as reason:
+            if not self._is_watching or isinstance(reason, (RunNotFound, RunBusy, NotDurable)):
+                raise  # no cell is running, or the tool itself raised it
+            self._pause(reason)
         finally:
-            self._calling -= 1
+            self._running_calls -= 1
             self._stop_if_idle()
-        return await _wait_for_ever()
+        return await _wait_forever()
 
-    def _begin(self, why: Paused | JournalError) -> None:
-        if self._why is None or isinstance(why, JournalError):
-            self._why = why
-        if isinstance(why, JournalError):
+    def _pause(self, reason: Paused | JournalError) -> None:
+        if self._reason is None or isinstance(reason, JournalError):
+            self._reason = reason
+        if isinstance(reason, JournalError):
             self._close()
         elif self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(SETTLE, self._close)
+            self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._close)
 
     def _close(self) -> None:
-        self._closed = True
+        self._is_closing = True
         self._stop_if_idle()
 
     def _stop_if_idle(self) -> None:
-        if self._closed and self._watching and not self._calling:
+        if self._is_closing and self._is_watching and not self._running_calls:
             self._idle.set()
 
 
-async def _wait_for_ever() -> Never:
-    """Until it is cancelled."""
+async def _wait_forever() -> Never:
+    """Wait until the task is cancelled."""
     while True:
         await asyncio.get_running_loop().create_future()

@@ -1,17 +1,31 @@
-"""Records a run of an agent: replies, cells, verdicts and tool calls, which a replay takes from there."""
+"""Records the run of an agent: replies, cells, verdicts, tool calls and the result. A replay reads them back."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result, RunLimits, Waiting
-from habilis.agent.durable.codecs import DataCodec, ResultCodec, to_plain
+from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.pause import Pause
+from habilis.agent.durable.records import (
+    APPROVE,
+    ASK,
+    CELL,
+    INPUTS_CODEC,
+    NO_STOP,
+    REPLY_CODEC,
+    RESUMED,
+    RESUMED_CODEC,
+    VERDICT,
+    VERDICT_CODEC,
+    Inputs,
+    Resumed,
+)
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
+from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import StepFailed, failed_paths
@@ -20,22 +34,7 @@ from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.logs import lines_now
 
-REPLY = DataCodec(Reply, what='a reply')
-VERDICT_CODEC = DataCodec(Verdict, what='a verdict')
-ASK = 'ask'
-CELL = 'cell'
-VERDICT = 'verdict'
-NO_STOP = 'no_stop'
 Work = Callable[[], Awaitable[Any]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resumed:
-    """Run resumed after N steps."""
-
-    after: int
-    answer: str | None = None
-    limits: RunLimits | None = None
 
 
 class Recorder:
@@ -53,10 +52,10 @@ class Recorder:
         """A recorder.
 
         Args:
-            scope: where it writes.
+            scope: the scope of the journal to write to.
             top: whether this is the run of the journal itself, not one nested in it.
             task: the task of the run.
-            notes: where a run that was loaded had been resumed before.
+            notes: earlier resumes of a run that was loaded; None for a new run.
             no_stop: numbers of the steps that must not end the run.
         """
         self._no_stop = frozenset(no_stop)
@@ -87,20 +86,20 @@ class Recorder:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is more in the record than was replayed."""
+        """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)
 
-    async def can_stop(self, step: int, wanted: bool) -> bool:
+    async def can_stop(self, step: int, allowed: bool) -> bool:
         """Whether this step may end the run. If not, that is recorded: a replay could not know."""
-        if not wanted and not self.is_replaying:
+        if not allowed and not self.is_replaying:
             await self.journal.write('noted', self.scope.path, value={NO_STOP: step})
-        return wanted and step not in self._no_stop
+        return allowed and step not in self._no_stop
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
     async def ask(self, work: Callable[[], Awaitable[Reply]]) -> Reply:
-        """A reply of the model. Prompts change between versions, so only another task counts as a change."""
-        return await self.scope.step(ASK, work, key=self._key, codec=REPLY)
+        """A reply of the model. The key is the task alone: prompts change between versions."""
+        return await self.scope.step(ASK, work, key=self._key, codec=REPLY_CODEC)
 
     async def _refuse_reply(self) -> None:
         """Void the last reply: a resumed run asks the model again."""
@@ -108,7 +107,7 @@ class Recorder:
         await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
 
     async def verdict(self, decide: Callable[[], Verdict]) -> Verdict:
-        """The verdict of the policy about a reply. A replay takes the recorded one, whatever the policy is then."""
+        """The verdict of the policy about a reply. A replay returns the recorded one, even with another policy."""
 
         async def work() -> Verdict:
             return decide()
@@ -124,7 +123,7 @@ class Recorder:
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
         stop: Callable[[], None],
     ) -> Any:
-        """The outcome of a cell, with a snapshot of the variables after it. `stop` ends it in the middle."""
+        """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
 
         def replayed(record: Record) -> None:
             self._snapshots.update(record.attached)
@@ -144,25 +143,30 @@ class Recorder:
         return {name: await self.journal.store.blob(self.journal.run, digest) for name, digest in taken.items()}
 
     async def used_inside(self) -> list[Reply]:
-        """Replies in nested runs that are finished, and that the replay does not enter again."""
-        index, prefix, found = self.journal.index, f'{self.scope.path}/', list[Reply]()
-        for path, entry in index.inside(self.scope.path):
-            around = parent_of(path)
-            if name_of(path) != ASK or not around.startswith(prefix) or entry.end is None or entry.end.kind != 'done':
+        """Replies of nested runs that are finished, which a replay does not repeat."""
+        replies: list[Reply] = []
+        for path, entry in self.journal.index.inside(self.scope.path):
+            if name_of(path) != ASK or entry.end is None or entry.end.kind != 'done':
                 continue
-            while around != self.scope.path:
-                outer = index.find(around)
-                if outer is not None and outer.end is not None:
-                    with contextlib.suppress(NotDurable):  # a step of somebody else's, by the same name
-                        found.append(REPLY.read(await self.journal.value_of(entry.end)))
-                    break
-                around = parent_of(around)
-        return [reply for reply in found if reply.model]
+            if self._is_in_finished_step(path):
+                with contextlib.suppress(NotDurable):  # a step of a flow with the same name
+                    replies.append(REPLY_CODEC.read(await self.journal.value_of(entry.end)))
+        return [reply for reply in replies if reply.model]
+
+    def _is_in_finished_step(self, path: str) -> bool:
+        """Whether a step around this one, inside the run, has ended."""
+        parent = parent_of(path)
+        while parent != self.scope.path:
+            entry = self.journal.index.find(parent)
+            if entry is not None and entry.end is not None:
+                return True
+            parent = parent_of(parent)
+        return False
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
     async def around_call(self, call: GateCall, once: bool, work: Work) -> object:
-        """The result of a tool call: from the record, or made and recorded."""
+        """The result of a tool call: from the record, or of a live call, which is recorded."""
         scope = current_scope() or self.scope
         key = fingerprint(call.tool, call.arguments)
         try:
@@ -170,23 +174,23 @@ class Recorder:
                 lambda: scope.call(call.tool, work, key=key, codec=ToolResult(call), once=once)
             )
         except StepFailed as failed:
-            raise _as_it_was(failed) from None
+            raise _with_original_name(failed) from None
 
     async def approve(
         self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
     ) -> bool | Deny:
-        """Whether a person allows a call. Without one who is there, the run pauses until somebody answers."""
+        """Whether a person allows a call. If `person` is None, the run pauses until somebody answers."""
         scope = current_scope() or self.scope
         asked: dict[str, Json] = {
             'kind': 'approval',
             'tool': request.tool,
-            'arguments': codec.pack(to_plain(request.arguments)),
+            'arguments': pack_or_repr(request.arguments),
             'question': request.question,
             'diff': request.diff,
         }
-        name, key = f'approve {request.tool}', fingerprint(request.tool, request.arguments)
+        name, key = f'{APPROVE}{request.tool}', fingerprint(request.tool, request.arguments)
         answer = await self._pause.call(
-            lambda: scope.decide(name, asked, question=request.question, key=key, person=person and _written(person))
+            lambda: scope.decide(name, asked, question=request.question, key=key, person=person and _as_json(person))
         )
         reason = _field(answer, 'reason')
         approved = answer is True or _field(answer, 'approved') is True
@@ -194,15 +198,15 @@ class Recorder:
 
     # The run ----------------------------------------------------------------------------------------------------------
 
-    async def open(self, inputs: object) -> None:
+    async def open(self, inputs: Inputs) -> None:
         """Record the inputs of the run."""
         entry = self.journal.index.find(self.scope.path)
         if entry is None or entry.opened is None:
-            await self.journal.write('opened', self.scope.path, value=codec.pack(to_plain(inputs)))
+            await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
 
-    async def resumed(self, how: Resumed) -> None:
+    async def resumed(self, note: Resumed) -> None:
         """Record that the run is resumed."""
-        await self.journal.write('noted', self.scope.path, value={'resumed': codec.pack(to_plain(how))})
+        await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(note)})
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
@@ -245,7 +249,7 @@ class Recorder:
 
 
 class ToolResult(Codec[object]):
-    """Encodes the result of a tool with its arguments, for readers, and its log lines, for the model."""
+    """Encodes the result of a tool with its arguments, for readers of the record, and its log lines."""
 
     def __init__(self, call: GateCall) -> None:
         super().__init__()
@@ -258,8 +262,8 @@ class ToolResult(Codec[object]):
 
     def write(self, value: object) -> Json:
         written: dict[str, Json] = {
-            'p': codec.pack(to_plain(value)),
-            'given': codec.pack(to_plain(self._call.arguments)),
+            'p': pack_or_repr(value),
+            'given': pack_or_repr(self._call.arguments),
         }
         return {**written, 'log': list(lines)} if (lines := lines_now()) else written
 
@@ -269,33 +273,33 @@ class ToolResult(Codec[object]):
         return super().read(written)
 
     def as_replayed(self, value: object, written: Json) -> object:
-        return super().read(written)  # its lines are there
+        return super().read(written)  # the log lines of a live call are there already
 
 
 def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Record | None:
     """The record of a successful tool call in a cell of this scope, or by its model."""
     name = f'{tool}({fingerprint(tool, arguments)})'
     for path, entry in scope.journal.index.inside(scope.path):
-        around = parent_of(path)
-        here = around == scope.path or (parent_of(around) == scope.path and name_of(around) == CELL)
-        if here and name_of(path) == name and entry.end is not None and entry.end.kind == 'done':
+        parent = parent_of(path)
+        is_here = parent == scope.path or (parent_of(parent) == scope.path and name_of(parent) == CELL)
+        if is_here and name_of(path) == name and entry.end is not None and entry.end.kind == 'done':
             return entry.end
     return None
 
 
-def _as_it_was(failed: StepFailed) -> Exception:
-    """An error whose class cannot be imported here, under its original name."""
+def _with_original_name(failed: StepFailed) -> Exception:
+    """The error with its original class name, for a class that cannot be imported here."""
     name, _, text = str(failed).partition(': ')
     name = name.rpartition('.')[2]
     return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed
 
 
-def _written(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
-    """The answer of a person as JSON."""
+def _as_json(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
+    """Asks the person, and returns the answer as JSON."""
 
     async def ask() -> Json:
-        said = await person()
-        return {'approved': False, 'reason': said.reason} if isinstance(said, Deny) else said
+        answer = await person()
+        return {'approved': False, 'reason': answer.reason} if isinstance(answer, Deny) else answer
 
     return ask
 

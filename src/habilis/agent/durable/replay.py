@@ -1,19 +1,19 @@
-"""Replays the record of a run, so that nothing in it is done a second time."""
+"""Replays the record of a run, so that no recorded effect happens twice."""
 
 from collections.abc import Mapping
 
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable.recorder import Resumed
+from habilis.agent.durable.records import Resumed
 from habilis.agent.durable.runs import LoadedRun
 from habilis.agent.loop.run import Run
 
 
 async def replay(run: Run, loaded: LoadedRun, *, answer: str | None, limits: RunLimits | None) -> Result[object] | None:
-    """Replay the record, and record that the run continues from there. Returns the result if it ends there too."""
+    """Replay the record, and record that the run continues. Returns the result if the run ends with its record."""
     recorder = loaded.recorder
     artifacts: Mapping[str, str] = loaded.inputs.artifacts
     result: Result[object] | None = None
-    given = recorder.will_continue = limits is not None or answer is not None
+    has_input = recorder.will_continue = limits is not None or answer is not None
     run.limit_after_replay(limits)
     while True:
         while recorder.notes and recorder.notes[0].after <= len(run.steps):
@@ -23,12 +23,12 @@ async def replay(run: Run, loaded: LoadedRun, *, answer: str | None, limits: Run
             break
         result = await run.step(artifacts=artifacts)
         artifacts = {}
-        if run.is_interrupted:  # its last step, which is not in the record to its end
+        if run.is_interrupted:  # the last step of the record is not complete
             return result
     recorder.will_continue = False
-    if result is not None and (result.ended in {'answer', 'approval'} or not given):
+    if result is not None and (result.ended in {'answer', 'approval'} or not has_input):
         return result
-    if given:
+    if has_input:
         note = Resumed(after=len(run.steps), answer=answer, limits=limits)
         await recorder.resumed(note)
         _apply(run, note)

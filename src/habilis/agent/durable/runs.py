@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from habilis.agent.contract import RunLimits
-from habilis.agent.durable.codecs import DataCodec, messages_of
-from habilis.agent.durable.recorder import ASK, NO_STOP, Recorder, Resumed
+from habilis.agent.durable.codecs import messages_of
+from habilis.agent.durable.recorder import Recorder
+from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, RESUMED, RESUMED_CODEC, Inputs, Resumed
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
@@ -21,33 +21,10 @@ from habilis.models.contract import Message
 T = TypeVar('T')
 
 JournalChoice = str | Path | Store | None
-"""`off`, a file (`runs.db`), a folder (`runs/`), an address (`postgresql://…`, `redis://…`), a store; None: as set."""
+"""`off`, a file (`runs.db`), a folder (`runs/`), a URL (`postgresql://…`, `redis://…`), a store; None: the setting."""
 
-TITLE = 100
+TITLE_LENGTH = 100
 """Maximum characters of the task in a list of runs."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inputs:
-    """The inputs of a run, as recorded."""
-
-    task: str
-    system: str = ''
-    """The system prompt, for readers of the record; a resumed run builds its own."""
-
-    model: str = ''
-    variables: Mapping[str, object] = field(default_factory=dict[str, object])
-    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
-    history: tuple[Message, ...] = ()
-    limits: RunLimits = field(default_factory=RunLimits)
-    asked: str = ''
-    """The first message as the model got it, for readers of the record."""
-
-    meta: Mapping[str, object] = field(default_factory=dict[str, object])
-    """Plain data that the caller keeps with the run."""
-
-
-INPUTS = DataCodec(Inputs, what='the inputs of a run')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +70,7 @@ class RunStore:
                 raise AgentError(msg)
             return None
         await self._close_stale_stores()
-        title = ' '.join(inputs.task.split())[:TITLE]
+        title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info)
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
@@ -117,7 +94,7 @@ class RunStore:
         await _drop_failure(journal, opened.path)
         scope = Scope(journal, '').below(journal.info.name)
         entry = journal.index.find(scope.path)
-        inputs = INPUTS.read(await journal.value_of(opened))
+        inputs = INPUTS_CODEC.read(await journal.value_of(opened))
         notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
         return LoadedRun(
             recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
@@ -171,8 +148,8 @@ def wait_here(work: Coroutine[Any, Any, T]) -> T:
 def _resumed(record: Record, path: str) -> Resumed | None:
     if record.kind != 'noted' or record.path != path or not isinstance(record.value, dict):
         return None
-    written = record.value.get('resumed')
-    return None if written is None else DataCodec(Resumed, what='a note').read(written)
+    written = record.value.get(RESUMED)
+    return None if written is None else RESUMED_CODEC.read(written)
 
 
 def _no_stop(records: Sequence[Record], path: str) -> list[int]:
@@ -183,8 +160,8 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 async def _drop_failure(journal: Journal, path: str) -> None:
     """Remove a failed model request from the record, so that the model is asked again."""
-    asks = [(end.seq, found) for found, entry in journal.index.inside(path) if (end := entry.end) is not None]
-    _, last = max(asks, default=(0, ''))
+    ends = [(end.seq, inner) for inner, entry in journal.index.inside(path) if (end := entry.end) is not None]
+    _, last = max(ends, default=(0, ''))
     entry = journal.index.find(last)
     end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
     value = end.value if end is not None and end.kind == 'failed' else None
@@ -199,6 +176,6 @@ def _last_end(records: Sequence[Record]) -> str | None:
         if record.kind == 'ended':
             inner = value.get('value')
             return str(inner.get('ended', 'stopped')) if isinstance(inner, dict) else 'stopped'
-        if record.kind != 'answered' and not (record.kind == 'noted' and 'resumed' not in value):
+        if record.kind != 'answered' and not (record.kind == 'noted' and RESUMED not in value):
             return None
     return None

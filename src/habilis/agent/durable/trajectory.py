@@ -1,29 +1,38 @@
-"""What an agent did, step by step, from the records of a run alone: for those who read it, audit it or train on it."""
+"""The steps of an agent, read from the records of a run alone."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.context.prompt import PYTHON
 from habilis.agent.contract import Result, Step
-from habilis.agent.durable.audit import call_as_json, calls_of
-from habilis.agent.durable.codecs import DataCodec, ResultCodec
-from habilis.agent.durable.recorder import ASK, CELL, REPLY, VERDICT, VERDICT_CODEC, Resumed
-from habilis.agent.durable.runs import INPUTS, Inputs
+from habilis.agent.durable.audit import read_calls
+from habilis.agent.durable.codecs import DataCodec, ResultCodec, result_without_output
+from habilis.agent.durable.records import (
+    ASK,
+    CELL,
+    INPUTS_CODEC,
+    REPLY_CODEC,
+    RESUMED,
+    RESUMED_CODEC,
+    VERDICT,
+    VERDICT_CODEC,
+    Inputs,
+)
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
-from habilis.core.logs import redact
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of, parent_of
 from habilis.journal.runs import RunView
-from habilis.models.contract import Message, Reply, Usage
+from habilis.models.contract import Reply, Usage
 from habilis.sandbox import ToolCall
 
-_NOTE = DataCodec(Resumed, what='a note')
-_INPUT_TASK = 'task'
+_TASK = 'task'
+"""Field of recorded inputs that tells the run of an agent from other steps."""
+
+Entries = Sequence[tuple[str, Entry]]
+"""Journal entries with their paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,10 +42,10 @@ class Turn:
     number: int
     path: str
     at: float
-    """When its first record was written."""
+    """Time of its first record."""
 
-    told: tuple[str, ...] = ()
-    """What a person has said before it."""
+    user_messages: tuple[str, ...] = ()
+    """Messages of the user since the step before, given when the run was resumed."""
 
     reply: Reply | None = None
     cells: tuple[CellOutcome, ...] = ()
@@ -47,263 +56,179 @@ class Turn:
 
     @property
     def code(self) -> str | None:
-        """What was run."""
+        """The code of its cells; None if it has none."""
         return '\n\n'.join(cell.code for cell in self.cells) or None
 
     @property
     def seconds(self) -> float:
-        """That model and code took."""
+        """Seconds of model and code."""
         reply = self.reply.usage.seconds if self.reply is not None else 0.0
         return reply + sum(cell.cell.seconds for cell in self.cells)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
-    """One agent at work: the run itself, or a part of it."""
+class Trajectory:
+    """All steps of one agent: of a run, or of a part of it."""
 
     path: str
     inputs: Inputs
     turns: tuple[Turn, ...]
     result: Result[Any] | None = None
-    """If it has its answer."""
+    """None unless the agent gave an answer."""
 
     @property
     def usage(self) -> Usage:
-        """Of all replies."""
+        """Usage of all replies."""
         return sum((turn.reply.usage for turn in self.turns if turn.reply is not None), Usage())
 
     @property
     def seconds(self) -> float:
-        """That models and code took."""
+        """Seconds of models and code."""
         return sum(turn.seconds for turn in self.turns)
 
 
-async def stories(reading: RunView) -> list[Story]:
-    """The agents of a run, in the order in which they began: one for the run of an agent, any number for a flow."""
-    found: list[Story] = []
-    for path, entry in reading.steps():
+async def read_trajectories(view: RunView) -> list[Trajectory]:
+    """The agents of a run in the order in which they started: one in the run of an agent, any number in a flow."""
+    found: list[Trajectory] = []
+    for path, entry in view.steps():
         if entry.opened is None:
             continue
-        value = await reading.value_or_none(entry.opened)
-        if isinstance(value, dict) and isinstance(value.get(_INPUT_TASK), str):
-            found.append(await _Teller(reading, path).story(value))
+        inputs = await view.value_or_none(entry.opened)
+        if isinstance(inputs, dict) and isinstance(inputs.get(_TASK), str):
+            found.append(await _AgentReader(view, path).read(inputs))
     return found
 
 
-def step_count(reading: RunView) -> int:
-    """Replies of the model for the run of an agent; steps that are done for a flow. Reads no values."""
-    done = [(path, entry) for path, entry in reading.steps() if entry.end is not None and entry.end.kind == 'done']
-    if reading.info.kind == 'agent':
-        return sum(name_of(path) == ASK and path.count('/') == 1 for path, _ in done)
-    return sum(path.count('/') == 1 for path, _ in done)
+def step_count(view: RunView) -> int:
+    """Number of model replies in the run of an agent; of finished steps in a flow. Reads no values."""
+    done = [path for path, entry in view.steps() if entry.end is not None and entry.end.kind == 'done']
+    is_agent = view.info.kind == 'agent'
+    return sum(path.count('/') == 1 and (not is_agent or name_of(path) == ASK) for path in done)
 
 
-class _Teller:
-    """Reads one agent."""
+class _AgentReader:
+    """Reads the trajectory of one agent."""
 
-    def __init__(self, reading: RunView, path: str) -> None:
-        self._reading = reading
+    def __init__(self, view: RunView, path: str) -> None:
+        self._view = view
         self._path = path
-        self._notes = [record for record in reading.records if record.kind == 'noted' and record.path == path]
+        self._notes = [record for record in view.records if record.kind == 'noted' and record.path == path]
+        """Notes that no step has taken yet."""
 
-    async def story(self, opened: Mapping[str, Json]) -> Story:
-        inputs = self._read(INPUTS, dict(opened)) or Inputs(task=str(opened[_INPUT_TASK]))
+    async def read(self, inputs: Mapping[str, Json]) -> Trajectory:
         result = await self._result()
         steps = result.steps if result is not None else ()
         turns: list[Turn] = []
-        for parts in self._turns():
+        for entries in self._entries_by_turn():
             if result is not None and len(turns) == len(steps):
-                break  # the summary: it was asked for after the last step
-            turns.append(await self._turn(len(turns) + 1, parts, steps))
-        return Story(path=self._path, inputs=inputs, turns=tuple(turns), result=result)
+                break  # the reply after the last step is the summary
+            turns.append(await self._turn(len(turns) + 1, entries, steps))
+        return Trajectory(
+            path=self._path,
+            inputs=_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])),
+            turns=tuple(turns),
+            result=result,
+        )
 
-    def _turns(self) -> Iterator[list[tuple[str, Entry]]]:
-        """The paths of each step: the reply and what came of it."""
-        parts: list[tuple[str, Entry]] = []
-        for path, entry in self._reading.steps():
+    def _entries_by_turn(self) -> Iterator[Entries]:
+        """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
+        entries: list[tuple[str, Entry]] = []
+        for path, entry in self._view.steps():
             if not path.startswith(f'{self._path}/'):
                 continue
-            if parent_of(path) == self._path and name_of(path) == ASK:
-                if parts and not _is_repeated(parts):
-                    yield parts
-                parts = []
-            parts.append((path, entry))
-        if parts and name_of(parts[0][0]) == ASK:
-            yield parts
+            if self._is_step(path, ASK):
+                if entries and not _is_retried(entries):
+                    yield entries
+                entries = []
+            entries.append((path, entry))
+        if entries and name_of(entries[0][0]) == ASK:
+            yield entries
 
-    async def _turn(self, number: int, parts: Sequence[tuple[str, Entry]], steps: Sequence[Step]) -> Turn:
-        path, entry = parts[0]
-        first = entry.first or 0
-        turn = Turn(number=number, path=path, at=self._reading.records[first - 1].at, told=self._told(first))
-        reply, error = await self._value(REPLY, entry)
+    def _is_step(self, path: str, name: str) -> bool:
+        """Whether this is a step of the agent itself, with this name."""
+        return parent_of(path) == self._path and name_of(path) == name
+
+    async def _turn(self, number: int, entries: Entries, steps: Sequence[Step]) -> Turn:
+        """One turn. `steps` are those of the result, if the run has one."""
+        path, asked = entries[0]
+        reply, error = await self._value(REPLY_CODEC, asked)
         cells: list[CellOutcome] = []
-        seen: list[str] = []
-        for inner, cell in parts[1:]:
-            if parent_of(inner) == self._path and name_of(inner) == CELL:
-                outcome, problem = await self._value(CELL_OUTCOME, cell)
-                error = error or problem
-                cells += [outcome] if outcome is not None else []
-                seen += [outcome.observation] if outcome is not None else []
-            elif parent_of(inner) == self._path and name_of(inner) == VERDICT:
-                verdict, _ = await self._value(VERDICT_CODEC, cell)
-                seen += [verdict.note] if verdict is not None and verdict.note else []
-        observation = '\n'.join(seen) or None
-        if number <= len(steps):
-            observation = steps[number - 1].observation
-        made = await calls_of(self._reading, parts, reply, cells, steps[number - 1].calls if steps else ())
-        return replace(turn, reply=reply, cells=tuple(cells), observation=observation, calls=tuple(made), error=error)
+        observations: list[str] = []
+        for inner, entry in entries[1:]:
+            if self._is_step(inner, CELL):
+                outcome, cell_error = await self._value(CELL_OUTCOME, entry)
+                error = error or cell_error
+                if outcome is not None:
+                    cells.append(outcome)
+                    observations.append(outcome.observation)
+            elif self._is_step(inner, VERDICT):
+                verdict, _ = await self._value(VERDICT_CODEC, entry)
+                if verdict is not None and verdict.note:
+                    observations.append(verdict.note)
+        step = steps[number - 1] if number <= len(steps) else None
+        first = asked.first or 0
+        return Turn(
+            number=number,
+            path=path,
+            at=self._view.records[first - 1].at,
+            user_messages=self._user_messages(first),
+            reply=reply,
+            cells=tuple(cells),
+            observation=('\n'.join(observations) or None) if step is None else step.observation,
+            calls=tuple(await read_calls(self._view, entries, reply, cells, step.calls if step is not None else ())),
+            error=error,
+        )
 
-    def _told(self, before: int) -> tuple[str, ...]:
-        told: list[str] = []
+    def _user_messages(self, before: int) -> tuple[str, ...]:
+        """Messages of the user in notes that were recorded before this record."""
+        messages: list[str] = []
         while self._notes and self._notes[0].seq < before:
             value = self._notes.pop(0).value
-            note = self._read(_NOTE, value['resumed']) if isinstance(value, dict) and 'resumed' in value else None
+            note = _decode(RESUMED_CODEC, value[RESUMED]) if isinstance(value, dict) and RESUMED in value else None
             if note is not None and note.answer is not None:
-                told.append(note.answer)
-        return tuple(told)
+                messages.append(note.answer)
+        return tuple(messages)
 
     async def _result(self) -> Result[Any] | None:
-        entry = self._reading.index.find(self._path)
+        entry = self._view.index.find(self._path)
         if entry is None or entry.end is None or entry.end.kind != 'done':
             return None
-        value = await self._reading.value_or_none(entry.end)
+        value = await self._view.value_or_none(entry.end)
         try:
             return ResultCodec(OutputType(None)).read(value)
-        except (NotDurable, TypeError, KeyError):  # of a type that only the agent knows
-            fields = value if isinstance(value, dict) else {}
-            rest = self._read(DataCodec(Result[Any], what='a result'), fields.get('r'))
-            return None if rest is None else replace(rest, output=fields.get('o'))
+        except NotDurable:  # only the agent knows the type of the output
+            pass
+        try:
+            result = result_without_output(value)
+        except NotDurable:
+            return None
+        return replace(result, output=value.get('o') if isinstance(value, dict) else None)
 
-    async def _value(self, kind: DataCodec[Any], entry: Entry) -> tuple[Any, str]:
-        """What was recorded, or why there is nothing."""
+    async def _value(self, codec: DataCodec[Any], entry: Entry) -> tuple[Any, str]:
+        """The recorded value, or None and the error that was recorded."""
         if entry.end is None:
             return None, ''
         try:
-            value = await self._reading.value(entry.end)
+            value = await self._view.value(entry.end)
         except CorruptRecord as error:
-            msg = f'record {entry.end.seq} of {self._reading.run} is damaged: {error}'
-            self._reading.damage.append(CorruptRecord(msg))
+            msg = f'record {entry.end.seq} of {self._view.run} is damaged: {error}'
+            self._view.damage.append(CorruptRecord(msg))
             return None, msg
         if entry.end.kind == 'failed':
             error = decode_error(value)
             return None, f'{type(error).__name__}: {error}'
-        return self._read(kind, value), ''
-
-    @staticmethod
-    def _read(kind: DataCodec[Any], value: Json) -> Any:
-        try:
-            return kind.read(value)
-        except (NotDurable, TypeError):
-            return None
+        return _decode(codec, value), ''
 
 
-def _is_repeated(parts: Sequence[tuple[str, Entry]]) -> bool:
-    """Whether the reply failed and was asked for again at once: the conversation was too long, and was shortened."""
-    end = parts[0][1].end
-    return end is not None and end.kind == 'failed' and len(parts) == 1
+def _decode(codec: DataCodec[Any], value: Json) -> Any:
+    """The decoded value; None if it cannot be read."""
+    try:
+        return codec.read(value)
+    except NotDurable:
+        return None
 
 
-# Rows for training ----------------------------------------------------------------------------------------------------
-
-
-async def rows(reading: RunView) -> list[dict[str, Json]]:
-    """One row for each step: what was said until then, the reply, its code, what came of it, and what it is worth.
-
-    Only the last row of an agent has a reward: the score that somebody gave the run, else 1 for an answer and 0 for
-    none. Secrets are taken out. The same records always give the same rows.
-    """
-    found: list[dict[str, Json]] = []
-    for story in await stories(reading):
-        said = _beginning(story)
-        for turn in story.turns:
-            said += [_message(Message(role='user', text=text)) for text in turn.told]
-            found.append(_row(reading, story, turn, said))
-            said += _said(turn)
-        if story.turns:
-            found[-1]['reward'] = _reward(reading, story)
-    return [cast('dict[str, Json]', _without_secrets(row)) for row in found]
-
-
-def _row(reading: RunView, story: Story, turn: Turn, said: Sequence[Json]) -> dict[str, Json]:
-    reply = turn.reply
-    return {
-        'run': reading.run,
-        'agent': story.path,
-        'step': turn.number,
-        'model': (reply.model if reply is not None else '') or story.inputs.model,
-        'messages': list(said),
-        'reply': reply.text if reply is not None else None,
-        'code': turn.code,
-        'observation': turn.observation,
-        'calls': [call_as_json(call) for call in turn.calls],
-        'error': turn.error or None,
-        'usage': asdict(reply.usage) if reply is not None else None,
-        'seconds': turn.seconds,
-        'reward': None,
-    }
-
-
-def _beginning(story: Story) -> list[Json]:
-    inputs = story.inputs
-    first: list[Json] = [{'role': 'system', 'content': inputs.system}] if inputs.system else []
-    first += [_message(message) for message in inputs.history if message.role != 'system']
-    return [*first, {'role': 'user', 'content': inputs.asked or inputs.task}]
-
-
-def _said(turn: Turn) -> list[Json]:
-    """What the step adds to the conversation."""
-    reply = turn.reply
-    if reply is None:
-        return []
-    said: list[Json] = [_message(reply.message)]
-    if reply.calls:
-        return [*said, *_answers(turn, reply)]
-    return [*said, {'role': 'user', 'content': turn.observation}] if turn.observation else said
-
-
-def _answers(turn: Turn, reply: Reply) -> list[Json]:
-    """What the functions that the model called have said, each to its own."""
-    cells, calls = list(turn.cells), [call for call in turn.calls if call.side == 'model']
-    answers: list[Json] = []
-    for call in reply.calls:
-        text = turn.observation or ''
-        if len(reply.calls) > 1 and call.name == PYTHON.name and cells:
-            text = cells.pop(0).observation
-        elif len(reply.calls) > 1 and calls:
-            made = calls.pop(0)
-            text = made.error or made.result
-        answers.append({'role': 'tool', 'tool_call_id': call.id, 'name': call.name, 'content': text})
-    return answers
-
-
-def _message(message: Message) -> Json:
-    said: dict[str, Json] = {'role': message.role, 'content': message.text}
-    if message.calls:
-        said['tool_calls'] = [
-            {'id': call.id, 'type': 'function', 'function': {'name': call.name, 'arguments': call.arguments}}
-            for call in message.calls
-        ]
-    if message.call_id is not None:
-        said |= {'tool_call_id': message.call_id, 'name': message.call_name}
-    return said
-
-
-def _reward(reading: RunView, story: Story) -> float:
-    if reading.score is not None:
-        return reading.score
-    return 1.0 if story.result is not None and story.result.ended == 'answer' else 0.0
-
-
-def _without_secrets(value: Json) -> Json:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
-    if isinstance(value, dict):
-        return {redact(key): _without_secrets(item) for key, item in value.items()}
-    return value
-
-
-def as_lines(found: Sequence[Mapping[str, Json]]) -> str:
-    """Rows as JSON lines."""
-    return ''.join(f'{json.dumps(row)}\n' for row in found)
+def _is_retried(entries: Entries) -> bool:
+    """Whether the request failed and the model was asked again: the conversation was too long and was compacted."""
+    end = entries[0][1].end
+    return end is not None and end.kind == 'failed' and len(entries) == 1

@@ -1,1 +1,1 @@
-"""From a reply to what is in it: code, calls, words."""
+"""Parses the replies of models: code, function calls, prose."""

@@ -1,4 +1,4 @@
-"""Imports that code forgot. Which module `math.sqrt` or `Counter` means is plain, so nobody has to be told."""
+"""Finds missing imports of well-known modules and names. They run before the code, which stays as it was written."""
 
 import ast
 import builtins
@@ -10,10 +10,10 @@ MODULES = frozenset(
     'base64 bisect calendar cmath collections copy csv decimal fractions functools hashlib heapq io itertools json '
     'math operator os pathlib random re statistics string sys textwrap time typing unicodedata'.split()
 )
-"""Taken as modules where they are used as `name.something`, and nothing else has that name."""
+"""Modules, if used as `name.attribute` and not defined by other code."""
 
 DATETIME = frozenset('date datetime time timedelta timezone UTC MINYEAR MAXYEAR'.split())
-"""`datetime` is also a class of its own: these attributes tell which is meant."""
+"""Attributes that the module `datetime` has. `datetime` is also the name of a class."""
 
 NAMES = {
     **dict.fromkeys(('Counter', 'OrderedDict', 'defaultdict', 'deque', 'namedtuple'), 'collections'),
@@ -27,15 +27,15 @@ NAMES = {
     **dict.fromkeys(('ceil', 'factorial', 'floor', 'gcd', 'sqrt'), 'math'),
     **dict.fromkeys(('reduce',), 'functools'),
 }
-"""Taken as what the standard library has under that name."""
+"""Names of the standard library, with their modules."""
 
 _BUILTIN = frozenset(dir(builtins))
 
 
 def missing_imports(code: str, known: Collection[str]) -> list[str]:
-    """The import statements that the code needs and has not. `known` are the names that are there already."""
+    """The import statements that the code lacks. `known` are the names that are already defined."""
     nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
-    bound = {*known, *_BUILTIN, *_bound(nodes)}
+    bound = {*known, *_BUILTIN, *_bound_names(nodes)}
     found: dict[str, None] = {}
     for node in nodes:
         match node:
@@ -49,8 +49,8 @@ def missing_imports(code: str, known: Collection[str]) -> list[str]:
     return list(found)
 
 
-def _bound(nodes: list[ast.AST]) -> Iterator[str]:
-    """Every name that the code gives a meaning to, anywhere."""
+def _bound_names(nodes: list[ast.AST]) -> Iterator[str]:
+    """Every name that the code defines, anywhere."""
     for node in nodes:
         match node:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):

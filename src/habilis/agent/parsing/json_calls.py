@@ -1,4 +1,4 @@
-"""Calls that a model wrote as text: JSON in the forms that models use, whole, broken or cut off."""
+"""Parses function calls that a model wrote as text: JSON in the forms that models use, even broken or truncated."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from habilis.agent.parsing.blocks import PYTHON_LABELS
-from habilis.agent.parsing.syntax import clean, read_literal, reads_as_code
+from habilis.agent.parsing.syntax import is_code, read_literal, unframe
 
 PYTHON_FUNCTIONS = PYTHON_LABELS | {'run_python', 'execute_python', 'python_interpreter', 'code_interpreter'}
 CODE_KEYS = ('code', 'python', 'source', 'script')
@@ -19,42 +19,45 @@ _MAX_DEPTH = 4
 
 _FUNCTION = re.compile(r'\s*<function=([\w.-]+)>')
 _PARAMETER = re.compile(r'<parameter=([\w.-]+)>\n?(.*?)(?:\n?</parameter>|\Z)', re.DOTALL)
-_NAMED = re.compile(r'"name"\s*:\s*"([\w.-]+)"')
+_NAME = re.compile(r'"name"\s*:\s*"([\w.-]+)"')
 _CODE_STRING = re.compile(
     r'"(?:code|python|source|script)"\s*:\s*"(?P<text>(?:\\.|[^"\\])*+)(?P<end>"|\\?\Z)', re.DOTALL
 )
-_HALF_ESCAPE = re.compile(r'\\u[0-9a-fA-F]{0,3}\Z')
+_INCOMPLETE_ESCAPE = re.compile(r'\\u[0-9a-fA-F]{0,3}\Z')
 _OBJECT = re.compile(r'^[ \t]*\{', re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A function that the model wants called; for Python, with the code."""
+class TextCall:
+    """A function call in the text of a reply."""
 
     name: str
     arguments: str
     """JSON."""
 
     code: str | None = None
-    cut: bool = False
-    """The text ended before the code did."""
+    """The code, if the function runs Python."""
+
+    is_truncated: bool = False
+    """Whether the text ended inside the code."""
 
 
-def wanted_in_call(tag: str, body: str) -> Wanted | None:
-    """What `<tool_call>` or `<function=name>` asks for."""
+def parse_call_tag(tag: str, body: str) -> TextCall | None:
+    """The call in a tag such as `<tool_call>` or `<function=name>`."""
     name = tag.partition('=')[2]
     if found := _FUNCTION.match(body):
         name, body = found[1], body[found.end() :]
     if not name:
-        return _wanted_by(_read(body)) or _loosely(body)
-    given: object = dict(_PARAMETER.findall(body)) or _read(body.partition('</function>')[0])
-    return _wanted_by({'name': name, 'arguments': given}) or (_loosely(body) if name in PYTHON_FUNCTIONS else None)
+        return _call_from(_read_object(body)) or _call_from_broken_json(body)
+    given: object = dict(_PARAMETER.findall(body)) or _read_object(body.partition('</function>')[0])
+    call = _call_from({'name': name, 'arguments': given})
+    return _call_from_broken_json(body) if call is None and name in PYTHON_FUNCTIONS else call
 
 
-def wanted_in_text(text: str) -> Wanted | None:
-    """What a text that is JSON, or has JSON on lines of its own, asks for. JSON that is an answer asks for nothing."""
-    if (data := _read(text)) is not None:
-        return _wanted_by(data) or _only_code(data)
+def parse_call_json(text: str) -> TextCall | None:
+    """The call in a text that is JSON, or has JSON on its own lines. None if the JSON is an answer."""
+    if (data := _read_object(text)) is not None:
+        return _call_from(data) or _call_from_code_field(data)
     decoder = json.JSONDecoder(strict=False)
     for tried, found in enumerate(_OBJECT.finditer(text)):
         if tried == _MAX_TRIES:
@@ -63,33 +66,33 @@ def wanted_in_text(text: str) -> Wanted | None:
             data = decoder.raw_decode(text, found.end() - 1)[0]
         except (ValueError, RecursionError):
             continue
-        if wanted := _wanted_by(data) or _only_code(data):
-            return wanted
-    return _loosely(text) if text.lstrip().startswith('{') else None
+        if call := _call_from(data) or _call_from_code_field(data):
+            return call
+    return _call_from_broken_json(text) if text.lstrip().startswith('{') else None
 
 
-def _wanted_by(data: object, depth: int = 0) -> Wanted | None:
+def _call_from(data: object, depth: int = 0) -> TextCall | None:
     if not isinstance(data, dict) or depth == _MAX_DEPTH:
         return None
     fields = cast('dict[str, object]', data)
     name = next((fields[key] for key in _NAME_KEYS if key in fields), None)
     if isinstance(name, dict):  # {"type": "function", "function": {"name": ...}}
-        return _wanted_by(cast('object', name), depth + 1)
+        return _call_from(cast('object', name), depth + 1)
     key = next((key for key in _ARGUMENT_KEYS if key in fields), None)
     if not isinstance(name, str) or key is None:
         return None
     given = fields[key]
     if isinstance(given, str):
-        given = _read(given) or given
+        given = _read_object(given) or given
     if name.lower() in PYTHON_FUNCTIONS:
-        return _python(code) if (code := _code_in(given)) is not None else None
+        return _python_call(code) if (code := _code_of(given)) is not None else None
     if not isinstance(given, dict):
         return None
-    return Wanted(name=name, arguments=json.dumps(given, default=str))
+    return TextCall(name=name, arguments=json.dumps(given, default=str))
 
 
-def _code_in(given: object) -> str | None:
-    """The code among the arguments of a function that runs Python."""
+def _code_of(given: object) -> str | None:
+    """The code in the arguments of a function that runs Python."""
     if isinstance(given, str):
         return given if given.strip() else None
     if not isinstance(given, Mapping):
@@ -99,26 +102,26 @@ def _code_in(given: object) -> str | None:
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
-def _only_code(data: object) -> Wanted | None:
-    """`{"code": "print(1)"}`, but not `{"code": "US"}`."""
+def _call_from_code_field(data: object) -> TextCall | None:
+    """The call in `{"code": "print(1)"}`. None for `{"code": "US"}`."""
     if not isinstance(data, dict):
         return None
     fields = cast('dict[str, object]', data)
     found = (fields[key] for key in CODE_KEYS if key in fields)
-    code = next((value for value in found if isinstance(value, str) and reads_as_code(clean(value))), None)
-    return _python(code) if code is not None else None
+    code = next((value for value in found if isinstance(value, str) and is_code(unframe(value))), None)
+    return _python_call(code) if code is not None else None
 
 
-def _python(code: str, *, cut: bool = False) -> Wanted:
-    return Wanted(name='python', arguments=json.dumps({'code': code}), code=code, cut=cut)
+def _python_call(code: str, *, is_truncated: bool = False) -> TextCall:
+    return TextCall(name='python', arguments=json.dumps({'code': code}), code=code, is_truncated=is_truncated)
 
 
-def _read(text: str) -> dict[str, object] | None:
-    """An object in JSON, or in Python, which models write instead."""
+def _read_object(text: str) -> dict[str, object] | None:
+    """An object in JSON, or a dict in Python, which models write instead."""
     text = text.strip()
     if not (text.startswith('{') and text.endswith('}')):
         return None
-    for read in (_strictly, read_literal):
+    for read in (_read_json, read_literal):
         try:
             data = read(text)
         except (ValueError, RecursionError):
@@ -127,13 +130,13 @@ def _read(text: str) -> dict[str, object] | None:
     return None
 
 
-def _strictly(text: str) -> object:
+def _read_json(text: str) -> object:
     return json.loads(text, strict=False)
 
 
-def _loosely(text: str) -> Wanted | None:
-    """From JSON that is broken or cut off: only the code, and only if it is for Python."""
-    named = _NAMED.search(text)
+def _call_from_broken_json(text: str) -> TextCall | None:
+    """A call of Python in JSON that is broken or truncated."""
+    named = _NAME.search(text)
     if named and named[1].lower() not in PYTHON_FUNCTIONS:
         return None
     found = _CODE_STRING.search(text)
@@ -141,9 +144,9 @@ def _loosely(text: str) -> Wanted | None:
         return None
     whole = found['end'] == '"'
     try:
-        code = cast('str', json.loads(f'"{_HALF_ESCAPE.sub("", found["text"])}"', strict=False))
+        code = cast('str', json.loads(f'"{_INCOMPLETE_ESCAPE.sub("", found["text"])}"', strict=False))
     except ValueError:
         return None
-    if whole and not named and not reads_as_code(clean(code)):
+    if whole and not named and not is_code(unframe(code)):
         return None
-    return _python(code, cut=not whole) if code.strip() else None
+    return _python_call(code, is_truncated=not whole) if code.strip() else None

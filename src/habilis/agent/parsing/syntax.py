@@ -1,14 +1,16 @@
-"""What Python looks like: whether a text is code, whether it only happens to parse, and where its strings end."""
+"""Tells Python from prose that happens to parse, and removes the framing of code."""
 
 import ast
 import re
 import threading
 import warnings
 
-_ONE_AT_A_TIME = threading.Lock()
+_WARNINGS_LOCK = threading.Lock()
+"""`warnings.catch_warnings` changes the state of the process."""
+
 _PROMPT = re.compile(r'(?:>>>|\.\.\.|In \[\d+\]:|\.\.\.:)(?: |$)')
-_SESSION = re.compile(r'\s*(?:>>>|In \[\d+\]:)')
-_LEADING = re.compile(r'\A(?:[ \t]*\n)+')
+_SESSION_START = re.compile(r'\s*(?:>>>|In \[\d+\]:)')
+_LEADING_BLANK_LINES = re.compile(r'\A(?:[ \t]*\n)+')
 _QUOTE = re.compile(r'#.*|"""|\'\'\'|"(?:\\.|[^"\\])*+(?:"|\\?$)|\'(?:\\.|[^\'\\])*+(?:\'|\\?$)')
 _CLOSING_QUOTE = {quote: re.compile(rf'(?:\\.|[^\\])*?{quote}') for quote in ('"""', "'''")}
 
@@ -16,15 +18,15 @@ _COMPOUND = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.For, ast.AsyncFor, ast.While, ast.If,
     ast.With, ast.AsyncWith, ast.Try, ast.TryStar, ast.Match, ast.Import, ast.ImportFrom,
 )  # fmt: skip
-_ASSIGNING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
-_WORKING = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Subscript, ast.Lambda)
+_ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+_COMPUTING = (ast.Call, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Await, ast.Subscript, ast.Lambda)
 
 
 def statements(code: str) -> list[ast.stmt] | None:
-    """What the code consists of; None if it is not Python."""
+    """The statements of the code; None if it is not Python."""
     try:
-        # Warnings about what a model wrote (an invalid escape, say) are for the model, not for the host's terminal.
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
+        # Warnings about the model's code, such as an invalid escape, do not belong on the host's terminal.
+        with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
             return ast.parse(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -32,9 +34,9 @@ def statements(code: str) -> list[ast.stmt] | None:
 
 
 def compiles(code: str) -> bool:
-    """Whether it would run, top-level `await` included."""
+    """Whether the code compiles; top-level `await` is allowed."""
     try:
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
+        with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
             compile(code, '<reply>', 'exec', flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -43,9 +45,9 @@ def compiles(code: str) -> bool:
 
 
 def read_literal(text: str) -> object:
-    """The number, text, list, … that a piece of Python writes out. Raises `ValueError` if it is anything else."""
+    """The value of a Python literal. Raises `ValueError` for any other text."""
     try:
-        with _ONE_AT_A_TIME, warnings.catch_warnings():
+        with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
             return ast.literal_eval(text)
     except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
@@ -53,18 +55,24 @@ def read_literal(text: str) -> object:
         raise ValueError(msg) from error
 
 
-def reads_as_code(code: str) -> bool:
-    """Python that does something. A word, a number or a sentence that happens to parse is not."""
-    return any(_does_something(statement) for statement in statements(code) or ())
+def is_code(code: str) -> bool:
+    """Whether a text is Python that does something, not a word, a number or a sentence that happens to parse."""
+    return any(_does_something(statement) for statement in _likely_statements(code))
 
 
-def acts(code: str) -> bool:
-    """The same with no fence or tag to vouch for it: `x = 4` and `raise prices` may well be words."""
-    return any(_acts(statement) for statement in statements(code) or ())
+def is_obvious_code(code: str) -> bool:
+    """The same for text without a fence or tag: here `x = 4` and `raise prices` count as prose."""
+    return any(_is_obvious_code(statement) for statement in _likely_statements(code))
+
+
+def _likely_statements(code: str) -> list[ast.stmt]:
+    """The statements of the code. Code that mixes tabs and spaces does not compile, but it is code."""
+    found = statements(code)
+    return (statements(code.expandtabs(4)) if found is None and '\t' in code else found) or []
 
 
 def is_placeholder(code: str) -> bool:
-    """Nothing, or nothing but `...`."""
+    """Whether the code is empty, or only `...`."""
     found = statements(code)
     return all(_is_ellipsis(statement) for statement in found) if found else not code
 
@@ -86,12 +94,12 @@ def _does_something(statement: ast.stmt) -> bool:
             return True
 
 
-def _acts(statement: ast.stmt) -> bool:
+def _is_obvious_code(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Expr):
         return _is_call(statement.value)
-    if isinstance(statement, _ASSIGNING):
+    if isinstance(statement, _ASSIGNMENTS):
         value = statement.value
-        return value is not None and any(isinstance(node, _WORKING) for node in ast.walk(value))
+        return value is not None and any(isinstance(node, _COMPUTING) for node in ast.walk(value))
     return isinstance(statement, _COMPOUND)
 
 
@@ -101,30 +109,30 @@ def _is_call(value: ast.expr) -> bool:
     return isinstance(value, ast.Call)
 
 
-def clean(code: str) -> str:
-    """Without the marks of a prompt, common indentation, and empty lines around. All else stays as it was written."""
-    if _SESSION.match(code):
+def unframe(code: str) -> str:
+    """The code without its framing: interpreter prompts, the margin, and blank lines around it.
+
+    The program itself is never changed. Code with errors, such as mixed tabs and spaces, runs as it was written.
+    """
+    if _SESSION_START.match(code):
         code = _without_prompts(code)
-    code = _dedent(_LEADING.sub('', code)).rstrip()
-    if '\t' in code and statements(code) is None and statements(spaced := code.expandtabs(4)) is not None:
-        return spaced  # tabs and spaces were mixed
-    return code
+    return _dedent(_LEADING_BLANK_LINES.sub('', code)).rstrip()
 
 
 def _without_prompts(session: str) -> str:
-    """An interactive session: its input, without what it answered."""
-    lines = (line.strip() for line in session.split('\n'))
+    """The input of an interactive session, without prompts and output."""
+    lines = (line.lstrip() for line in session.split('\n'))
     return '\n'.join(_PROMPT.sub('', line, count=1) for line in lines if _PROMPT.match(line))
 
 
 def _dedent(code: str) -> str:
-    """Without the first line's indentation. (`textwrap.dedent` would change blank lines inside strings.)"""
+    """The code without the indentation of its first line. (`textwrap.dedent` changes blank lines in strings.)"""
     margin = code[: len(code) - len(code.lstrip(' \t'))]
     return '\n'.join(line.removeprefix(margin) for line in code.split('\n')) if margin else code
 
 
 def open_quote(line: str, quote: str) -> str:
-    """The triple quote that is open after a line, if `quote` ('' for none) was open before it."""
+    """The triple quote that is open after a line; `quote` is the one open before it. Empty for none."""
     position = 0
     while True:
         if quote:

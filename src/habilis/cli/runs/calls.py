@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import stories
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.cli.printing import format_time, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.cli.streams import say
@@ -16,7 +16,12 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
 
     async def work(access: JournalAccess) -> int:
         reading = await access.read(run)
-        found = [(turn.number, call) for story in await stories(reading) for turn in story.turns for call in turn.calls]
+        found = [
+            (turn.number, call)
+            for trajectory in await read_trajectories(reading)
+            for turn in trajectory.turns
+            for call in turn.calls
+        ]
         if as_json:
             print(json.dumps([{'run': run, 'step': number, **call_as_json(call)} for number, call in found]))
         elif found:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.durable.recorder import ASK, CELL, REPLY
-from habilis.agent.durable.trajectory import Story, stories
+from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC
+from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.loop.code_turn import CELL_OUTCOME
 from habilis.cli.printing import Page, print_table
@@ -40,7 +40,7 @@ async def _diff(access: JournalAccess, a: str, b: str) -> int:
     if left.state != right.state:
         equal = False
         page.line(f'{a} is {left.state}, {b} is {right.state}')
-    _print_totals(left, right, await stories(left), await stories(right))
+    _print_totals(left, right, await read_trajectories(left), await read_trajectories(right))
     if equal:
         page.line('the runs are equal: the same steps, with the same replies, code and results')
     damaged = report_damage(left) + report_damage(right)
@@ -74,7 +74,7 @@ async def _text(reading: RunView, path: str, entry: Entry | None) -> str | None:
         return f'{task}failed: {fields.get("type")}: {fields.get("text")}'
     try:
         if name_of(path) == ASK:
-            reply = REPLY.read(value)
+            reply = REPLY_CODEC.read(value)
             return '\n'.join([reply.text, *(f'{call.name}({call.arguments})' for call in reply.calls)])
         if name_of(path) == CELL:
             outcome = CELL_OUTCOME.read(value)
@@ -110,7 +110,7 @@ def _value_text(value: Json) -> str:
 # Totals ---------------------------------------------------------------------------------------------------------------
 
 
-def _print_totals(left: RunView, right: RunView, ours: Sequence[Story], theirs: Sequence[Story]) -> None:
+def _print_totals(left: RunView, right: RunView, ours: Sequence[Trajectory], theirs: Sequence[Trajectory]) -> None:
     print()
     print_table(
         ('RUN', 'STATUS', 'STEPS', 'TOKENS', 'COST', 'SECONDS'),
@@ -118,13 +118,13 @@ def _print_totals(left: RunView, right: RunView, ours: Sequence[Story], theirs: 
     )
 
 
-def _row(reading: RunView, agents: Sequence[Story]) -> tuple[str, ...]:
-    usage = sum((story.usage for story in agents), Usage())
+def _row(reading: RunView, agents: Sequence[Trajectory]) -> tuple[str, ...]:
+    usage = sum((trajectory.usage for trajectory in agents), Usage())
     return (
         reading.run,
         reading.state,
-        str(sum(len(story.turns) for story in agents)),
+        str(sum(len(trajectory.turns) for trajectory in agents)),
         f'{usage.tokens:,}',
         format_cost(usage.cost),
-        f'{sum(story.seconds for story in agents):.1f}',
+        f'{sum(trajectory.seconds for trajectory in agents):.1f}',
     )

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from habilis.agent.durable.trajectory import as_lines, rows
+from habilis.agent.durable.training_rows import to_json_lines, training_rows
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.errors import HabilisError
 from habilis.journal.copies import export_run
@@ -36,7 +36,7 @@ def export_rows(runs: Sequence[str], output: str | None, *, journal: str | None,
         code, texts = 0, list[str]()
         for run in chosen:
             reading = await access.read(run)
-            texts.append(as_lines(await rows(reading)))
+            texts.append(to_json_lines(await training_rows(reading)))
             code = max(code, report_damage(reading))
         _write(''.join(texts), output)
         return code

@@ -1,6 +1,6 @@
 """`habilis runs fork`."""
 
-from habilis.agent.durable.trajectory import Story, stories
+from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.errors import JournalError
@@ -15,7 +15,7 @@ def fork_run(run: str, at: str | None, before: int | None, *, journal: str | Non
         cut: str | int | None = before
         if cut is None:
             reading = await access.read(run)
-            cut = _fork_point(reading, await stories(reading), at or '')
+            cut = _fork_point(reading, await read_trajectories(reading), at or '')
         copies.append((await fork(access.store, run, cut, user=access.user)).run)
         return 0
 
@@ -23,7 +23,7 @@ def fork_run(run: str, at: str | None, before: int | None, *, journal: str | Non
     return copies[0]
 
 
-def _fork_point(reading: RunView, agents: list[Story], at: str) -> str | int:
+def _fork_point(reading: RunView, agents: list[Trajectory], at: str) -> str | int:
     """The path of a step; for the step after the last one, the end of the record."""
     if not at.isdecimal():
         return at

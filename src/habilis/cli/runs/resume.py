@@ -7,9 +7,8 @@ from functools import partial
 import typer
 
 from habilis.agent.agent import Agent
-from habilis.agent.durable.recorder import ASK
-from habilis.agent.durable.runs import Inputs
-from habilis.agent.durable.trajectory import stories
+from habilis.agent.durable.records import ASK, Inputs
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.run.execution import execute
 from habilis.cli.run.report import QUESTION, WRONG_USAGE
@@ -155,7 +154,7 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
         reading = await access.read(options.run)
         inputs = None
         if reading.info.kind == 'agent':
-            agents = await stories(reading)
+            agents = await read_trajectories(reading)
             inputs = agents[0].inputs if agents else None
             if inputs is None:
                 msg = f'{options.run} ended before its task was recorded and cannot be resumed; start a new run'

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import Story, Turn, stories
+from habilis.agent.durable.trajectory import Trajectory, Turn, read_trajectories
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
@@ -35,7 +35,7 @@ def show_run(run: str, step: str | None, *, as_json: bool, journal: str | None, 
 
 async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_json: bool) -> int:
     reading = await access.read(run)
-    agents = await stories(reading)
+    agents = await read_trajectories(reading)
     readable = TolerantStore(access.store)
     questions = await open_questions(readable, run, user=access.user)
     steps = await flow_status(readable, run, user=access.user) if reading.info.kind == 'flow' else []
@@ -47,8 +47,8 @@ async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_jso
         page = Page()
         _show_head(page, reading, agents)
         _show_tree(page, steps)
-        for story in agents:
-            _show_story(page, story, is_only=reading.info.kind == 'agent')
+        for trajectory in agents:
+            _show_trajectory(page, trajectory, is_only=reading.info.kind == 'agent')
         for line in _answer_lines(access, reading, questions):
             page.line(line, 'yellow')
     return report_damage(reading)
@@ -57,13 +57,13 @@ async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_jso
 # As text --------------------------------------------------------------------------------------------------------------
 
 
-def _show_head(page: Page, reading: RunView, agents: Sequence[Story]) -> None:
+def _show_head(page: Page, reading: RunView, agents: Sequence[Trajectory]) -> None:
     info = reading.info
-    usage = sum((story.usage for story in agents), Usage())
+    usage = sum((trajectory.usage for trajectory in agents), Usage())
     facts = [reading.run, reading.state, f'{info.kind} {info.name}', format_time(info.created)]
     if agents:
-        steps = count_steps(sum(len(story.turns) for story in agents))
-        facts += [steps, f'{sum(story.seconds for story in agents):.1f} s']
+        steps = count_steps(sum(len(trajectory.turns) for trajectory in agents))
+        facts += [steps, f'{sum(trajectory.seconds for trajectory in agents):.1f} s']
     if usage.tokens:
         facts.append(f'{usage.tokens:,} tokens')
     if usage.cost:
@@ -89,24 +89,24 @@ def _show_tree(page: Page, steps: Sequence[StepStatus]) -> None:
         page.line(f'{indent}{name}: {step.state}{seconds}{error}', COLOURS.get(step.state, ''))
 
 
-def _show_story(page: Page, story: Story, *, is_only: bool) -> None:
+def _show_trajectory(page: Page, trajectory: Trajectory, *, is_only: bool) -> None:
     page.line()
     if not is_only:
-        page.line(story.path, 'bold')
-    page.block('task', story.inputs.task)
-    for turn in story.turns:
+        page.line(trajectory.path, 'bold')
+    page.block('task', trajectory.inputs.task)
+    for turn in trajectory.turns:
         page.line()
         _show_turn(page, turn)
-    if story.result is not None:
+    if trajectory.result is not None:
         page.line()
-        page.block('answer', answer_text(story.result.output), 'bold')
-        page.block('summary', story.result.summary or '')
+        page.block('answer', answer_text(trajectory.result.output), 'bold')
+        page.block('summary', trajectory.result.summary or '')
 
 
 def _show_turn(page: Page, turn: Turn, *, full: bool = False) -> None:
     """One step: messages, reply, code, output, tool calls and errors."""
     page.line(f'step {turn.number} · {turn.seconds:.1f} s', 'bold')
-    for text in turn.told:
+    for text in turn.user_messages:
         page.block('message', text)
     if turn.reply is not None:
         page.block('thinking', turn.reply.thinking if full else '', 'dim')
@@ -135,8 +135,8 @@ def _truncate(text: str) -> str:
     return f'{text[:half]}\n{omitted}\n{text[-half:]}'
 
 
-async def _show_step(reading: RunView, agents: Sequence[Story], step: str, *, as_json: bool) -> None:
-    turns = [turn for story in agents for turn in story.turns if step in {str(turn.number), turn.path}]
+async def _show_step(reading: RunView, agents: Sequence[Trajectory], step: str, *, as_json: bool) -> None:
+    turns = [turn for trajectory in agents for turn in trajectory.turns if step in {str(turn.number), turn.path}]
     if len(turns) > 1:
         paths = ', '.join(turn.path for turn in turns)
         msg = f'{reading.run} has several agents with a step {step}; give its path: {paths}'
@@ -196,19 +196,19 @@ def _answer_lines(access: JournalAccess, reading: RunView, questions: Sequence[Q
 
 
 def _to_json(
-    reading: RunView, agents: Sequence[Story], steps: Sequence[StepStatus], questions: Sequence[Question]
+    reading: RunView, agents: Sequence[Trajectory], steps: Sequence[StepStatus], questions: Sequence[Question]
 ) -> dict[str, Json]:
     info: dict[str, Json] = asdict(reading.info)
     agents_json: list[Json] = [
         {
-            'path': story.path,
-            'task': story.inputs.task,
-            'model': story.inputs.model,
-            'steps': [_turn_to_json(turn) for turn in story.turns],
-            'usage': asdict(story.usage),
-            'answer': None if story.result is None else answer_text(story.result.output),
+            'path': trajectory.path,
+            'task': trajectory.inputs.task,
+            'model': trajectory.inputs.model,
+            'steps': [_turn_to_json(turn) for turn in trajectory.turns],
+            'usage': asdict(trajectory.usage),
+            'answer': None if trajectory.result is None else answer_text(trajectory.result.output),
         }
-        for story in agents
+        for trajectory in agents
     ]
     return {
         **info,
@@ -229,7 +229,7 @@ def _turn_to_json(turn: Turn) -> dict[str, Json]:
         'step': turn.number,
         'path': turn.path,
         'at': turn.at,
-        'messages': list(turn.told),
+        'messages': list(turn.user_messages),
         'reply': turn.reply.text if turn.reply is not None else None,
         'code': turn.code,
         'stdout': ''.join(each.cell.stdout for each in turn.cells),

@@ -1,0 +1,58 @@
+"""What the journal holds of an agent's run: names of its steps, the dataclasses recorded, and their codecs."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from habilis.agent.contract import RunLimits
+from habilis.agent.durable.codecs import DataCodec
+from habilis.agent.policies.contract import Verdict
+from habilis.models.contract import Message, Reply
+
+ASK = 'ask'
+"""Name of a step that asks the model."""
+
+CELL = 'cell'
+VERDICT = 'verdict'
+NO_STOP = 'no_stop'
+"""Field of a note: the number of a step that must not end the run."""
+
+RESUMED = 'resumed'
+"""Field of a note: the run was resumed."""
+
+APPROVE = 'approve '
+"""Prefix of the name of a question about a tool call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """The inputs of a run, as recorded."""
+
+    task: str
+    system: str = ''
+    """The system prompt, for readers of the record; a resumed run builds its own."""
+
+    model: str = ''
+    variables: Mapping[str, object] = field(default_factory=dict[str, object])
+    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    history: tuple[Message, ...] = ()
+    limits: RunLimits = field(default_factory=RunLimits)
+    asked: str = ''
+    """The first message as the model got it, for readers of the record."""
+
+    meta: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Plain data that the caller keeps with the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resumed:
+    """Run resumed after N steps."""
+
+    after: int
+    answer: str | None = None
+    limits: RunLimits | None = None
+
+
+INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
+REPLY_CODEC = DataCodec(Reply, what='a reply')
+RESUMED_CODEC = DataCodec(Resumed, what='a note')
+VERDICT_CODEC = DataCodec(Verdict, what='a verdict')

@@ -1,0 +1,42 @@
+"""The steps of runs as rows for training."""
+
+import json
+
+from habilis.agent.durable.training_rows import to_json_lines, training_rows
+from habilis.core import logs
+from habilis.journal import MemoryStore, RunInfo
+from habilis.journal.runs import read_run, score_run
+from tests.agent.durable.recorded import block, record_run
+
+
+async def test_rows_are_json_and_the_same_each_time() -> None:
+    store = await record_run(
+        block('x = double(2)\nprint(x, b"a")'), block('final_answer(x)'), variables={'given': (1, 2)}
+    )
+    reading = await read_run(store, 'r')
+    text = to_json_lines(await training_rows(reading))
+    assert text == to_json_lines(await training_rows(await read_run(store, 'r')))
+    parsed = [json.loads(line) for line in text.splitlines()]
+    assert [(row['step'], row['reward']) for row in parsed] == [(1, None), (2, 1.0)]
+    assert parsed[0]['calls'][0]['tool'] == 'double'
+
+
+async def test_a_score_is_the_reward() -> None:
+    store = await record_run(block('x = 1'), steps=1)
+    assert [row['reward'] for row in await training_rows(await read_run(store, 'r'))] == [0.0]
+    await score_run(store, 'r', -0.5)
+    assert [row['reward'] for row in await training_rows(await read_run(store, 'r'))] == [-0.5]
+
+
+async def test_secrets_are_redacted_in_the_rows() -> None:
+    logs.hide(['correct horse battery'])
+    store = await record_run(block("d = {'correct horse battery': 'sk-12345678abcdef'}\nprint(d)\nfinal_answer(d)"))
+    text = to_json_lines(await training_rows(await read_run(store, 'r')))
+    assert 'correct horse' not in text
+    assert 'sk-12345678abcdef' not in text
+
+
+async def test_a_run_without_steps_has_no_rows() -> None:
+    store = MemoryStore()
+    await store.create(RunInfo(run='r', name='agent'))
+    assert await training_rows(await read_run(store, 'r')) == []
