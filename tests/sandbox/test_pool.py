@@ -65,7 +65,7 @@ async def test_never_more_than_the_size_are_in_use() -> None:
 
 @pytest.mark.parametrize(('size', 'warm'), [(0, 0), (-1, 0), (1, -1)])
 def test_a_pool_without_room_is_refused(size: int, warm: int) -> None:
-    with pytest.raises(ValueError, match='a size of at least 1'):
+    with pytest.raises(ValueError, match='size must be at least 1'):
         SandboxPool(size, warm=warm)
 
 
