@@ -194,3 +194,8 @@ def test_hostile_text_is_parsed_a_bounded_number_of_times(text: str, monkeypatch
     parse_reply(text)
     code_is_complete(text)
     assert parsed <= 20 * len(text)
+
+
+def test_code_without_a_fence_keeps_its_structure_when_prose_interrupts_it() -> None:
+    code = 'def f():\n    x = g(1)\n{}    y = g(2)\nprint(f())'
+    assert parse_reply(code.format('Now we continue with this.\n')).code == code.format('\n')

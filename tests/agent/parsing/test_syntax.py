@@ -127,3 +127,8 @@ def test_tabs_are_never_expanded(code: str) -> None:
 def test_prompts_and_output_are_removed_and_the_input_stays_as_written() -> None:
     session = '  >>> x = """a  \n  ... b\t"""\n  >>> x\n  output\n'
     assert unframe(session) == 'x = """a  \nb\t"""\nx'
+
+
+def test_a_given_margin_does_not_apply_to_the_input_of_a_session() -> None:
+    assert unframe('  >>> for i in x:\n  ...   f(i)', '  ') == 'for i in x:\n  f(i)'
+    assert unframe('    y = 1\nf(y)', '') == '    y = 1\nf(y)'

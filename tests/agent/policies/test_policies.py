@@ -124,10 +124,6 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
             seen.append(repr(history))
             return None
 
-        def is_repeating(self, text: str) -> bool:
-            seen.append(text)
-            return False
-
         def after_reply(self, reply: SeenReply, history: History) -> Verdict:
             seen.append((reply, repr(history)))
             return Verdict(note='Go on.')

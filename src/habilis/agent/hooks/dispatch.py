@@ -1,4 +1,4 @@
-"""Delivers events to hooks: in order, to each of them, whatever one of them does."""
+"""Delivers events to hooks, in order. A hook that fails does not affect the others."""
 
 import asyncio
 import contextlib
@@ -19,12 +19,12 @@ GRACE = 5.0
 """Seconds that hooks get to finish when their run is closed."""
 
 Hook = Callable[[AgentEvent], Awaitable[None] | None]
-"""Called with every event; sync or async. What it raises is reported as an event, and stops nothing."""
+"""Called with every event; sync or async. An error it raises is emitted as `HookFailed`, and the run continues."""
 
 
 @runtime_checkable
 class OutgoingHook(Protocol):
-    """A hook that may also change the messages that are sent to the model. The history stays as it is."""
+    """A hook that also changes the messages sent to the model. The history is not changed."""
 
     def outgoing(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages to send instead."""
@@ -32,13 +32,13 @@ class OutgoingHook(Protocol):
 
 
 _current: 'ContextVar[Dispatcher | None]' = ContextVar('habilis_dispatcher', default=None)
-"""The dispatcher whose hook runs here: a hook that drained it would wait for itself."""
+"""The dispatcher whose hook is running: if the hook drained it, it would wait for itself."""
 
 
 class Dispatcher:
     """Delivers the events of one run, in the order of `emit`, which may be called from any thread and never waits.
 
-    Hooks are called on the event loop of the run, one after the other, in the context in which the run was started.
+    Hooks are called one after the other on the event loop of the run, in the context in which the run was started.
     """
 
     def __init__(self, hooks: Iterable[Hook], *, run: str, agent: str) -> None:
@@ -79,7 +79,7 @@ class Dispatcher:
         if self._is_here():
             self._wake()
         else:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody is left to tell
+            with contextlib.suppress(RuntimeError):  # the loop is closed: no hook can run
                 self._loop.call_soon_threadsafe(self._wake)
 
     async def drain(self) -> None:
@@ -145,8 +145,8 @@ class Dispatcher:
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # this task is to end; otherwise something inside the hook was cancelled
-            if event.kind != 'hook_failed':  # or a failing hook would report itself for ever
+                raise  # this task is cancelled, not just something inside the hook
+            if event.kind != 'hook_failed':  # otherwise a hook that always fails would report itself endlessly
                 self._report(hook, error)
 
     def _report(self, hook: object, error: BaseException) -> None:

@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -12,6 +12,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.events import CompactedEvent, ModelReplied, ModelRequested, RetryEvent, TextEvent, ThinkingEvent
 from habilis.agent.hooks.dispatch import Dispatcher
+from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.parsing.replies import code_is_complete
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
@@ -36,15 +37,12 @@ class ModelTurn:
         conversation: Conversation,
         events: Dispatcher,
         ledgers: Sequence[Ledger],
-        *,
-        is_repeating: Callable[[str], bool],
         recorder: Recorder | None = None,
     ) -> None:
         self._model = model
         self._conversation = conversation
         self._events = events
         self._ledgers = ledgers
-        self._is_repeating = is_repeating
         self._recorder = recorder
         self._is_replayed = False
         """Whether the last reply came from the record."""
@@ -101,7 +99,7 @@ class ModelTurn:
                 if stop_early and '\n' in item.text:
                     if code_is_complete(text):
                         return Reply(text=text, thinking=thinking, model=self._model.name)
-                    if self._is_repeating(text):
+                    if is_repeating(text):
                         return Reply(text=text, thinking=thinking, finish='length', model=self._model.name)
         msg = f'{self._model.name} ended its reply without finishing it'
         raise ModelUnavailable(msg)

@@ -6,7 +6,6 @@ import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
 from typing import Self
 
 from habilis.agent.contract import Ended, Result, RunLimits, Step
@@ -194,7 +193,5 @@ class Run:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()

@@ -10,6 +10,7 @@ from habilis.agent.contract import Step
 from habilis.agent.events import CompactedEvent, ObservationEvent
 from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
 from habilis.agent.loop.components import Components
+from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
 from habilis.agent.parsing.syntax import compiles
 from habilis.agent.policies import SeenReply, Verdict
@@ -74,7 +75,7 @@ class Turns:
     async def _run_code(self, runner: CodeRunner, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         code = parsed.code or ''
         if parsed.truncated or reply.finish == 'length':
-            if self._components.policy.is_repeating(reply.text):
+            if is_repeating(reply.text):
                 return await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
             if not compiles(code):
                 return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
@@ -84,14 +85,6 @@ class Turns:
         else:
             self._answer_reply(reply, outcome.observation)
             self._forget(outcome.verdict)
-        return self._step_of(reply, number, code, outcome)
-
-    def _take_outcome(self, outcome: CellOutcome) -> bool:
-        """Whether the cell gave the answer."""
-        self.question = self.question or outcome.question
-        return self._components.answer.is_given
-
-    def _step_of(self, reply: Reply, number: int, code: str, outcome: CellOutcome) -> Step:
         return Step(
             number=number,
             reply=reply,
@@ -100,6 +93,11 @@ class Turns:
             calls=outcome.calls,
             observation=None if self._components.answer.is_given else outcome.observation,
         )
+
+    def _take_outcome(self, outcome: CellOutcome) -> bool:
+        """Whether the cell gave the answer."""
+        self.question = self.question or outcome.question
+        return self._components.answer.is_given
 
     async def _make_calls(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         """The function calls of a reply: cells one after the other, tool calls between them at the same time."""

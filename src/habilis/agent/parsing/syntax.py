@@ -109,14 +109,21 @@ def _is_call(value: ast.expr) -> bool:
     return isinstance(value, ast.Call)
 
 
-def unframe(code: str) -> str:
+def unframe(code: str, margin: str | None = None) -> str:
     """The code without its framing: interpreter prompts, the margin, and blank lines around it.
 
     The program itself is never changed. Code with errors, such as mixed tabs and spaces, runs as it was written.
+    The margin is the indentation of the first line, unless it is given. A session has the margin before its prompts.
     """
     if _SESSION_START.match(code):
-        code = _without_prompts(code)
-    return _dedent(_LEADING_BLANK_LINES.sub('', code)).rstrip()
+        code, margin = _without_prompts(code), None
+    code = _LEADING_BLANK_LINES.sub('', code)
+    return _dedent(code, margin_of(code) if margin is None else margin).rstrip()
+
+
+def margin_of(code: str) -> str:
+    """The indentation of the first line."""
+    return code[: len(code) - len(code.lstrip(' \t'))]
 
 
 def _without_prompts(session: str) -> str:
@@ -125,9 +132,8 @@ def _without_prompts(session: str) -> str:
     return '\n'.join(_PROMPT.sub('', line, count=1) for line in lines if _PROMPT.match(line))
 
 
-def _dedent(code: str) -> str:
-    """The code without the indentation of its first line. (`textwrap.dedent` changes blank lines in strings.)"""
-    margin = code[: len(code) - len(code.lstrip(' \t'))]
+def _dedent(code: str, margin: str) -> str:
+    """The code without this margin. (`textwrap.dedent` changes blank lines in strings.)"""
     return '\n'.join(line.removeprefix(margin) for line in code.split('\n')) if margin else code
 
 

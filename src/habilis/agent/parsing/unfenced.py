@@ -4,7 +4,7 @@ import keyword
 import re
 from dataclasses import dataclass
 
-from habilis.agent.parsing.syntax import is_obvious_code, open_quote, statements, unframe
+from habilis.agent.parsing.syntax import is_obvious_code, margin_of, open_quote, statements, unframe
 
 _SIMPLE = re.compile(
     r'import \w|from [\w.]+ import |(?:async )?def \w+\(|@\w|>>> |[\w.]+\(|'
@@ -37,17 +37,22 @@ def find_unfenced_code(text: str) -> UnfencedCode | None:
     lines = text.split('\n')
     code: list[str] = []
     prose: list[str] = []
-    position = 0
+    position, margin = 0, ''
     while position < len(lines):
         end = _end_of_code(lines, position) if _starts_code(lines[position].strip()) else position
-        part = unframe('\n'.join(lines[position:end]))
-        if part and (is_obvious_code(part) or _is_code_with_errors(part)):
-            code.append(part)
+        part = '\n'.join(lines[position:end])
+        if part and _is_code(unframe(part)):
+            margin = margin if code else margin_of(part)
+            code.append(unframe(part, margin))  # one margin for all: a part may be the rest of a function
         else:
             end = max(end, position + 1)
             prose += lines[position:end]
         position = end
     return UnfencedCode(code='\n\n'.join(code), prose='\n'.join(prose).strip()) if code else None
+
+
+def _is_code(part: str) -> bool:
+    return is_obvious_code(part) or _is_code_with_errors(part)
 
 
 def _starts_code(line: str) -> bool:

@@ -117,10 +117,6 @@ class Policy(Protocol):
         """Temperature of the next request where the user has set none; None leaves it to the model."""
         ...
 
-    def is_repeating(self, text: str) -> bool:
-        """Whether a reply that is still being written goes in circles and should be stopped."""
-        ...
-
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """Called for a reply with nothing to run."""
         ...

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from habilis.agent.context.prompt import prompt_file
-from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.policies.contract import History, SeenCell, SeenReply, Verdict
 from habilis.agent.policies.hints import hint_for
 
@@ -18,10 +17,6 @@ class GeneralPolicy:
     def temperature(self, history: History) -> float | None:
         """As the model has it."""
         return None
-
-    def is_repeating(self, text: str) -> bool:
-        """Whether the last lines of the reply are the same few again and again."""
-        return is_repeating(text)
 
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """Say what is wrong with a reply that cannot be used. What cannot be used need not be seen again."""
