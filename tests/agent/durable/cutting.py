@@ -6,6 +6,7 @@ from typing import Any
 
 from habilis.agent import Agent, Result
 from habilis.agent.contract import Step
+from habilis.agent.events import CellFinished
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError
 from habilis.journal import Record, Store
@@ -103,7 +104,7 @@ async def check_all_cuts(scenario: Scenario, store: Store) -> Result[Any]:
             result = await resumed(scenario, agent, copy.run)
         at = f'cut after record {cut}: {records[cut - 1].path} {records[cut - 1].kind}'
         assert len(part.model.requests) == done.asks - before.asks, at
-        assert len(part.seen.of('cell_finished')) == done.cells - before.cells, at
+        assert len(part.seen.of(CellFinished)) == done.cells - before.cells, at
         assert len(part.effects) == len(whole.effects) - before.calls, at
         assert outline(result) == outline(expected), at
         assert result.run_id == copy.run
