@@ -60,7 +60,7 @@ def served_model(url: str) -> str:
 
 
 def _command(weights: Path, port: int) -> Sequence[str]:
-    if find_spec('llama_cpp') is not None and find_spec('llama_cpp.server') is not None:
+    if all(find_spec(name) for name in ('llama_cpp', 'fastapi', 'sse_starlette', 'starlette_context')):
         options = ['--model', str(weights), '--port', str(port), '--n_ctx', str(CONTEXT), '--model_alias', weights.name]
         return [sys.executable, '-m', 'llama_cpp.server', *options]
     return [sys.executable, '-m', 'evals.server', str(weights), str(port)]

@@ -60,10 +60,9 @@ def _gsm8k(number: int, row: dict[str, Any]) -> Task:
 
 
 def _mbpp(_: int, row: dict[str, Any]) -> Task:
-    setup = [row['setup']] if row['setup'] else []
-    tests = tuple(row['tests'])
+    tests = tuple(code for code in (row['setup'], *row['tests']) if code)
     text = MBPP.format(text=row['text'], tests='\n'.join(tests))
-    return Task(id=f'mbpp-{row["task_id"]}', set='mbpp', category='mbpp', text=text, tests=(*setup, *tests))
+    return Task(id=f'mbpp-{row["task_id"]}', set='mbpp', category='mbpp', text=text, tests=tests)
 
 
 FILES = {'forty': 'tasks.toml', 'held-out': 'held_out.toml'}

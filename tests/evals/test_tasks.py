@@ -107,10 +107,10 @@ def test_a_question_of_gsm8k_is_the_whole_task(public_data: Path) -> None:
     assert second.text == 'A loaf of 12 slices is shared by 5. How many slices does each get?'
 
 
-def test_a_task_of_mbpp_shows_its_tests(public_data: Path) -> None:
+def test_a_task_of_mbpp_shows_its_tests_and_their_setup(public_data: Path) -> None:
     _, task = load_set('mbpp', public_data)
     assert task.text.startswith('Write a function to halve.\n\n')
-    assert task.text.endswith('\n\nassert halve(HALF) == 1')
+    assert task.text.endswith('\n\nHALF = 2\nassert halve(HALF) == 1')
     assert task.tests == ('HALF = 2', 'assert halve(HALF) == 1')
 
 
