@@ -142,6 +142,8 @@ def _served(arguments: Arguments) -> ModelConfig:
         temperature=0.0,
         max_tokens=bare_side.MAX_TOKENS,
         timeout=arguments.seconds,
+        functions=False,
+        small=True,
     )
 
 

@@ -16,13 +16,14 @@ from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
-from habilis.agent.durable.runs import Inputs, JournalChoice, LoadedRun, RunStore, wait_here
+from habilis.agent.durable.runs import Inputs, JournalChoice, RunStore, wait_here
 from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
-from habilis.agent.loop.setup import RunInputs, StartedRun, start_run
+from habilis.agent.loop.setup import start_run
+from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import (
     RUN_OPTIONS,
     AgentSetup,
@@ -321,7 +322,7 @@ class Agent(Generic[T]):
         loaded = await self._runs.load(run_id, user=self._user(user), on_change=on_change)
         try:
             if loaded.done is not None:
-                return await self._recorded_result(loaded)
+                return await loaded.result(OutputType(self._output_type))
             _check_answer(loaded.stopped, answer)
             is_same = loaded.stopped in {None, 'approval'} and limits is None and max_steps is None
             started = await self._open_run(run_id, loaded.inputs, loaded.recorder, hooks)
@@ -349,15 +350,6 @@ class Agent(Generic[T]):
         if answer is not None:
             run.tell(answer)
         return await self._finish(run, {} if run.steps else started.artifacts)
-
-    async def _recorded_result(self, loaded: LoadedRun) -> Result[T]:
-        recorder = loaded.recorder
-        assert loaded.done is not None
-        written = await recorder.journal.value_of(loaded.done)
-        result = ResultCodec(OutputType(self._output_type)).read(written)
-        await recorder.finish()
-        await recorder.close()
-        return cast('Result[T]', replace(result, run_id=recorder.journal.run))
 
     def resume_sync(self, run_id: str, answer: str | None = None, **options: Any) -> Result[T]:
         """`resume` without `await`."""

@@ -15,8 +15,8 @@ from tests.models.protocol_server import Answer, ProtocolServer, answer_json, an
 from tests.place import Place
 
 NO_SERVERS = """
-from habilis.models.discovery import discover, found
-discover.__kwdefaults__['servers'] = found.__kwdefaults__['servers'] = ()
+from habilis.models.discovery import discover, discover_all
+discover.__kwdefaults__['servers'] = discover_all.__kwdefaults__['servers'] = ()
 from habilis.cli.main import main
 main()
 """

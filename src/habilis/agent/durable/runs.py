@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from habilis.agent.durable.codecs import messages_of
+from habilis.agent.context.output import OutputType
+from habilis.agent.contract import Result
+from habilis.agent.durable.codecs import ResultCodec, messages_of
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, RESUMED, RESUMED_CODEC, Inputs, Resumed
 from habilis.core.background_loop import run_blocking, wait_for_result
@@ -38,6 +40,15 @@ class LoadedRun:
 
     stopped: str | None
     """How it ended last; None if its process died."""
+
+    async def result(self, output: OutputType) -> Result[Any]:
+        """The recorded result. Marks the run as done, and releases it."""
+        assert self.done is not None
+        journal = self.recorder.journal
+        result = ResultCodec(output).read(await journal.value_of(self.done))
+        await self.recorder.finish()
+        await self.recorder.close()
+        return replace(result, run_id=journal.run)
 
 
 class RunStore:

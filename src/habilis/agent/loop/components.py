@@ -5,7 +5,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from habilis.agent.context.conversation import Conversation
-from habilis.agent.context.output import OutputType
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.agreement import Comparison
@@ -38,7 +37,6 @@ class Components:
     tools: ToolCaller
     toolbox: Toolbox
     answer: FinalAnswer
-    output: OutputType
     policy: Policy
     history: History
     meter: Meter

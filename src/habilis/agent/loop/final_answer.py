@@ -10,7 +10,7 @@ class FinalAnswer:
     """Takes the first value of the right type as the answer of a run, whatever that value is."""
 
     def __init__(self, output: OutputType) -> None:
-        self._output = output
+        self.output = output
         self.is_given = False
         self.value: object = None
         self.raw: object = None
@@ -23,18 +23,18 @@ class FinalAnswer:
             raise WrongOutput(msg)
         [answer] = (*values, *named.values())
         if self.is_given:
-            self._output.check(answer)
+            self.output.check(answer)
         else:
             self.take(answer)
 
     def take(self, answer: object) -> None:
         """Make this the answer. Raises `WrongOutput`."""
-        self.value = self._output.check(answer)
+        self.value = self.output.check(answer)
         self.is_given, self.raw = True, answer
 
     def take_text(self, text: str) -> None:
         """Make a reply in words the answer. Raises `WrongOutput`."""
-        self.value = self._output.check_text(text)
+        self.value = self.output.check_text(text)
         self.is_given = True
 
     def withdraw(self) -> None:

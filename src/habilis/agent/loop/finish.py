@@ -52,7 +52,7 @@ async def end_run(
         agreement=agreement.agreement if agreement else None,
     )
     if recorder is not None:
-        await recorder.ended(result, components.output)
+        await recorder.ended(result, components.answer.output)
     events.emit(RunFinished(result=result))
     await events.drain()
     return result

@@ -1,0 +1,67 @@
+"""What a run is started with, and a started run with everything that is closed with it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from habilis.agent.contract import RunLimits
+from habilis.agent.durable.recorder import Recorder
+from habilis.agent.hooks.dispatch import Dispatcher, Hook
+from habilis.agent.loop.agreement import StartState
+from habilis.agent.loop.run import Run
+from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.models.contract import Message, Model
+from habilis.models.usage import Ledger
+from habilis.tools.contract import CallJournal
+
+LoadModel = Callable[[], Model]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunInputs:
+    """What one run is started with, beside the setup of its agent."""
+
+    run_id: str
+    task: str
+    model: Model
+    output_type: Any
+    limits: RunLimits
+    ledger: Ledger
+    variables: Mapping[str, object] = field(default_factory=dict[str, object])
+    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    history: Sequence[Message] = ()
+    hooks: Sequence[Hook] = ()
+    recorder: Recorder | None = None
+    calls: CallJournal | None = None
+    """Answers tool calls instead of the recorder."""
+
+    temperature: float | None = None
+    """Temperature of all requests."""
+
+    load_larger: LoadModel | None = None
+    """Loads the model to escalate to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartedRun:
+    """A run and everything that is closed with it."""
+
+    run: Run
+    sandboxes: Sandboxes | None
+    events: Dispatcher
+    start_state: StartState | None = None
+    recorder: Recorder | None = None
+    system: str = ''
+    first_message: str = ''
+    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Documents for the first step."""
+
+    async def close(self) -> None:
+        """Free what was made for the run."""
+        if self.sandboxes is not None:
+            await self.sandboxes.close()
+        if self.start_state is not None:
+            await self.start_state.close()
+        await self.events.close()
+        if self.recorder is not None:
+            await self.recorder.close()
