@@ -35,8 +35,8 @@ def test_without_a_benchmark_there_is_help() -> None:
 @pytest.mark.parametrize(
     ('options', 'complaint'),
     [
-        (('--postgres', 'foo'), '--postgres: the address of this store begins with postgres'),
-        (('--redis', 'foo'), '--redis: the address of this store begins with redis'),
+        (('--postgres', 'foo'), '--postgres: the URL of this store must begin with postgres'),
+        (('--redis', 'foo'), '--redis: the URL of this store must begin with redis'),
         (('--peer-python', '/nope'), '--peer-python: /nope is not an executable program'),
     ],
 )
