@@ -249,9 +249,9 @@ async def test_a_given_postgres_is_left_unchanged() -> None:
     ('url', 'said'),
     [
         ('postgresql://me:hunter2@127.0.0.1:1/none', '127.0.0.1:1'),
-        ('redis://localhost', 'begins with postgresql:// or postgres://'),
-        ('nonsense', 'begins with postgresql:// or postgres://'),
-        ('off', 'begins with postgresql:// or postgres://'),
+        ('redis://localhost', 'must begin with postgresql:// or postgres://'),
+        ('nonsense', 'must begin with postgresql:// or postgres://'),
+        ('off', 'must begin with postgresql:// or postgres://'),
     ],
 )
 async def test_a_url_without_a_server_is_reported(url: str, said: str) -> None:

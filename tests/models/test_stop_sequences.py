@@ -12,6 +12,7 @@ from habilis.models.stop_sequences import StopFilter
     [
         (('END',), 'one END two', 'one '),
         (('b', 'a'), 'xxab', 'xx'),
+        (('a', 'bab'), 'bab', 'b'),
         (('END',), 'ENDLESS', ''),
         (('END',), 'EN', 'EN'),
         ((), 'all', 'all'),

@@ -12,8 +12,9 @@ class StopFilter:
         self._done = False
 
     def truncate(self, text: str) -> str:
-        """The text up to the first stop sequence."""
-        return text[: min((at for stop in self._stops if (at := text.find(stop)) >= 0), default=len(text))]
+        """The text before the stop sequence that is complete first: there a stream ends, whatever follows."""
+        found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]
+        return text[: min(found)[1]] if found else text
 
     def feed(self, chunk: str) -> str:
         """Add a chunk; return the text that can be shown now."""

@@ -7,7 +7,7 @@ from habilis.core.errors import AgentError
 PACKAGE = 'import habilis'
 AGENT = 'from habilis import Agent'
 FIRST_REQUEST = """
-from habilis.models import wire
+from habilis.models import conversion
 from habilis.models.connection import Target, connect
 connect(Target(provider='openai', model='bench', url='http://127.0.0.1:9/v1', key='none', seconds=1.0))
 """
