@@ -102,7 +102,9 @@ def test_a_run_whose_store_may_not_be_written_says_so_and_does_nothing(kind: str
     ended = _as_anybody(case)
     for path in everything:
         path.chmod(0o700)
-    assert re.match(rf'StoreUnavailable: the journal at {place}\S+ is unavailable: .*(read-only|permission denied)', ended.error)
+    assert re.match(
+        rf'StoreUnavailable: the journal at {place}\S+ is unavailable: .*(read-only|permission denied)', ended.error
+    )
     assert case.effects == before
     case.finish(house.expected)
 

@@ -179,11 +179,21 @@ SCENARIOS = {
             code('final_answer(v)'),
         ]
     ),
-    'nudges': Scenario(
+    'replies that cannot be used': Scenario(
         replies=['', code('k = 2\nprint(k)'), '', '```python\nfor', 'I will do it soon.', code('final_answer(k)')]
     ),
-    'None is refused once': Scenario(
-        functions=True, replies=[calls('{"code": "final_answer(None)"}'), calls('{"code": "final_answer(None)"}')]
+    'None is an answer': Scenario(functions=True, replies=[calls('{"code": "final_answer(None)"}')]),
+    'verdicts of the policy for small models': Scenario(
+        options=lambda effects: {**tools(effects), 'policy': 'small'},
+        replies=[
+            '',
+            code('1 / 0'),
+            code('1 / 0  # again'),
+            code('print(1)'),
+            code('print(1)'),
+            'It is one.',
+            code('final_answer(1)'),
+        ],
     ),
     'a dataclass, after repairs': Scenario(
         output_type=Point,
