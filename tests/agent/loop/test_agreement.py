@@ -183,6 +183,17 @@ async def test_a_run_that_stopped_in_the_second_solution_is_resumed_there() -> N
     assert result.agreement
 
 
+async def test_the_agreement_is_part_of_the_recorded_result() -> None:
+    journal = MemoryStore()
+    replies = [block('final_answer({"a": (1, 2.5)})')] * 2
+    async with Agent(ScriptedModel(replies), agree=2, journal=journal) as agent:
+        result = await agent.run('go')
+    async with Agent(ScriptedModel([]), agree=2, journal=journal) as agent:
+        again = await agent.resume(result.run_id)
+    assert again.agreement == result.agreement
+    assert again.agreement
+
+
 @pytest.mark.parametrize(
     ('one', 'other', 'same'),
     [
