@@ -64,6 +64,14 @@ def test_which_model_is_used_and_why_is_told(server: ProtocolServer, place: Plac
     assert done.stderr.startswith('habilis: vllm:tiny (it is set in habilis.toml)\n')
 
 
+def test_a_model_of_a_server_is_small_only_if_it_is_said_to_be(server: ProtocolServer) -> None:
+    server.will_answer(streamed('It is 42.'), streamed('It is 42.'))
+    assert [ask(server).stdout, ask(server, '--small').stdout] == ['It is 42.\n'] * 2
+    general, small = (str(request.json['messages'][-1]) for request in server.requests)
+    assert 'Reply with one' not in general
+    assert 'Reply with one' in small
+
+
 def test_an_option_is_stronger_than_the_settings(server: ProtocolServer, place: Place) -> None:
     server.will_answer(streamed('It is 42.'))
     place.environment(HABILIS_MODEL='openai:gpt-5', HABILIS_TEMPERATURE='1')

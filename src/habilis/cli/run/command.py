@@ -92,6 +92,12 @@ def run(
     base_url: Annotated[
         str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')
     ] = None,
+    small: Annotated[
+        bool | None,
+        typer.Option(
+            '--small/--no-small', help='Use the policy for small models (default: as declared for the model).'
+        ),
+    ] = None,
     summary: Annotated[bool, typer.Option('--summary', help='Let the model summarize its work at the end.')] = False,
     journal: Annotated[
         str | None,
@@ -122,7 +128,7 @@ def run(
         task=text,
         data=data,
         model=model,
-        overrides={'temperature': temperature, 'base_url': base_url},
+        overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
         settings={
             'sandbox': sandbox,
             'max_steps': max_steps,
