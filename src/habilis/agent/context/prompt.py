@@ -116,15 +116,27 @@ def task_message(task: str, variables: Sequence[str] = ()) -> str:
     return text
 
 
-def preview(value: object, length: int = 80) -> str:
-    """The start of a value, for the list of variables."""
+def preview(name: str, value: object, length: int = 80) -> str:
+    """The start of a value and, for text, how to read it: for the list of variables."""
     if isinstance(value, str) and '\n' in value.strip():
         first, *rest = value.strip().split('\n')
-        return f'text of {len(rest) + 1} lines, the first is {_shortened(repr(first), length)}'
+        start = _shortened(repr(first), length)
+        return f'text of {len(rest) + 1} lines, the first is {start}. Read it with: {_reader(name, first, rest)}'
     items = cast('list[object]', value) if isinstance(value, list) else []
     if items and isinstance(items[0], dict):
         return f'each such as {_shortened(as_text(cast("object", items[0]), repr), 2 * length)}'
     return _shortened(as_text(cast('object', value), repr), length)
+
+
+def _reader(name: str, first: str, rest: Sequence[str]) -> str:
+    """Code that reads a text, by its form."""
+    if first[:1] in ('{', '['):
+        return f'data = json.loads({name})'
+    for delimiter, option in ((',', ''), (';', ", delimiter=';'"), ('\t', ", delimiter='\\t'")):
+        columns = first.count(delimiter)
+        if columns and all(line.count(delimiter) >= columns for line in rest):
+            return f'rows = list(csv.DictReader(io.StringIO({name}){option}))'
+    return f'lines = {name}.splitlines()'
 
 
 def _shortened(text: str, length: int) -> str:

@@ -150,4 +150,4 @@ def _prompt(
 
 def _describe(variable: Variable, values: Mapping[str, object]) -> str:
     text = describe_variable(variable)
-    return text if variable.text else f'{text}: {preview(values[variable.name])}'
+    return text if variable.text else f'{text}: {preview(variable.name, values[variable.name])}'
