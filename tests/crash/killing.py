@@ -16,7 +16,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 
 from habilis.journal.contract import Store
 from habilis.journal.index import Index, parent_of
-from habilis.journal.leases import is_dead
+from habilis.journal.owners import owner_state
 from habilis.journal.run_folder import BLOBS, INFO, LEASE, LOCK, RECORDS
 from habilis.journal.stores import open_store
 from tests.crash.attempt import Attempt
@@ -187,7 +187,7 @@ class Case:
     async def _state(self, store: Store) -> tuple[str, bool]:
         """How the run stands, and whether nobody holds it."""
         lease = await store.lease(self.run)
-        return (await store.info(self.run)).status, lease.until == 0 or is_dead(lease.owner)
+        return (await store.info(self.run)).status, lease.until == 0 or owner_state(lease.owner) == 'dead'
 
     def finish(self, expected: 'Expected') -> Ended:
         """Go on to the end, without another death."""

@@ -96,5 +96,9 @@ class Troubled:
     async def delete(self, run: str) -> None:
         await self._write('delete', self.store.delete(run))
 
+    def for_another_loop(self) -> Store:
+        """See `Store`."""
+        return self
+
     async def close(self) -> None:
         await self.store.close()

@@ -6,6 +6,7 @@ The folder is that of the variable `FLOWS_FOLDER`.
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 
 from habilis.flows import Workflow, approval, flow, parallel, step
@@ -81,6 +82,21 @@ async def kills(name: str) -> str:
     note(name)
     os.kill(os.getpid(), signal.SIGKILL)
     return name
+
+
+@step
+async def block(name: str) -> str:
+    """Blocks its event loop while a file is there."""
+    note(name)
+    (folder() / f'reached-{name}').touch()
+    while (folder() / f'hold-{name}').exists():
+        time.sleep(0.01)  # noqa: ASYNC251 - that is the fault to survive
+    return name.upper()
+
+
+@flow
+async def blocks(name: str) -> str:
+    return await block(name)
 
 
 def length(input: str) -> int:

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from habilis.core.errors import RunBusy
 from habilis.flows import FlowError, Job, WorkerPool
 from habilis.journal.questions import answer_run
 from habilis.journal.stores import open_store
@@ -79,6 +81,27 @@ async def test_a_killed_worker_is_replaced_and_its_run_taken_over_with_nothing_r
         assert killed not in pool.pids
     assert outcome.value == [effect.upper() for effect in app.all_effects('x')]
     assert sorted(place.effects) == sorted([*app.all_effects('x'), *under_way])
+
+
+async def test_a_worker_that_blocks_its_event_loop_keeps_its_run(place: Place) -> None:
+    """It cannot renew the lease there, and other workers see an expired one after the clock has jumped."""
+    place.hold('x')
+    async with pool_of(place) as pool:
+        run = await pool.submit(Job(target='tests.flows.app:blocks', inputs={'name': 'x'}))
+        await place.reached('x')
+        store = open_store(place.store)
+        owner = (await store.lease(run)).owner
+        with sqlite3.connect(place.folder / 'runs.db') as file:
+            file.execute('UPDATE runs SET claimed = claimed - 3600, until = until - 3600')  # as an hour later
+        await asyncio.sleep(0.5)  # several polls of the other worker
+        assert (await store.lease(run)).owner == owner
+        with pytest.raises(RunBusy):
+            await app.blocks.resume(run, journal=place.store)
+        place.let_go('x')
+        outcome = await pool.wait(run)
+        await store.close()
+    assert (outcome.status, outcome.value) == ('done', 'X')
+    assert place.effects == ['x']
 
 
 async def test_two_pools_on_one_store_do_not_do_the_same_run_twice(place: Place) -> None:

@@ -25,6 +25,10 @@ class Faulty:
 
         self.loads: list[BaseException] = []
         self.claims: list[BaseException] = []
+        self.releases: list[BaseException] = []
+        self.hold_claim: asyncio.Event | None = None
+        """A claim waits for it, after it was made."""
+
         self.hold: asyncio.Event | None = None
         """An append waits for it, before it does anything."""
 
@@ -32,7 +36,7 @@ class Faulty:
         """An append waits for it, after it was made."""
 
         self.appends = 0
-        self.claimed = asyncio.Event()
+        self.claim_count = 0
 
     async def create(self, info: RunInfo) -> bool:
         """See `Store`."""
@@ -40,13 +44,18 @@ class Faulty:
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """See `Store`."""
-        self.claimed.set()
+        self.claim_count += 1
         if self.claims:
             raise self.claims.pop(0)
-        return await self.inner.claim(run, owner=owner, seconds=seconds, over=over)
+        lease = await self.inner.claim(run, owner=owner, seconds=seconds, over=over)
+        if self.hold_claim is not None:
+            await self.hold_claim.wait()
+        return lease
 
     async def release(self, run: str, *, epoch: int) -> None:
         """See `Store`."""
+        if self.releases:
+            raise self.releases.pop(0)
         await self.inner.release(run, epoch=epoch)
 
     async def append(
@@ -97,6 +106,10 @@ class Faulty:
     async def delete(self, run: str) -> None:
         """See `Store`."""
         await self.inner.delete(run)
+
+    def for_another_loop(self) -> Store:
+        """See `Store`."""
+        return self
 
     async def close(self) -> None:
         """See `Store`."""

@@ -1,6 +1,7 @@
 """Leases: who gets one, and whose owner is certainly dead."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -11,9 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.errors import LeaseLost, RunBusy
-from habilis.journal import Journal, Lease, MemoryStore, RunInfo, leases
-from habilis.journal.leases import describe_owner, is_dead, new_owner, next_lease
-from tests.journal.faults import RUN, new
+from habilis.journal import Journal, Lease, MemoryStore, RunInfo, Store, owners
+from habilis.journal.leases import has_live_owner, next_lease
+from habilis.journal.owners import describe_owner, new_owner, owner_state
+from tests.journal.faults import RUN, Faulty, away, new
+
+
+@pytest.fixture
+def faulty() -> Faulty:
+    return Faulty(MemoryStore())
+
 
 HELD = Lease(epoch=3, owner='me', until=130.0)
 
@@ -81,7 +89,7 @@ def test_the_epoch_never_falls_and_grows_with_each_new_owner(
 
 # Owners ---------------------------------------------------------------------------------------------------------------
 
-OWNER = 'import sys; from habilis.journal.leases import new_owner; print(new_owner(), flush=True); sys.stdin.read()'
+OWNER = 'import sys; from habilis.journal.owners import new_owner; print(new_owner(), flush=True); sys.stdin.read()'
 
 
 def _start() -> tuple['subprocess.Popen[str]', str]:
@@ -96,25 +104,25 @@ def _end(child: 'subprocess.Popen[str]') -> None:
 
 
 def test_this_process_lives_and_each_of_its_writers_has_a_name() -> None:
-    assert not is_dead(new_owner())
+    assert owner_state(new_owner()) != 'dead'
     assert new_owner() != new_owner()
 
 
 def test_a_process_that_was_killed_is_dead_also_while_nobody_has_collected_it() -> None:
     child, owner = _start()
     try:
-        assert not is_dead(owner)
+        assert owner_state(owner) != 'dead'
         child.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
-        assert is_dead(owner)
+        assert owner_state(owner) == 'dead'
     finally:
         _end(child)
-    assert is_dead(owner)
+    assert owner_state(owner) == 'dead'
 
 
 def test_another_process_with_the_number_of_a_dead_one_is_not_its_owner() -> None:
     machine, pid, started, token = new_owner().split('/')
-    assert is_dead(f'{machine}/{pid}/{int(started) - 1}/{token}')
+    assert owner_state(f'{machine}/{pid}/{int(started) - 1}/{token}') == 'dead'
 
 
 @pytest.mark.parametrize(
@@ -134,13 +142,13 @@ def test_another_process_with_the_number_of_a_dead_one_is_not_its_owner() -> Non
     ],
 )
 def test_of_other_machines_and_of_nonsense_nothing_is_certain(owner: str) -> None:
-    assert not is_dead(owner.replace('{here}', new_owner().split('/')[0]))
+    assert owner_state(owner.replace('{here}', new_owner().split('/')[0])) != 'dead'
 
 
 @given(st.text())
 def test_any_owner_can_be_described(owner: str) -> None:
     assert describe_owner(owner)
-    assert not is_dead(owner)
+    assert owner_state(owner) != 'dead'
 
 
 def test_an_owner_is_described_for_people() -> None:
@@ -154,12 +162,12 @@ def test_where_processes_cannot_be_looked_up_they_are_asked_whether_they_live(mo
         """As on a system without `/proc`."""
 
     child, owner = _start()
-    monkeypatch.setattr(leases, '_started', unknown)
+    monkeypatch.setattr(owners, '_started', unknown)
     try:
-        assert not is_dead(owner)
+        assert owner_state(owner) != 'dead'
     finally:
         _end(child)
-    assert is_dead(owner)
+    assert owner_state(owner) == 'dead'
 
 
 # Taking over ----------------------------------------------------------------------------------------------------------
@@ -194,3 +202,57 @@ async def test_a_clock_that_jumps_does_not_stop_the_one_who_writes(monkeypatch: 
     await journal.write('noted', '')
     await journal.close()
     assert len(await store.load(RUN)) == 4
+
+
+@pytest.mark.parametrize('jump', [-10.0, 3600.0])
+async def test_a_clock_that_jumps_does_not_let_another_writer_in(monkeypatch: pytest.MonkeyPatch, jump: float) -> None:
+    store, now = MemoryStore(), [1000.0]
+    monkeypatch.setattr('time.time', lambda: now[0])
+    journal = await Journal.create(store, RunInfo(run=RUN))
+    now[0] += jump
+    with pytest.raises(RunBusy, match=f'process {os.getpid()} on '):
+        await Journal.open(store, RUN)
+    assert await has_live_owner(store, RUN)
+    await journal.close()
+    await (await Journal.open(store, RUN)).close()
+
+
+async def _released(store: Store) -> None:
+    async with asyncio.timeout(60):
+        while (await store.lease(RUN)).until:  # noqa: ASYNC110 - another thread releases it
+            await asyncio.sleep(0.01)
+
+
+async def test_a_run_whose_journal_was_forgotten_is_released() -> None:
+    store = MemoryStore()
+    async with new(store):
+        pass
+    journal = await Journal.open(store, RUN, seconds=0.1)
+    with pytest.raises(RunBusy):
+        await Journal.open(store, RUN)
+    del journal
+    gc.collect()
+    lease = await store.lease(RUN)
+    await _released(store)
+    assert (await store.lease(RUN)).epoch == lease.epoch
+
+
+async def test_a_run_is_released_when_the_store_is_back(faulty: Faulty) -> None:
+    journal = await Journal.create(faulty, RunInfo(run=RUN))
+    faulty.releases = [away(), away()]
+    await journal.close()
+    assert (await faulty.lease(RUN)).until
+    await _released(faulty)
+
+
+async def test_a_claim_that_was_cancelled_leaves_no_lease(faulty: Faulty) -> None:
+    async with new(faulty):
+        pass
+    faulty.hold_claim = asyncio.Event()
+    opening = asyncio.create_task(Journal.open(faulty, RUN))
+    async with asyncio.timeout(60):
+        while not (await faulty.lease(RUN)).until:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    opening.cancel()
+    await asyncio.wait([opening])
+    await _released(faulty)

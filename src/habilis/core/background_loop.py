@@ -1,4 +1,4 @@
-"""A background event loop, on which synchronous functions run coroutines."""
+"""Event loops on background threads; synchronous functions run coroutines on one of them."""
 
 import asyncio
 import functools
@@ -19,7 +19,7 @@ _lock = threading.Lock()
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the background loop and return its result. Ctrl-C cancels it."""
-    loop = _background_loop()
+    loop = background_loop('habilis-sync')
     if asyncio._get_running_loop() is loop:  # pyright: ignore[reportPrivateUsage]
         work.close()
         msg = 'a synchronous call inside an async tool would deadlock; use await, or make the tool a plain def'
@@ -47,16 +47,16 @@ def wait_for_result(outcome: 'Future[T]') -> T:
                 return outcome.result()
 
 
-def _background_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of a separate thread, so that it works inside a running loop too (Jupyter)."""
+def background_loop(name: str) -> asyncio.AbstractEventLoop:
+    """The event loop of a separate thread of this name, so that it works inside a running loop too (Jupyter)."""
     with _lock:
-        return _make_loop()
+        return _make_loop(name)
 
 
 @functools.cache
-def _make_loop() -> asyncio.AbstractEventLoop:
+def _make_loop(name: str) -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name='habilis-sync', daemon=True).start()
+    threading.Thread(target=loop.run_forever, name=name, daemon=True).start()
     return loop
 
 

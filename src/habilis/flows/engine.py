@@ -19,14 +19,21 @@ from habilis.flows.tasks import cancel_tasks
 from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import check_run_name
+from habilis.journal.owners import new_owner
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
 _POLL_SECONDS = 0.1
+_TAKEN_OVER, _LAST_OWNER = 'taken over', 'last owner'
+"""Fields of the note about a takeover."""
+
 READY = 'ready'
 """The first output line of a worker process that is ready to take runs."""
 
 DEATHS = 3
 """How many processes may die while they execute a run; then the run is taken for the cause, and fails."""
+
+_TAKEOVERS = 10
+"""The same for takeovers from other machines, of whose processes it is not known whether they have died."""
 
 
 class Engine(Protocol):
@@ -65,7 +72,7 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
     if not await store.create(info):
         msg = f'the run {info.run} exists already; submit it without a target to resume it, or choose another id'
         raise RunBusy(msg)
-    lease = await store.claim(info.run, owner=leases.new_owner(), seconds=leases.SECONDS)
+    lease = await store.claim(info.run, owner=new_owner(), seconds=leases.SECONDS)
     record = Record(seq=1, path='', kind='opened', value=first, at=round(now, 6))
     await store.append(info.run, [record], epoch=lease.epoch, info=info)
     await store.release(info.run, epoch=lease.epoch)
@@ -145,10 +152,9 @@ async def is_abandoned(store: Store, info: RunInfo) -> bool:
     """Whether a run needs a process: it is queued, or the process that executed it has died."""
     if info.kind != 'flow' or info.status not in {'queued', 'running'}:
         return False
-    lease = await store.lease(info.run)
-    if lease.epoch == 0:
+    if (await store.lease(info.run)).epoch == 0:
         return False  # it is just being created
-    return lease.until <= time.time() or leases.is_dead(lease.owner)
+    return not await leases.has_live_owner(store, info.run)
 
 
 class TooManyDeaths(FlowError):
@@ -156,27 +162,31 @@ class TooManyDeaths(FlowError):
 
 
 async def check_deaths(journal: Journal, *, deaths: int = DEATHS) -> None:
-    """After a run was claimed: record it if its last process died. Raises `TooManyDeaths` at the limit."""
+    """After a run was claimed: record whether its last process died. Raises `TooManyDeaths` at the limit."""
     status = journal.info.status
     if status not in {'queued', 'running'}:
         msg = f'{journal.run} is {status}: another worker has taken it'
         raise RunBusy(msg)
     if status == 'queued':
         return
-    died = 1 + sum(_is_death(record) for record in _since_end(journal.loaded))
-    await journal.write('noted', '', value={'taken over': died})
-    if died >= deaths:
-        msg = f'{died} processes died while they executed this run; find out why, then resume it'
+    if journal.last_owner is None:
+        return
+    owners = [*_last_owners(journal.loaded), journal.last_owner]
+    await journal.write('noted', '', value={_TAKEN_OVER: len(owners), _LAST_OWNER: journal.last_owner})
+    died = owners.count('dead')
+    if died >= deaths or len(owners) >= _TAKEOVERS:
+        what = f'{died} processes died' if died >= deaths else f'{len(owners)} processes died or stopped responding'
+        msg = f'{what} while they executed this run; find out why, then resume it'
         raise TooManyDeaths(msg)
 
 
-def _since_end(records: Sequence[Record]) -> Sequence[Record]:
+def _last_owners(records: Sequence[Record]) -> list[str]:
+    """The states of the processes from which the run was taken over since it last ended."""
     last = max((at for at, record in enumerate(records) if record.kind == 'ended'), default=-1)
-    return records[last + 1 :]
-
-
-def _is_death(record: Record) -> bool:
-    return record.kind == 'noted' and isinstance(record.value, dict) and 'taken over' in record.value
+    notes = [
+        record.value for record in records[last + 1 :] if record.kind == 'noted' and isinstance(record.value, dict)
+    ]
+    return [str(note.get(_LAST_OWNER, 'dead')) for note in notes if _TAKEN_OVER in note]
 
 
 # LocalEngine ----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ It needs `pytest-asyncio`. A store conforms if all tests pass.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -19,6 +20,7 @@ from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, RunNotFound
 from habilis.journal.conformance_values import Connect, ValuesConformance, record, records
 from habilis.journal.contract import Lease, Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
+from habilis.journal.journal import Journal
 
 
 class StoreConformance(ValuesConformance):
@@ -195,6 +197,16 @@ class StoreConformance(ValuesConformance):
         assert (await store.claim('run-1', owner='me', seconds=60)).epoch == first.epoch
         with pytest.raises(RunBusy):
             await store.claim('run-1', owner='you', seconds=60)
+
+    async def test_the_lease_of_a_journal_is_renewed_while_its_event_loop_is_blocked(self, store: Store) -> None:
+        await store.create(RunInfo(run='run-1'))
+        journal = await Journal.open(store, 'run-1', seconds=0.3)
+        claimed = await store.lease('run-1')
+        time.sleep(1.0)  # noqa: ASYNC251 - that is what it must survive
+        assert (await store.lease('run-1')).until > claimed.until + 0.3
+        await journal.close()
+        released = await store.lease('run-1')
+        assert (released.epoch, released.until) == (claimed.epoch, 0)
 
     async def test_of_many_who_claim_at_once_one_wins(self, store: Store, again: Connect) -> None:
         await store.create(RunInfo(run='run-1'))

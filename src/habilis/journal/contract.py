@@ -168,6 +168,10 @@ class Store(Protocol):
         """Delete a run with its records and blobs."""
         ...
 
+    def for_another_loop(self) -> 'Store':
+        """A store of the same runs that another event loop can use at the same time; this one if it can be shared."""
+        ...
+
     async def close(self) -> None:
         """Close connections and files. May be called twice."""
         ...

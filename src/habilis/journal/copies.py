@@ -14,7 +14,8 @@ from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.encoding import check_blob, decode_info, decode_record, digest_of, encode_info, encode_record
 from habilis.journal.errors import check_run_name
-from habilis.journal.leases import SECONDS, new_owner
+from habilis.journal.leases import SECONDS
+from habilis.journal.owners import new_owner
 
 MAGIC = 'habilis run 1'
 MAX_BLOB = 1 << 30

@@ -1,7 +1,7 @@
 """Errors that all stores raise with the same messages."""
 
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunNotFound, StoreUnavailable
-from habilis.journal.leases import describe_owner
+from habilis.journal.owners import describe_owner
 
 RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
 """The end of the message of `store_unavailable`."""

@@ -237,6 +237,10 @@ class FileStore:
         """See `Store`."""
         return check_blob(await self._in(run, lambda folder: folder.blob(digest)), digest, run=run)
 
+    def for_another_loop(self) -> 'FileStore':
+        """See `Store`."""
+        return self
+
     async def close(self) -> None:
         """See `Store`. Does nothing: no file stays open between calls."""
 

@@ -1,7 +1,6 @@
 """`Journal`: the record of one run, open for writing by this process. Steps run in a `Scope` of it."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,17 +16,18 @@ from habilis.core.errors import (
     NotDurable,
     RunBusy,
     RunChanged,
-    RunNotFound,
     StoreUnavailable,
 )
 from habilis.journal import leases
 from habilis.journal.activity import Activity
-from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, Store
+from habilis.journal.contract import BLOB_BYTES, Kind, Lease, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run
 from habilis.journal.encoding import digest_of, new_record
-from habilis.journal.errors import check_run_name, lease_lost
+from habilis.journal.errors import check_run_name
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lookup import info_of, value_of
+from habilis.journal.owners import OwnerState, new_owner, owner_state
+from habilis.journal.renewal import Renewal
 
 logger = logging.getLogger('habilis.journal')
 
@@ -52,8 +52,7 @@ class Journal(Activity):
         store: Store,
         info: RunInfo,
         *,
-        owner: str,
-        epoch: int,
+        lease: Lease,
         on_change: OnChange = 'fail',
         seconds: float = leases.SECONDS,
     ) -> None:
@@ -68,8 +67,10 @@ class Journal(Activity):
         self.waiting: dict[str, Json] = {}
         """Questions that this process has asked, by path."""
 
-        self._owner = owner
-        self._epoch = epoch
+        self.last_owner: OwnerState | None = None
+        """The state of the process that executed the run before and did not release it; None if there is none."""
+
+        self._lease = lease
         self._seq = 0
         self._is_uncertain = False
         self._seconds = seconds
@@ -80,9 +81,9 @@ class Journal(Activity):
         """The event loop of the run; records are written only there."""
 
         self._lock = asyncio.Lock()
-        self._renewal: asyncio.Task[None] | None = None
         self._closed_by: JournalError | None = None
         self._closed = False
+        self._renewal = self._start_renewal()
 
     @property
     def run(self) -> str:
@@ -125,10 +126,10 @@ class Journal(Activity):
 
     @classmethod
     async def _claim(cls, store: Store, info: RunInfo, on_change: OnChange, seconds: float = leases.SECONDS) -> Self:
-        owner = leases.new_owner()
-        lease = await leases.claim_run(store, info.run, owner=owner, seconds=seconds)
-        journal = cls(store, info, owner=owner, epoch=lease.epoch, on_change=on_change, seconds=seconds)
-        journal._renewal = asyncio.create_task(journal._renew_lease())
+        held = await store.lease(info.run)
+        lease = await leases.claim_run(store, info.run, owner=new_owner(), seconds=seconds, held=held)
+        journal = cls(store, info, lease=lease, on_change=on_change, seconds=seconds)
+        journal.last_owner = owner_state(held.owner) if held.until else None
         return journal
 
     async def _load(self) -> None:
@@ -158,31 +159,11 @@ class Journal(Activity):
         first = min((failed[path] for path in failures if path in failed), default=self._seq)
         return [*failures, *(path for path, seq in failed.items() if seq > first and path not in failures)]
 
-    async def _renew_lease(self) -> None:
-        """Renew the lease until it is lost."""
-        while True:
-            await asyncio.sleep(self._seconds / 3)
-            try:
-                lease = await self.store.claim(self.run, owner=self._owner, seconds=self._seconds)
-            except StoreUnavailable as error:
-                logger.warning('the lease of %s was not renewed: %s', self.run, error)
-                continue
-            except RunBusy:
-                self._closed_by = lease_lost(self.run)
-            except JournalError as error:  # the run was deleted
-                self._closed_by = error
-            else:
-                if lease.epoch == self._epoch:
-                    continue
-                self._closed_by = lease_lost(self.run)
-            logger.warning('%s', self._closed_by)
-            return
+    def _start_renewal(self) -> Renewal:
+        return Renewal(self.store, self.run, self._lease, seconds=self._seconds, lost=self._lose)
 
-    async def _stop_renewal(self) -> None:
-        if self._renewal is not None:
-            self._renewal.cancel()
-            await asyncio.gather(self._renewal, return_exceptions=True)
-            self._renewal = None
+    def _lose(self, reason: JournalError) -> None:
+        self._closed_by = reason
 
     async def set_status(self, status: Status, *, error: str = '') -> None:
         """Record a new status of the run."""
@@ -198,13 +179,12 @@ class Journal(Activity):
         """Release the run. Steps that end later are not recorded."""
         if self._closed:
             return
-        await self._stop_renewal()
+        await self._renewal.stop()
         if self._closed_by is None:
             self._closed_by = JournalError(f'the journal of {self.run} is closed; open it again to resume the run')
         async with self._lock:  # wait for an append in progress
             self._closed = True
-            with contextlib.suppress(StoreUnavailable, RunNotFound):  # the lease expires by itself
-                await self.store.release(self.run, epoch=self._epoch)
+            await leases.release_run(self.store, self.run, self._lease)
 
     # Writing ----------------------------------------------------------------------------------------------------------
 
@@ -259,7 +239,9 @@ class Journal(Activity):
 
     async def _append(self, records: Sequence[Record], info: RunInfo | None, blobs: Mapping[str, bytes]) -> None:
         self._is_uncertain = True
-        await self._retry(partial(self.store.append, self.run, records, epoch=self._epoch, info=info, blobs=blobs))
+        await self._retry(
+            partial(self.store.append, self.run, records, epoch=self._lease.epoch, info=info, blobs=blobs)
+        )
         self._is_uncertain = False
         self._seq += len(records)
         self._pending = []
@@ -333,17 +315,14 @@ class Journal(Activity):
                 return
             if self._is_uncertain:
                 await self._retry(self._reload)
-            await self._stop_renewal()
-            try:
-                old = self.info
-                copy = await copy_run(self.store, old, upto=self._seq)
-                lease = await self.store.claim(copy.run, owner=self._owner, seconds=self._seconds)
-                await self.store.release(old.run, epoch=self._epoch)
-                self.info, self._epoch, self.on_change = copy, lease.epoch, 'continue'
-                if _RUNNING not in self._pending:
-                    self._pending.append(_RUNNING)
-            finally:
-                self._renewal = asyncio.create_task(self._renew_lease())
+            copy = await copy_run(self.store, self.info, upto=self._seq)
+            lease = await leases.claim_run(self.store, copy.run, owner=new_owner(), seconds=self._seconds)
+            await self._renewal.stop()
+            await leases.release_run(self.store, self.run, self._lease)
+            self.info, self._lease, self.on_change = copy, lease, 'continue'
+            self._renewal = self._start_renewal()
+            if _RUNNING not in self._pending:
+                self._pending.append(_RUNNING)
 
     async def rewind(self, scope: str, failed: Sequence[str]) -> None:
         """Start a scope again: its completed steps are replayed, its failed steps are retried."""

@@ -1,16 +1,14 @@
-"""Leases: claim and hold runs, and find out whether the owner of a lease has died."""
+"""Leases: claim, hold and release runs."""
 
-import os
-import secrets
-import socket
 import time
 from contextlib import asynccontextmanager
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from habilis.core.errors import RunBusy, RunNotFound
+from habilis.core.errors import JournalError, RunBusy, RunNotFound, StoreUnavailable
 from habilis.journal.contract import Lease, Store
+from habilis.journal.errors import run_busy
+from habilis.journal.owners import new_owner, owner_state
+from habilis.journal.renewal import release_later
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -44,11 +42,37 @@ def next_lease(
 # Runs of a store ------------------------------------------------------------------------------------------------------
 
 
-async def claim_run(store: Store, run: str, *, owner: str, seconds: float = SECONDS) -> Lease:
-    """Become the writer of a run, at once if its last owner is known to be dead. Raises `RunBusy`."""
-    held = await store.lease(run)
-    over = held.epoch if is_dead(held.owner) else None
-    return await store.claim(run, owner=owner, seconds=seconds, over=over)
+async def claim_run(
+    store: Store, run: str, *, owner: str, seconds: float = SECONDS, held: Lease | None = None
+) -> Lease:
+    """Become the writer of a run. Raises `RunBusy`.
+
+    An owner on this machine holds the run until its process has ended or it releases the run, whatever the clock says.
+    """
+    held = held or await store.lease(run)
+    state = owner_state(held.owner)
+    if held.until and state == 'alive' and held.owner != owner:
+        raise run_busy(run, held.owner)
+    over = held.epoch if state == 'dead' else None
+    try:
+        return await store.claim(run, owner=owner, seconds=seconds, over=over)
+    except JournalError:
+        raise
+    except BaseException:  # cancelled: it may have been claimed all the same
+        release_later(store, run, owner)
+        raise
+
+
+async def release_run(store: Store, run: str, lease: Lease) -> None:
+    """End a lease; as soon as the store can be reached, if it cannot be reached now."""
+    try:
+        await store.release(run, epoch=lease.epoch)
+    except RunNotFound:
+        pass
+    except BaseException as error:
+        release_later(store, run, lease.owner)
+        if not isinstance(error, StoreUnavailable):
+            raise
 
 
 @asynccontextmanager
@@ -58,13 +82,14 @@ async def hold_run(store: Store, run: str) -> 'AsyncGenerator[Lease]':
     try:
         yield lease
     finally:
-        await store.release(run, epoch=lease.epoch)
+        await release_run(store, run, lease)
 
 
 async def has_live_owner(store: Store, run: str) -> bool:
     """Whether a process that may be alive holds the run."""
     lease = await store.lease(run)
-    return lease.until > time.time() and not is_dead(lease.owner)
+    state = owner_state(lease.owner) if lease.until else 'dead'
+    return lease.until > time.time() if state == 'unknown' else state == 'alive'
 
 
 async def delete_unstarted(store: Store, run: str) -> bool:
@@ -81,63 +106,3 @@ async def delete_unstarted(store: Store, run: str) -> bool:
     except (RunBusy, RunNotFound):
         return False
     return True
-
-
-# Owners ---------------------------------------------------------------------------------------------------------------
-
-
-def new_owner() -> str:
-    """An id for a writer in this process, from which processes of this machine can tell whether it is alive."""
-    pid = os.getpid()
-    return f'{_machine()}/{pid}/{_started(pid) or 0}/{secrets.token_hex(4)}'
-
-
-def is_dead(owner: str) -> bool:
-    """Whether the process of this owner has certainly ended. False if it is on another machine."""
-    parts = owner.split('/')
-    if len(parts) != 4 or parts[0] != _machine() or not (parts[1].isascii() and parts[1].isdigit()):
-        return False
-    pid, started = int(parts[1]), parts[2]
-    now = _started(pid)
-    if now is not None:
-        return started != '0' and str(now) != started
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except (OSError, OverflowError):  # it belongs to another user, or is not a valid process id
-        return False
-    return False
-
-
-def describe_owner(owner: str) -> str:
-    """The owner, for messages."""
-    machine, _, rest = owner.partition('/')
-    return f'process {rest.split("/")[0]} on {machine.split("~")[0]}' if rest else 'another process'
-
-
-@cache
-def _machine() -> str:
-    """An id of this machine since its last boot, because process ids are only valid there and until then.
-
-    It includes the namespace of process ids, because containers share the boot id but have process ids of their own.
-    """
-    host = socket.gethostname().replace('/', '-').replace('~', '-')
-    try:
-        boot = Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()
-        numbers = str(Path('/proc/self/ns/pid').readlink())
-    except OSError:
-        boot = numbers = ''
-    return f'{host}~{boot}~{numbers}'
-
-
-def _started(pid: int) -> int | None:
-    """When a process was started, in ticks since the last boot; -1 if it has ended, None if that is not known."""
-    try:
-        stat = Path(f'/proc/{pid}/stat').read_text(encoding='utf-8', errors='replace')
-    except OSError:
-        return None
-    fields = stat.rpartition(')')[2].split()
-    if fields and fields[0] in {'Z', 'X'}:  # ended, and not yet waited for by its parent
-        return -1
-    return int(fields[19]) if len(fields) > 19 else None

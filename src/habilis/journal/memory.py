@@ -110,5 +110,9 @@ class MemoryStore:
         self._find(run)
         del self._runs[run]
 
+    def for_another_loop(self) -> 'MemoryStore':
+        """See `Store`."""
+        return self
+
     async def close(self) -> None:
         """See `Store`. Does nothing: the runs stay in memory."""

@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.codec import dump, parse
@@ -293,6 +294,12 @@ class PostgresStore:
         if row is None:
             await self.info(run)
         return check_blob(None if row is None else cast('bytes', row[0]), digest, run=run)
+
+    def for_another_loop(self) -> 'PostgresStore':
+        """See `Store`."""
+        other = copy(self)
+        other._connection, other._loop = None, None
+        return other
 
     async def close(self) -> None:
         """See `Store`. The next call connects again."""

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Protocol, cast
 
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
@@ -259,6 +260,12 @@ class RedisStore:
         if found.get('maxmemory', '0') != '0' and found.get('maxmemory_policy') != 'noeviction':
             problems.append('Redis evicts data when its memory is full: set `maxmemory-policy noeviction`')
         return problems
+
+    def for_another_loop(self) -> 'RedisStore':
+        """See `Store`."""
+        other = copy(self)
+        other._connection, other._loop = None, None
+        return other
 
     async def close(self) -> None:
         """See `Store`. The next call connects again."""

@@ -99,6 +99,10 @@ class TolerantStore:
         """See `Store`."""
         await self._store.delete(run)
 
+    def for_another_loop(self) -> Store:
+        """See `Store`."""
+        return self._store.for_another_loop()
+
     async def close(self) -> None:
         """See `Store`."""
         await self._store.close()

@@ -176,6 +176,10 @@ class SqliteStore:
         data: object = row[0] if row else None
         return check_blob(data if isinstance(data, bytes) else None, digest, run=run)
 
+    def for_another_loop(self) -> 'SqliteStore':
+        """See `Store`."""
+        return self
+
     async def close(self) -> None:
         """See `Store`. The next use opens it again."""
         self._file.close()

@@ -1,0 +1,140 @@
+"""Renew leases, and release them later, on a thread of their own, which a blocked event loop does not stop."""
+
+import asyncio
+import logging
+import weakref
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from habilis.core.background_loop import background_loop
+from habilis.core.errors import JournalError, RunBusy, RunNotFound, StoreUnavailable
+from habilis.journal.errors import lease_lost
+
+if TYPE_CHECKING:
+    from habilis.journal.contract import Lease, Store
+
+logger = logging.getLogger('habilis.journal')
+
+Lost = Callable[[JournalError], None]
+_RETRY_SECONDS = 2.0
+
+
+class Renewal:
+    """Renews a lease three times in its period, until it is stopped or the lease is lost.
+
+    Args:
+        store: the store of the run.
+        run: the id of the run.
+        lease: the lease, with its owner and epoch.
+        seconds: the period of the lease.
+        lost: a method, called on the thread if the lease is lost. Its object is not kept alive: if it is collected, or
+            its event loop is closed, nobody can write any more, and the run is released.
+    """
+
+    def __init__(self, store: 'Store', run: str, lease: 'Lease', *, seconds: float, lost: Lost) -> None:
+        self._run = run
+        self._lease = lease
+        self._seconds = seconds
+        self._lost = weakref.WeakMethod(lost)
+        self._loop = asyncio.get_running_loop()
+        self._is_stopped = False
+        self._is_renewing = False
+        self._work = _start(self._renew(store))
+
+    async def stop(self) -> None:
+        """Renew no more. Waits for a renewal in progress, because it would claim a released run again."""
+        self._is_stopped = True
+        if self._is_renewing:  # set before it looks at `_is_stopped`
+            await asyncio.wait([asyncio.wrap_future(self._work)])
+        else:
+            self._work.cancel()
+
+    async def _renew(self, store: 'Store') -> None:
+        async with _store_of_thread(store) as here:
+            while not self._is_stopped:
+                await asyncio.sleep(self._seconds / 3)
+                self._is_renewing = True
+                if self._is_stopped or not await self._renew_once(here):
+                    return
+                self._is_renewing = False
+
+    async def _renew_once(self, store: 'Store') -> bool:
+        """Renew the lease; returns whether it is still held."""
+        lost = self._lost()
+        if lost is None or self._loop.is_closed():
+            await _release(store, self._run, self._lease.owner)
+            return False
+        try:
+            lease = await store.claim(self._run, owner=self._lease.owner, seconds=self._seconds)
+        except StoreUnavailable as error:
+            logger.warning('the lease of %s was not renewed: %s', self._run, error)
+            return True
+        except RunBusy:
+            reason: JournalError = lease_lost(self._run)
+        except JournalError as error:  # the run was deleted
+            reason = error
+        else:
+            if lease.epoch == self._lease.epoch:
+                return True
+            reason = lease_lost(self._run)
+        logger.warning('%s', reason)
+        lost(reason)
+        return False
+
+
+def release_later(store: 'Store', run: str, owner: str) -> None:
+    """Release a run as soon as the store can be reached, if this owner holds it.
+
+    A lease of a live process does not expire for other processes of the machine, so it must not be left behind.
+    """
+
+    async def work() -> None:
+        async with _store_of_thread(store) as here:
+            await _release(here, run, owner)
+
+    _start(work())
+
+
+async def _release(store: 'Store', run: str, owner: str) -> None:
+    while True:
+        try:
+            lease = await store.lease(run)
+            if lease.owner == owner and lease.until:
+                await store.release(run, epoch=lease.epoch)
+        except StoreUnavailable as error:
+            logger.warning('%s was not released: %s; retrying', run, error)
+            await asyncio.sleep(_RETRY_SECONDS)
+        except RunNotFound:
+            return
+        else:
+            return
+
+
+# The thread -----------------------------------------------------------------------------------------------------------
+
+_users: 'Counter[Store]' = Counter()
+_stores: 'dict[Store, Store]' = {}
+
+
+def _start(work: Coroutine[Any, Any, None]) -> 'Future[None]':
+    return asyncio.run_coroutine_threadsafe(work, background_loop('habilis-leases'))
+
+
+@asynccontextmanager
+async def _store_of_thread(store: 'Store') -> 'AsyncGenerator[Store]':
+    """The same runs for the event loop of the thread, shared by all leases of a store."""
+    if store not in _stores:
+        _stores[store] = store.for_another_loop()
+    _users[store] += 1
+    try:
+        yield _stores[store]
+    finally:
+        _users[store] -= 1
+        if not _users[store]:
+            del _users[store]
+            here = _stores.pop(store)
+            if here is not store:
+                await here.close()
