@@ -62,7 +62,7 @@ async def test_a_step_that_must_not_be_repeated_is_asked_about_instead(place: Pl
     await place.reached('once', process)
     kill(process)
     place.let_go('once')
-    with pytest.raises(FlowPaused, match='pay was running when the process died'):
+    with pytest.raises(FlowPaused, match=r"pay\(name='once'\) was running when the process died"):
         await app.buy.resume('one', journal=place.store)
     store = open_store(place.store)
     await answer_run(store, 'one', {'value': 'by hand'})

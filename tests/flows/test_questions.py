@@ -223,7 +223,7 @@ async def test_a_step_that_must_not_be_repeated_and_was_cut_off_is_asked_about()
         run = await shop.start(journal=store)
         await reached.wait()
         await run.cancel()
-        with pytest.raises(FlowPaused, match='pay was running'):
+        with pytest.raises(FlowPaused, match=r'pay\(amount=3\) was running'):
             await shop.resume(run.id, journal=store)
         assert [(step.name, step.state) for step in await flow_status(store, run.id)] == [('pay', 'waiting')]
         assert calls == ['pay']

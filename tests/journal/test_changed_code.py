@@ -168,6 +168,47 @@ async def test_a_branch_that_is_gone_is_noticed_at_the_end_of_its_scope() -> Non
     assert work.done == ['a', 'b']
 
 
+async def test_no_new_step_starts_where_a_recorded_branch_has_no_task() -> None:
+    store, work = MemoryStore(), Work()
+
+    async def together(scope: Scope, names: str) -> None:
+        await asyncio.gather(*(scope.step(name, work.gives(name)) for name in names))
+
+    async with new(store) as scope:
+        await together(scope, 'ab')
+    async with again(store) as scope:
+        await together(scope, 'a')
+        with pytest.raises(RunChanged, match=r'c#1 starts where ~2 was recorded'):
+            await scope.step('c', work.gives('c'))
+    assert work.done == ['a', 'b']
+    async with again(store, on_change='continue') as scope:
+        await together(scope, 'a')
+        await scope.step('c', work.gives('c'))
+        await scope.finish()
+    assert work.done == ['a', 'b', 'c']
+
+
+async def test_a_new_step_may_start_while_a_late_task_has_not_replayed_its_branch() -> None:
+    store, work = MemoryStore(), Work()
+
+    async def late(scope: Scope, may_start: asyncio.Event) -> None:
+        await may_start.wait()
+        await scope.step('late', work.gives('late'))
+
+    async with new(store) as scope:
+        may_start = asyncio.Event()
+        may_start.set()
+        await asyncio.create_task(late(scope, may_start))
+    async with again(store) as scope:
+        may_start = asyncio.Event()
+        task = asyncio.create_task(late(scope, may_start))
+        await scope.step('new', work.gives('new'))
+        may_start.set()
+        await task
+        await scope.finish()
+    assert work.done == ['late', 'new']
+
+
 async def test_a_step_that_is_put_in_inside_a_scope_without_a_record_is_noticed() -> None:
     store, work = MemoryStore(), Work()
     await _record(store, 'ab')

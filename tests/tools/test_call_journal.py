@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from habilis.core.errors import JournalError, StoreUnavailable, ToolDenied
+from habilis.core.errors import JournalError, StoreUnavailable, ToolArgumentsError, ToolDenied
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import (
@@ -116,7 +116,7 @@ async def test_the_journal_gets_arguments_as_the_gates_want_them_and_results_as_
     assert made == [('add', 5, 1)]
 
 
-async def test_what_a_gate_denied_is_kept_and_arguments_that_do_not_fit_are_not() -> None:
+async def test_a_call_that_is_denied_invalid_or_disabled_is_recorded_and_not_made() -> None:
     made, tools = counted()
     kept = Kept()
     says: list[Deny | None] = [Deny('no'), None]
@@ -125,9 +125,14 @@ async def test_what_a_gate_denied_is_kept_and_arguments_that_do_not_fit_are_not(
         with pytest.raises(ToolDenied, match='no'):
             await box.call('send', 'ann')
     assert kept.once == [('send', False), ('send', True)], 'nothing has begun that must not be begun twice'
-    with pytest.raises(Exception, match='invalid arguments'):
+    with pytest.raises(ToolArgumentsError, match='invalid arguments'):
         await box.call('add', 'x')
-    assert (made, len(kept.results)) == ([], 1)
+    box.disable('add')
+    with pytest.raises(ToolDenied, match='disabled'):
+        await box.call('add', 1)
+    assert made == []
+    assert list(kept.results) == ["send {'to': 'ann'}", "add {'a': 'x'}", "add {'a': 1}"]
+    assert kept.once[2:] == [('add', False)] * 2
 
 
 async def test_memory_is_not_kept_but_brought_back() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from habilis.core.codec import Json
 from habilis.core.errors import JournalError
 from habilis.flows.context import FlowContext, active_flow, active_step, inside_flow, inside_step
 from habilis.flows.contract import FlowError, StepTimeout
@@ -28,16 +29,17 @@ async def run_step(step: Recorded[..., R], args: tuple[object, ...], kwargs: Map
     if scope is None:
         return await _call(step.function, inspect.signature(step.function).bind(*args, **kwargs))
     bound = step.inputs.bind(args, kwargs)
-    key = step.inputs.key(bound)
+    key, once = step.inputs.key(bound), not step.options.idempotent
+    opening = step.inputs.opening(bound) if once else None
 
     async def work() -> R:
         own = _own_scope()
         with inside_step(own):
-            return await _opened_if_slow(own, key, _attempts(step, bound, own))
+            return await _opened_if_slow(own, key, lambda: step.inputs.opening(bound), _attempts(step, bound, own))
 
     return await _with_output(
         step.name,
-        lambda: scope.step(step.name, work, key=key, codec=step.inputs.result, once=not step.options.idempotent),
+        lambda: scope.step(step.name, work, key=key, codec=step.inputs.result, opening=opening, once=once),
     )
 
 
@@ -117,13 +119,15 @@ async def _on_thread(work: Callable[[], object]) -> object:
         return await attempts.on_thread(work)
 
 
-async def _opened_if_slow(scope: Scope, key: str, work: Awaitable[R]) -> R:
+async def _opened_if_slow(scope: Scope, key: str, opening: Callable[[], Json], work: Awaitable[R]) -> R:
     """Record the start of a step only if it takes long enough to be seen, because each record costs time."""
     journal, loop = scope.journal, asyncio.get_running_loop()
     writes: list[asyncio.Task[object]] = []
-    timer = loop.call_later(
-        SLOW_SECONDS, lambda: writes.append(loop.create_task(journal.write('opened', scope.path, key=key, value=True)))
-    )
+
+    def write() -> None:
+        writes.append(loop.create_task(journal.write('opened', scope.path, key=key, value=opening())))
+
+    timer = loop.call_later(SLOW_SECONDS, write)
     try:
         return await work
     finally:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from habilis.core.codec import Json
+from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import NotDurable, RunChanged, ToolArgumentsError, ToolDefinitionError
 from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
+from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.journal.values import Codec, fingerprint
 from habilis.sandbox.previews import shorten
 from habilis.tools.parameters import Parameters, read_signature
@@ -59,6 +61,11 @@ class Inputs:
         """The arguments in one line, for lists of runs."""
         text = ', '.join(f'{name}={shorten(value, 80)}' for name, value in bound.arguments.items())
         return text if len(text) <= _MAX_TITLE else f'{text[: _MAX_TITLE - 1]}…'
+
+    def opening(self, bound: inspect.BoundArguments) -> Json:
+        """The arguments for readers of the record. They need not be decoded, so any can be recorded."""
+        arguments = pack_or_repr(self._parameters.complete(bound))
+        return {CALL: f'{self.name}({self.title(bound)})', ARGUMENTS: arguments}
 
     def write(self, bound: inspect.BoundArguments) -> dict[str, Json]:
         """The arguments as data, with their defaults, so that changing a default later does not change this run."""

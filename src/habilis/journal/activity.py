@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 
 @dataclass(slots=True)
@@ -40,6 +40,18 @@ class Activity:
         """Paths of running steps, and whether they must not be started twice."""
 
         self._halted: set[str] = set()
+
+        self._earlier: WeakSet[asyncio.Task[Any]] = WeakSet()
+        """Tasks that are older than the replay, so that they do not belong to it."""
+
+    def start_replay(self) -> None:
+        """From now on, tasks of the run may be created."""
+        self._earlier = WeakSet(asyncio.all_tasks())
+
+    def has_other_tasks(self) -> bool:
+        """Whether another task of the run may be alive, which has not started its steps yet."""
+        current = asyncio.current_task()
+        return any(task is not current and task not in self._earlier for task in asyncio.all_tasks())
 
     def scope_state(self, path: str) -> ScopeState:
         """What was done in a scope."""

@@ -3,7 +3,7 @@
 import builtins
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from habilis.core import codec
@@ -13,7 +13,11 @@ _MAX_DEPTH = 8
 
 
 class StepFailed(Exception):
-    """An error of a step whose class is not loaded in this process. The message names the class."""
+    """An error of a step whose class is not loaded in this process.
+
+    Its own class is a subclass with the original name, and of the same built-in exception, so that `except` clauses
+    for that one match.
+    """
 
 
 def encode_error(error: BaseException, *, depth: int = 0) -> Json:
@@ -23,6 +27,7 @@ def encode_error(error: BaseException, *, depth: int = 0) -> Json:
         'type': type(error).__qualname__,
         'text': message_of(error),
         'args': _plain(_args_of(error)),
+        'base': _built_in(type(error)).__name__,
     }
     fields = {name: value for name, value in vars(error).items() if name != 'habilis_paths' and _is_plain(value)}
     if fields:
@@ -62,26 +67,57 @@ def decode_error(written: Json) -> Exception:
     execute code in this process.
     """
     fields = written if isinstance(written, dict) else {}
-    name, text = str(fields.get('type', 'an error')), str(fields.get('text', ''))
-    error = None
+    name, text = str(fields.get('type', 'StepFailed')), str(fields.get('text', ''))
+    base = _exception(fields.get('base'))
     try:
-        kind = _loaded(str(fields.get('module')), name)
-        if kind is not None:
-            error = _construct(kind, _arguments(fields, text))
-            attributes = codec.unpack(fields.get('fields'))
-            if error is not None and isinstance(attributes, dict):
-                vars(error).update(cast('dict[str, object]', attributes))
+        arguments, kind = _arguments(fields, text), _loaded(str(fields.get('module')), name, base)
+        error = None if kind is None else _construct(kind, arguments)
+        if error is None:
+            kind = _stand_in(name, base)
+            error = _construct(kind, arguments)
+            error = error if error is not None and message_of(error) == text else _construct(kind, [text])
+            error = error if error is not None and text in message_of(error) else None
+        attributes = codec.unpack(fields.get('fields'))
+        if error is not None and isinstance(attributes, dict):
+            vars(error).update(cast('dict[str, object]', attributes))
     except (TypeError, ValueError, RecursionError):  # not the output of `encode_error`
         error = None
-    return StepFailed(f'{name}: {text}') if error is None else error
+    return _stand_in(name, Exception)(text) if error is None else error
 
 
-def _loaded(module: str, name: str) -> type[Exception] | None:
+def _loaded(module: str, name: str, base: type[Exception]) -> type[Exception] | None:
     """A class of a loaded module. Read from `vars`, because `getattr` on a module may import more."""
+    if '<locals>' in name:  # a class of a function: the latest one, if the function was called several times
+        local = [kind for kind in _subclasses(base) if (kind.__module__, kind.__qualname__) == (module, name)]
+        return local[-1] if local else None
     found: object = sys.modules.get(module)
     for part in name.split('.'):
         found = vars(found).get(part) if found is not None and hasattr(found, '__dict__') else None
     return found if isinstance(found, type) and issubclass(found, Exception) else None
+
+
+def _subclasses(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for each in type.__subclasses__(kind):
+        yield each
+        yield from _subclasses(each)
+
+
+def _stand_in(name: str, base: type[Exception]) -> type[Exception]:
+    """A class for one that is not loaded."""
+    last = name.rpartition('.')[2]
+    bases = (StepFailed,) if issubclass(StepFailed, base) else (StepFailed, base)
+    return type(last if last.isidentifier() else 'StepFailed', bases, {})
+
+
+def _exception(name: Json) -> type[Exception]:
+    """The built-in exception of this name. Groups need more than a message, so they count as `Exception`."""
+    found: object = vars(builtins).get(name) if isinstance(name, str) else None
+    is_exception = isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, ExceptionGroup)
+    return cast('type[Exception]', found) if is_exception else Exception
+
+
+def _built_in(kind: type[BaseException]) -> type[BaseException]:
+    return next(base for base in kind.__mro__ if vars(builtins).get(base.__name__) is base)
 
 
 def _arguments(fields: dict[str, Json], text: str) -> list[object]:

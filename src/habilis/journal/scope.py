@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextvars import ContextVar, Token
 from copy import deepcopy
@@ -20,6 +21,9 @@ from habilis.journal.values import PLAIN, Codec, fingerprint
 T = TypeVar('T')
 Attach = Callable[[], Awaitable[Mapping[str, bytes]]]
 """Returns blobs by name, to attach to a record."""
+
+CALL, ARGUMENTS = 'call', 'arguments'
+"""Fields of the value of the first record of a call: its text, and its arguments."""
 
 
 class Paused(BaseException):
@@ -141,7 +145,7 @@ class Scope:
             work: the function to run. Steps inside it are recorded below this one.
             key: a digest of the input (`fingerprint`).
             codec: encodes the result.
-            opening: the input, for readers of the record.
+            opening: the input, for readers of the record; its field `call` is the call as text, for questions about it.
             once: never start it twice: if it was running when the process died, a person is asked.
             attach: called after the work; returns blobs to attach to the record.
             replayed: called with the record if the step is replayed.
@@ -150,10 +154,17 @@ class Scope:
         return await self._step(path, work, key, codec, opening, once, attach, replayed)
 
     async def call(
-        self, name: str, work: Callable[[], Awaitable[T]], *, key: str, codec: Codec[T] = PLAIN, once: bool = False
+        self,
+        name: str,
+        work: Callable[[], Awaitable[T]],
+        *,
+        key: str,
+        codec: Codec[T] = PLAIN,
+        opening: Json = None,
+        once: bool = False,
     ) -> T:
         """Like `step`, for calls in any order and from any task: they are identified by their key."""
-        return await self._step(self._call_path(name, key), work, key, codec, None, once)
+        return await self._step(self._call_path(name, key), work, key, codec, opening, once)
 
     def _call_path(self, name: str, key: str) -> str:
         """The path of the next call with this name and key."""
@@ -285,14 +296,16 @@ class Scope:
             await journal.write('failed', path, key=key, value=encode_error(error))
 
     def _skipped(self, path: str) -> list[str]:
-        """Recorded steps that this task should have replayed before it starts a new one."""
+        """Recorded steps and branches that should have been replayed before this task starts a new step."""
         journal, task = self.journal, asyncio.current_task()
-        path = parent_of(path)
-        left = journal.index.unreplayed_steps(path)
-        while path and not left and is_in_order(path) and journal.scope_state(parent_of(path)).owner is task:
-            path = parent_of(path)
-            left = journal.index.unreplayed_steps(path)
-        return left
+        index, scope = journal.index, parent_of(path)
+        left = index.unreplayed_steps(scope)
+        branches = index.unreplayed_branches(scope) if journal.scope_state(scope).owner is task else []
+        while scope and not left and is_in_order(scope) and journal.scope_state(parent_of(scope)).owner is task:
+            scope = parent_of(scope)
+            left = index.unreplayed_steps(scope)
+            branches += index.unreplayed_branches(scope)
+        return left or (branches if branches and not journal.has_other_tasks() else [])
 
     async def _check_replayed(self, path: str) -> None:
         """Handle recorded steps of a scope that the code has not replayed."""
@@ -330,8 +343,9 @@ class Scope:
         entry = journal.index.find(path)
         if person is None or (entry is not None and entry.answered is not None):
             return await self._ask(path, request, question, key)
+        if entry is None or entry.asked is None:
+            await journal.write('asked', path, key=key, value=request)
         answer = await person()
-        await journal.write('asked', path, key=key, value=request)
         await journal.write('answered', path, key=key, value=answer)
         return answer
 
@@ -341,10 +355,10 @@ class Scope:
         """Record that the step starts. If it may have run before, ask a person; returns the value that they give."""
         if self._similar(path):
             await asyncio.sleep(0)  # calls made at the same time may replay them now
-        journal, doubt = self.journal, self._doubt(path, entry)
+        journal, doubt = self.journal, await self._doubt(path, entry, opening)
         since = entry.started.seq if entry is not None and entry.started is not None else 0
         while doubt:
-            request: Json = {'kind': 'uncertain', 'step': name_of(path).partition('(')[0], 'question': doubt}
+            request: Json = {'kind': 'uncertain', 'step': _step_name(path), 'question': doubt, 'opening': opening}
             answer = await self._ask(path, request, doubt, key, since=since)
             if isinstance(answer, dict) and answer.get('again') is True:
                 break  # if the process dies again, the question is asked again
@@ -359,23 +373,42 @@ class Scope:
         await journal.write('started', path, key=key, value=opening)
         return None
 
-    def _doubt(self, path: str, entry: Entry | None) -> str:
+    async def _doubt(self, path: str, entry: Entry | None, opening: Json) -> str:
         """The question to ask before the step starts; empty if it has certainly not run before."""
-        what = name_of(path).partition('(')[0]
+        name = _step_name(path)
         if entry is not None and entry.started is not None:
             how = 'failed' if entry.retried else 'was running when the process died'
-            return f'{what} {how}, and must not run twice. Did it take effect?'
-        if (entry is not None and entry.asked is not None) or self._similar(path):
+            call, when = await self._shown(entry.started)
+            return f'{call} {how}, and must not run twice. It started at {when}. Did it take effect?'
+        similar = self._similar(path)
+        if similar or (entry is not None and entry.asked is not None):
+            calls = [f': {call} at {when}' for call, when in [await self._shown(record) for record in similar]]
             return (
-                f'{what} must not run twice. It ran before the process died, but with different arguments. '
-                'Does that call replace this one?'
+                f'{name} must not run twice. It ran before the process died, but with different arguments'
+                f'{"".join(calls)}. Now it would be {_call_text(opening) or name}. Does that call replace this one?'
             )
         return ''
 
-    def _similar(self, path: str) -> list[str]:
-        """Recorded calls of the same name that the code has not replayed yet."""
-        label = path.rpartition('/')[2].partition('(')[0]
-        return self.journal.index.unreplayed_calls(parent_of(path), label)
+    async def _shown(self, started: Record) -> tuple[str, str]:
+        """The call and the time of the record of a start, as text."""
+        call = _call_text(await self.journal.value_of(started)) or _step_name(started.path)
+        return call, time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(started.at))
+
+    def _similar(self, path: str) -> list[Record]:
+        """The starts of calls of the same name that the code has not replayed yet."""
+        if is_in_order(path):
+            return []
+        index = self.journal.index
+        entries = [index.find(call) for call in index.unreplayed_calls(parent_of(path), _step_name(path))]
+        return [entry.started for entry in entries if entry is not None and entry.started is not None]
+
+
+def _call_text(opening: Json) -> str:
+    return str(opening.get(CALL, '')) if isinstance(opening, dict) else ''
+
+
+def _step_name(path: str) -> str:
+    return name_of(path).partition('(')[0]
 
 
 def _join(scope: str, name: str) -> str:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
@@ -216,9 +216,12 @@ class Calls:
         call.decision = 'refused'
         if tool.name not in self._enabled:
             msg = f'{tool.name} was not called: it is disabled'
-            raise ToolDenied(msg)
+            return await self._refuse(call, ToolDenied(msg))
         call.decision = 'invalid'
-        bound = bind()
+        try:
+            bound = bind()
+        except ToolArgumentsError as error:
+            return await self._refuse(call, error)
         call.arguments = copy_arguments(tool.complete(bound))
         asks: list[Ask] = []
         decision: CallDecision = 'allowed'
@@ -235,9 +238,7 @@ class Calls:
             try:
                 asks = await self._gates.before(call.as_gate_call(), changed)
             except ToolDenied as denied:
-                if self._journal is not None:  # so that it is denied again when the code is replayed
-                    await self._journal.around_call(call.as_gate_call(), False, functools.partial(_raise, denied))
-                raise
+                return await self._refuse(call, denied)
             decision = 'allowed' if bound is before else 'changed'
         if tool.options.needs_approval:
             asks.append(Ask())
@@ -248,6 +249,12 @@ class Calls:
             await self._approvals.require(request)
             call.decision, call.shown = 'approved', request.diff
         return bound
+
+    async def _refuse(self, call: _Call, error: Exception) -> Never:
+        """Record a call that is not made, so that it is refused again when the code is replayed. Raises the error."""
+        if self._journal is not None and not call.tool.options.in_memory:
+            await self._journal.around_call(call.as_gate_call(), False, functools.partial(_raise, error))
+        raise error
 
     async def _request(self, call: _Call, asks: list[Ask], bound: inspect.BoundArguments) -> ApprovalRequest:
         """The question to a person. If the preview raises, so does the call."""

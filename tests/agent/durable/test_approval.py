@@ -272,7 +272,7 @@ async def test_a_person_who_answered_is_not_asked_again_after_a_crash() -> None:
 
 
 class _Dying(MemoryStore):
-    """Fails at the first record of a tool, as if the machine had lost its power."""
+    """Fails when the result of a tool is recorded, as if the machine had lost its power."""
 
     def __init__(self, inner: MemoryStore, *, after: str) -> None:
         super().__init__()
@@ -281,7 +281,7 @@ class _Dying(MemoryStore):
         self.dead = False
 
     async def append(self, run: str, records: Any, **rest: Any) -> None:
-        self.dead = self.dead or any(self._after in record.path for record in records)
+        self.dead = self.dead or any(self._after in record.path and record.kind == 'done' for record in records)
         if self.dead:
             msg = 'power'
             raise JournalError(msg)

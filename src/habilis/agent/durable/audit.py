@@ -15,6 +15,7 @@ from habilis.journal import fingerprint
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
 from habilis.journal.runs import RunView
+from habilis.journal.scope import ARGUMENTS
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
@@ -108,6 +109,7 @@ class _CallRecords:
     ) -> ToolCall:
         """A call from its own record."""
         end, tool = entry.end, _tool_of(path)
+        arguments = await self._arguments(entry) if arguments is None else arguments
         if end is None:
             at = _time_of(entry)
             return ToolCall(name=tool, at=at, arguments=arguments, decision='unfinished', side=side, path=path)
@@ -115,12 +117,19 @@ class _CallRecords:
         if end.kind == 'failed':
             error = decode_error(value)
             text = f'{type(error).__name__}: {error}'
-            return ToolCall(name=tool, at=end.at, arguments=arguments, error=text, side=side, path=path)
+            return ToolCall(name=tool, at=_time_of(entry), arguments=arguments, error=text, side=side, path=path)
         fields = value if isinstance(value, dict) else {}
-        if arguments is None:
+        if arguments is None:  # written by an earlier version
             arguments = _as_arguments(fields.get('given'))
         result = shorten(_unpack(fields.get('p')), RESULT_LENGTH)
-        return ToolCall(name=tool, at=end.at, arguments=arguments, ok=True, result=result, side=side, path=path)
+        at = _time_of(entry)
+        return ToolCall(name=tool, at=at, arguments=arguments, ok=True, result=result, side=side, path=path)
+
+    async def _arguments(self, entry: Entry) -> Mapping[str, object] | None:
+        """The arguments, as recorded when the call started."""
+        first = entry.started or entry.opened
+        value = None if first is None else await self._view.value_or_none(first)
+        return _as_arguments(value.get(ARGUMENTS)) if isinstance(value, dict) else None
 
     async def _read_question(self, path: str, entry: Entry) -> ToolCall:
         """A call that waits for approval."""
@@ -139,7 +148,9 @@ def _tool_of(path: str) -> str:
 
 
 def _time_of(entry: Entry) -> float | None:
-    return next((record.at for record in (entry.end, entry.started, entry.asked) if record is not None), None)
+    """When the call started, if that was recorded; else when it ended."""
+    records = (entry.started, entry.opened, entry.asked, entry.end)
+    return next((record.at for record in records if record is not None), None)
 
 
 def _unpack(value: Json) -> object:

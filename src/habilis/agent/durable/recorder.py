@@ -28,9 +28,11 @@ from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
-from habilis.journal.failures import StepFailed, failed_paths
+from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
+from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
+from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.logs import lines_now
 
@@ -169,12 +171,11 @@ class Recorder:
         """The result of a tool call: from the record, or of a live call, which is recorded."""
         scope = current_scope() or self.scope
         key = fingerprint(call.tool, call.arguments)
-        try:
-            return await self._pause.call(
-                lambda: scope.call(call.tool, work, key=key, codec=ToolResult(call), once=once)
-            )
-        except StepFailed as failed:
-            raise _with_original_name(failed) from None
+        given = ', '.join(f'{name}={shorten(value, RESULT_LENGTH)}' for name, value in call.arguments.items())
+        opening: Json = {CALL: f'{call.tool}({given})', ARGUMENTS: pack_or_repr(call.arguments)}
+        return await self._pause.call(
+            lambda: scope.call(call.tool, work, key=key, codec=TOOL_RESULT, opening=opening, once=once)
+        )
 
     async def approve(
         self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
@@ -249,11 +250,7 @@ class Recorder:
 
 
 class ToolResult(Codec[object]):
-    """Encodes the result of a tool with its arguments, for readers of the record, and its log lines."""
-
-    def __init__(self, call: GateCall) -> None:
-        super().__init__()
-        self._call = call
+    """Encodes the result of a tool with its log lines."""
 
     @staticmethod
     def value_of(written: Json) -> object:
@@ -261,10 +258,7 @@ class ToolResult(Codec[object]):
         return codec.unpack(_field(written, 'p'))
 
     def write(self, value: object) -> Json:
-        written: dict[str, Json] = {
-            'p': pack_or_repr(value),
-            'given': pack_or_repr(self._call.arguments),
-        }
+        written: dict[str, Json] = {'p': pack_or_repr(value)}
         return {**written, 'log': list(lines)} if (lines := lines_now()) else written
 
     def read(self, written: Json) -> object:
@@ -276,6 +270,9 @@ class ToolResult(Codec[object]):
         return super().read(written)  # the log lines of a live call are there already
 
 
+TOOL_RESULT = ToolResult()
+
+
 def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Record | None:
     """The record of a successful tool call in a cell of this scope, or by its model."""
     name = f'{tool}({fingerprint(tool, arguments)})'
@@ -285,13 +282,6 @@ def find_call(scope: Scope, tool: str, arguments: Mapping[str, object]) -> Recor
         if is_here and name_of(path) == name and entry.end is not None and entry.end.kind == 'done':
             return entry.end
     return None
-
-
-def _with_original_name(failed: StepFailed) -> Exception:
-    """The error with its original class name, for a class that cannot be imported here."""
-    name, _, text = str(failed).partition(': ')
-    name = name.rpartition('.')[2]
-    return type(name, (StepFailed,), {})(text) if name.isidentifier() else failed
 
 
 def _as_json(person: Callable[[], Awaitable[bool | Deny]]) -> Callable[[], Awaitable[Json]]:
