@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from habilis.core.codec import Json
+
 
 @dataclass(slots=True)
 class ScopeState:
@@ -33,8 +35,8 @@ class Activity:
 
     def __init__(self) -> None:
         self._scopes: dict[str, ScopeState] = {}
-        self._unopened: dict[str, str] = {}
-        """Keys of scopes without an `opened` record. It is written with the first record inside them."""
+        self._unopened: dict[str, tuple[str, Json]] = {}
+        """Key and value of the `opened` record of scopes. It is written with the first record inside them."""
 
         self._running: dict[str, bool] = {}
         """Paths of running steps, and whether they must not be started twice."""
@@ -71,20 +73,20 @@ class Activity:
         """Number of running steps."""
         return len(self._running)
 
-    def start_step(self, path: str, *, once: bool = False, key: str = '') -> None:
+    def start_step(self, path: str, *, once: bool = False, key: str = '', value: Json = None) -> None:
         """A step is running until `finish_step`."""
         self._running[path] = once
-        self.set_scope_key(path, key)
+        self.set_scope_opening(path, key, value)
 
     def finish_step(self, path: str) -> None:
         """A step was recorded or abandoned."""
         self._running.pop(path, None)
         self._unopened.pop(path, None)
 
-    def set_scope_key(self, path: str, key: str) -> None:
-        """Set the key of a scope, which is recorded as soon as something is recorded inside."""
+    def set_scope_opening(self, path: str, key: str, value: Json = None) -> None:
+        """Set key and value of the `opened` record of a scope, written as soon as something is recorded inside."""
         if key:
-            self._unopened[path] = key
+            self._unopened[path] = key, value
 
     def step_cancelled(self, scope: str, path: str, key: str) -> None:
         """A step was cancelled. If the code continues after it, it is recorded as failed."""

@@ -253,9 +253,10 @@ class Journal(Activity):
         found: list[Draft] = []
         scope = parent_of(path) if self._unopened else ''
         while scope:
-            key, entry = self._unopened.get(scope), self.index.find(scope)
-            if key and (entry is None or entry.opened is None):
-                found.insert(0, partial(Record, path=scope, kind='opened', key=key))
+            unopened, entry = self._unopened.get(scope), self.index.find(scope)
+            if unopened and (entry is None or entry.opened is None):
+                key, value = unopened
+                found.insert(0, partial(Record, path=scope, kind='opened', key=key, value=value))
             scope = parent_of(scope)
         return found
 

@@ -88,7 +88,7 @@ class Scope:
         path = self._next(_safe(name), key)
         journal = self.journal
         journal.index.mark_replayed(path)
-        journal.set_scope_key(path, key)
+        journal.set_scope_opening(path, key)
         journal.scope_state(path).owner = asyncio.current_task()
         return Scope(journal, path)
 
@@ -134,6 +134,7 @@ class Scope:
         key: str = '',
         codec: Codec[T] = PLAIN,
         opening: Json = None,
+        inside: Json = None,
         once: bool = False,
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
@@ -146,12 +147,13 @@ class Scope:
             key: a digest of the input (`fingerprint`).
             codec: encodes the result.
             opening: the input, for readers of the record; its field `call` is the call as text, for questions about it.
+            inside: like `opening`, but recorded only together with the first record inside the step.
             once: never start it twice: if it was running when the process died, a person is asked.
             attach: called after the work; returns blobs to attach to the record.
             replayed: called with the record if the step is replayed.
         """
         path = self._next(_safe(name), key)
-        return await self._step(path, work, key, codec, opening, once, attach, replayed)
+        return await self._step(path, work, key, codec, opening, once, attach, replayed, inside)
 
     async def call(
         self,
@@ -181,6 +183,7 @@ class Scope:
         once: bool,
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
+        inside: Json = None,
     ) -> T:
         journal = self.journal
         entry = journal.index.replay_ended(path, key) or await self._matching(path, key)
@@ -201,7 +204,7 @@ class Scope:
                 return answered[0]
         elif opening is not None and (entry is None or entry.opened is None):
             await journal.write('opened', path, key=key, value=opening)
-        journal.start_step(path, once=once, key='' if once else key)
+        journal.start_step(path, once=once, key='' if once else key, value=inside)
         try:
             value, blobs = await self._run(path, work, key, attach)
             written = codec.write(value)

@@ -11,13 +11,14 @@ from habilis.agent.loop.code_turn import CellOutcome
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.dataclass_codec import pack_or_repr
+from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.journal import fingerprint
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
 from habilis.journal.runs import RunView
 from habilis.journal.scope import ARGUMENTS
 from habilis.models.contract import FunctionCall, Reply
-from habilis.sandbox.contract import Side, ToolCall
+from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.contract import PREVIEW
 
@@ -73,6 +74,8 @@ class _CallRecords:
         """The calls with time and path of their entries: equal arguments first, then any entry of the tool."""
         paths = [self._take(call.name, call.arguments) for call in calls]
         paths = [path or self._take(call.name, None) for call, path in zip(calls, paths, strict=True)]
+        for call in calls:
+            self._drop_question(call)
         return [
             replace(call, at=_time_of(self._taken[path]) if path else None, path=path or '')
             for call, path in zip(calls, paths, strict=True)
@@ -87,11 +90,11 @@ class _CallRecords:
         return await self._read(path, self._taken[path], arguments, side='model')
 
     async def read_rest(self) -> list[ToolCall]:
-        """The calls that were not taken: of cells that have not ended, and those that wait for approval."""
-        tools = {_tool_of(path) for path in self._free}
+        """The calls that were not taken: of cells that have not ended, and those that a person has to decide about."""
+        known = {path.rpartition('/')[2] for path in (*self._free, *self._taken)}
         calls = [await self._read(path, entry, None) for path, entry in self._free.items()]
         for path, entry in self._questions.items():
-            if entry.answered is None and _tool_of(path).removeprefix(APPROVE) not in tools:
+            if path.rpartition('/')[2].removeprefix(APPROVE) not in known:
                 calls.append(await self._read_question(path, entry))
         return calls
 
@@ -104,26 +107,33 @@ class _CallRecords:
                 return path
         return None
 
+    def _drop_question(self, call: ToolCall) -> None:
+        """Forget the question about a call that is known otherwise."""
+        label = f'{APPROVE}{call.name}({fingerprint(call.name, call.arguments or {})})'
+        asked = next((path for path in self._questions if name_of(path) == label), None)
+        if asked is not None:
+            del self._questions[asked]
+
     async def _read(
         self, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
     ) -> ToolCall:
         """A call from its own record."""
         end, tool = entry.end, _tool_of(path)
         arguments = await self._arguments(entry) if arguments is None else arguments
+        at = _time_of(entry)
+        seconds = end.at - at if end is not None and at is not None else 0.0
+        call = ToolCall(name=tool, at=at, arguments=arguments, seconds=seconds, side=side, path=path)
         if end is None:
-            at = _time_of(entry)
-            return ToolCall(name=tool, at=at, arguments=arguments, decision='unfinished', side=side, path=path)
+            return replace(call, decision='unfinished')
         value = await self._view.value_or_none(end)
         if end.kind == 'failed':
             error = decode_error(value)
             text = f'{type(error).__name__}: {error}'
-            return ToolCall(name=tool, at=_time_of(entry), arguments=arguments, error=text, side=side, path=path)
+            return replace(call, error=text, decision=_decision_of(error))
         fields = value if isinstance(value, dict) else {}
         if arguments is None:  # written by an earlier version
-            arguments = _as_arguments(fields.get('given'))
-        result = shorten(_unpack(fields.get('p')), RESULT_LENGTH)
-        at = _time_of(entry)
-        return ToolCall(name=tool, at=at, arguments=arguments, ok=True, result=result, side=side, path=path)
+            call = replace(call, arguments=_as_arguments(fields.get('given')))
+        return replace(call, ok=True, result=shorten(_unpack(fields.get('p')), RESULT_LENGTH))
 
     async def _arguments(self, entry: Entry) -> Mapping[str, object] | None:
         """The arguments, as recorded when the call started."""
@@ -132,11 +142,14 @@ class _CallRecords:
         return _as_arguments(value.get(ARGUMENTS)) if isinstance(value, dict) else None
 
     async def _read_question(self, path: str, entry: Entry) -> ToolCall:
-        """A call that waits for approval."""
+        """A call that waits for approval, was refused, or was approved and has not started yet."""
         asked = None if entry.asked is None else await self._view.value_or_none(entry.asked)
         arguments = _as_arguments(asked.get('arguments')) if isinstance(asked, dict) else None
         tool = _tool_of(path).removeprefix(APPROVE)
-        return ToolCall(name=tool, at=_time_of(entry), arguments=arguments, decision='waiting', path=path)
+        answer = None if entry.answered is None else await self._view.value_or_none(entry.answered)
+        approved = answer is True or (isinstance(answer, dict) and answer.get('approved') is True)
+        decision = 'waiting' if entry.answered is None else 'unfinished' if approved else 'refused'
+        return ToolCall(name=tool, at=_time_of(entry), arguments=arguments, decision=decision, path=path)
 
 
 def _is_call(path: str) -> bool:
@@ -151,6 +164,12 @@ def _time_of(entry: Entry) -> float | None:
     """When the call started, if that was recorded; else when it ended."""
     records = (entry.started, entry.opened, entry.asked, entry.end)
     return next((record.at for record in records if record is not None), None)
+
+
+def _decision_of(error: Exception) -> CallDecision:
+    if isinstance(error, ToolArgumentsError):
+        return 'invalid'
+    return 'denied' if isinstance(error, ToolDenied) else 'allowed'
 
 
 def _unpack(value: Json) -> object:

@@ -12,7 +12,9 @@ from habilis.agent.durable.records import (
     APPROVE,
     ASK,
     CELL,
+    CODE,
     INPUTS_CODEC,
+    MAX_CODE_LENGTH,
     NO_STOP,
     REPLY_CODEC,
     RESUMED,
@@ -135,6 +137,7 @@ class Recorder:
             lambda: self._pause.watch(work(), stop),
             key=fingerprint(code),
             codec=kind,
+            inside={CODE: code[:MAX_CODE_LENGTH]},
             attach=snapshot,
             replayed=replayed,
         )

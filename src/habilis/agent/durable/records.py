@@ -12,6 +12,12 @@ ASK = 'ask'
 """Name of a step that asks the model."""
 
 CELL = 'cell'
+CODE = 'code'
+"""Field of the `opened` record of a cell, which is written with its first tool call."""
+
+MAX_CODE_LENGTH = 10_000
+"""Maximum characters of code in that record. The outcome of the cell has all of it."""
+
 VERDICT = 'verdict'
 NO_STOP = 'no_stop'
 """Field of a note: the number of a step that must not end the run."""

@@ -11,6 +11,7 @@ from habilis.agent.durable.codecs import DataCodec, ResultCodec, result_without_
 from habilis.agent.durable.records import (
     ASK,
     CELL,
+    CODE,
     INPUTS_CODEC,
     REPLY_CODEC,
     RESUMED,
@@ -49,6 +50,9 @@ class Turn:
 
     reply: Reply | None = None
     cells: tuple[CellOutcome, ...] = ()
+    unfinished: str = ''
+    """The code of a cell that has called tools, and has not ended."""
+
     observation: str | None = None
     calls: tuple[ToolCall, ...] = ()
     error: str = ''
@@ -57,7 +61,7 @@ class Turn:
     @property
     def code(self) -> str | None:
         """The code of its cells; None if it has none."""
-        return '\n\n'.join(cell.code for cell in self.cells) or None
+        return '\n\n'.join(filter(None, [*(cell.code for cell in self.cells), self.unfinished])) or None
 
     @property
     def seconds(self) -> float:
@@ -153,11 +157,13 @@ class _AgentReader:
         path, asked = entries[0]
         reply, error = await self._value(REPLY_CODEC, asked)
         cells: list[CellOutcome] = []
+        unfinished = ''
         observations: list[str] = []
         for inner, entry in entries[1:]:
             if self._is_step(inner, CELL):
                 outcome, cell_error = await self._value(CELL_OUTCOME, entry)
                 error = error or cell_error
+                unfinished = unfinished if entry.end is not None else _code_of(entry)
                 if outcome is not None:
                     cells.append(outcome)
                     observations.append(outcome.observation)
@@ -174,6 +180,7 @@ class _AgentReader:
             user_messages=self._user_messages(first),
             reply=reply,
             cells=tuple(cells),
+            unfinished=unfinished,
             observation=('\n'.join(observations) or None) if step is None else step.observation,
             calls=tuple(await read_calls(self._view, entries, reply, cells, step.calls if step is not None else ())),
             error=error,
@@ -218,6 +225,11 @@ class _AgentReader:
             error = decode_error(value)
             return None, f'{type(error).__name__}: {error}'
         return _decode(codec, value), ''
+
+
+def _code_of(entry: Entry) -> str:
+    value = entry.opened.value if entry.opened is not None else None
+    return str(value.get(CODE, '')) if isinstance(value, dict) else ''
 
 
 def _decode(codec: DataCodec[Any], value: Json) -> Any:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import read_trajectories
+from habilis.agent.durable.trajectory import Turn, read_trajectories
 from habilis.cli.printing import format_time, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.cli.streams import say
@@ -17,13 +17,14 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
     async def work(access: JournalAccess) -> int:
         reading = await access.read(run)
         found = [
-            (turn.number, call)
+            (turn, call)
             for trajectory in await read_trajectories(reading)
             for turn in trajectory.turns
             for call in turn.calls
         ]
         if as_json:
-            print(json.dumps([{'run': run, 'step': number, **call_as_json(call)} for number, call in found]))
+            rows = [{'run': run, 'step': turn.number, **call_as_json(call), 'code': turn.code} for turn, call in found]
+            print(json.dumps(rows))
         elif found:
             print_table(('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS'), _rows(found))
         elif not reading.damage:
@@ -33,16 +34,16 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
     return with_journal(journal, user, work)
 
 
-def _rows(found: Sequence[tuple[int, ToolCall]]) -> list[tuple[str, ...]]:
+def _rows(found: Sequence[tuple[Turn, ToolCall]]) -> list[tuple[str, ...]]:
     return [
         (
             format_time(call.at),
-            str(number),
+            str(turn.number),
             call.name,
             '?' if call.arguments is None else ', '.join(f'{name}={value!r}' for name, value in call.arguments.items()),
             call.decision,
             call.error or call.result,
             f'{call.seconds:.3f}' if call.seconds else '',
         )
-        for number, call in found
+        for turn, call in found
     ]

@@ -117,6 +117,7 @@ def _show_turn(page: Page, turn: Turn, *, full: bool = False) -> None:
         page.block('output', shown if full else _truncate(shown))
         if cell.cell.error is not None and not is_question(cell.cell.error.message):
             page.block('error', cell.cell.error.traceback if full else str(cell.cell.error), 'red')
+    page.block('code', turn.unfinished, 'cyan')
     for call in turn.calls:
         arguments = '…' if call.arguments is None else ', '.join(f'{n}={v!r}' for n, v in call.arguments.items())
         end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
