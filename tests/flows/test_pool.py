@@ -12,6 +12,9 @@ import pytest
 
 from habilis.core.errors import RunBusy
 from habilis.flows import FlowError, Job, WorkerPool
+from habilis.flows.engine import queue_job, wait_in_store
+from habilis.flows.worker import Worker
+from habilis.journal import MemoryStore, RunInfo, Status
 from habilis.journal.questions import answer_run
 from habilis.journal.stores import open_store
 from tests.flows import app
@@ -121,6 +124,33 @@ async def test_a_run_that_kills_its_workers_fails_in_the_end_and_says_why(place:
         fine = await pool.submit(Job(target='tests.flows.app:measured', inputs={'input': 'four'}))
         assert (await pool.wait(fine)).value == 4
     assert place.effects == ['x', 'x', 'x', 'four']
+
+
+class _Forgetful(MemoryStore):
+    """Loses a run as soon as it is listed."""
+
+    async def runs(
+        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
+    ) -> list[RunInfo]:
+        """See `Store`."""
+        found = await super().runs(user=user, session=session, status=status)
+        for info in found:
+            if info.run == 'lost':
+                await self.delete(info.run)
+        return found
+
+
+async def test_a_run_that_is_deleted_while_workers_look_for_work_does_not_stop_them(
+    place: Place,
+) -> None:
+    store, stop = _Forgetful(), asyncio.Event()
+    for run in ('lost', 'kept'):
+        await queue_job(Job(run=run, target='tests.flows.app:measured', inputs={'input': run}), store)
+    work = asyncio.create_task(Worker(store=store, pause=0.01).work(stop))
+    outcome = await wait_in_store(store, 'kept')
+    stop.set()
+    await work
+    assert (outcome.value, place.effects) == (4, ['kept'])
 
 
 async def test_a_closed_pool_leaves_its_runs_for_the_next_one(place: Place) -> None:

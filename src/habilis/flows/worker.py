@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from habilis.core.errors import HabilisError, JournalError, StoreUnavailable
+from habilis.core.errors import HabilisError, JournalError, RunNotFound, StoreUnavailable
 from habilis.flows.contract import Job
 from habilis.flows.engine import DEATHS, READY, check_deaths, is_abandoned, run_job
 from habilis.flows.stores import store_handle
@@ -59,10 +59,16 @@ class Worker:
         for info in sorted(waiting, key=lambda info: info.created):
             if len(self._tasks) >= self.limit:
                 return
-            if info.run in self._tasks or info.name in self._unknown or not await is_abandoned(self.store, info):
+            if info.run in self._tasks or info.name in self._unknown or not await self._is_abandoned(info):
                 continue
             task = self._tasks[info.run] = asyncio.create_task(self._execute(info), name=info.run)
             task.add_done_callback(lambda _, run=info.run: self._tasks.pop(run, None))
+
+    async def _is_abandoned(self, info: RunInfo) -> bool:
+        try:
+            return await is_abandoned(self.store, info)
+        except RunNotFound:  # deleted since it was listed
+            return False
 
     async def _execute(self, info: RunInfo) -> None:
         try:
