@@ -105,8 +105,13 @@ class Store(Protocol):
     `RunNotFound` for an unknown run.
     """
 
-    async def create(self, info: RunInfo) -> bool:
-        """Create a run without records, at epoch 0. Returns False, and does nothing, if the run exists."""
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
+        """Create a run at epoch 0, together with its first records (from number 1) and their blobs.
+
+        Returns False, and does nothing, if the run exists.
+        """
         ...
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:

@@ -17,7 +17,7 @@ from typing import TypeVar
 from habilis.core.errors import CorruptRecord, RunNotFound, StoreUnavailable
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.encoding import check_blob, encode_record, log_skipped, select_runs
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.leases import next_lease
 from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
 
@@ -104,23 +104,25 @@ class FileStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
+        check_new_run(info.run, records)
+        lines = [encode_record(record).encode('ascii') for record in records]
         try:
-            return self._create(info)
+            return self._create(info, lines, blobs or {})
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _create(self, info: RunInfo) -> bool:
+    def _create(self, info: RunInfo, lines: Sequence[bytes], blobs: Mapping[str, bytes]) -> bool:
         final = self.folder / safe_name(info.run)
         if (final / LOCK).exists():
             return False
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = RunFolder(self.folder / f'{_HIDDEN}new-{secrets.token_hex(8)}', info.run, full=self._full)
         try:
-            new.make(info)
+            new.make(info, lines, blobs)
             os.rename(new.path, final)  # atomic: it does not replace a folder that is not empty
         except OSError as error:
             shutil.rmtree(new.path, ignore_errors=True)

@@ -9,23 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, Self, cast
 
-from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.core.errors import (
-    JournalError,
-    LeaseLost,
-    NotDurable,
-    RunBusy,
-    RunChanged,
-    RunNotFound,
-    StoreUnavailable,
-)
+from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, RunNotFound, StoreUnavailable
 from habilis.journal import leases
 from habilis.journal.activity import Activity
-from habilis.journal.contract import BLOB_BYTES, Kind, Record, RunInfo, Status, Store
+from habilis.journal.contract import Kind, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run
+from habilis.journal.creation import as_blob, create_run
 from habilis.journal.encoding import digest_of, new_record
-from habilis.journal.errors import check_run_name, lease_lost
+from habilis.journal.errors import lease_lost
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lookup import info_of, value_of
 
@@ -92,16 +84,23 @@ class Journal(Activity):
     # Opening and closing ----------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(cls, store: Store, info: RunInfo) -> Self:
-        """Create a run. Raises `RunBusy` if it exists and has started."""
-        check_run_name(info.run)
-        now = time.time()
-        info = replace(info, status='running', created=info.created or now, updated=now)
-        made = await store.create(info) or (await leases.delete_unstarted(store, info.run) and await store.create(info))
-        if not made:
-            msg = f'the run {info.run} exists already; resume it, or choose another id'
-            raise RunBusy(msg)
-        return await cls._claim(store, info, 'fail')
+    async def create(cls, store: Store, info: RunInfo, opened: Json = None, *, path: str = '') -> Self:
+        """Create a run with its `opened` record, in one write: if this process dies next, the run can be resumed.
+
+        Args:
+            store: the store of the run.
+            info: the info of the run.
+            opened: the value of the record: the input of the run. None: without a record.
+            path: the path of the record.
+
+        Raises `RunBusy` if the run exists.
+        """
+        info, records = await create_run(store, replace(info, status='running'), opened, path=path)
+        journal = await cls._claim(store, info, 'fail')
+        for record in records:
+            journal.index.add(record)
+        journal._seq = len(records)
+        return journal
 
     @classmethod
     async def open(
@@ -224,12 +223,8 @@ class Journal(Activity):
         blobs = {digests[name]: data for name, data in attached.items()} if attached else {}
         blob = ''
         if kind != 'voided':  # needed by readers that do not load blobs
-            text = _long_json(value)
-            if len(text) > BLOB_BYTES:
-                data = text.encode()
-                blob = digest_of(data)
-                blobs[blob] = data
-        value = None if blob else value
+            value, blob, more = as_blob(value)
+            blobs |= more
         draft = partial(new_record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
         return (await self._write([draft], path, status, error, blobs))[-1]
 
@@ -352,18 +347,3 @@ class Journal(Activity):
             await self.write('voided', scope, value=cast('Json', inside))
         self.reset_scope(scope)
         self.index.rewind(scope)
-
-
-def _is_short(value: Json) -> bool:
-    return value is None or type(value) in {bool, int} or (type(value) is str and len(value) < BLOB_BYTES // 12)
-
-
-def _long_json(value: Json) -> str:
-    """The value as JSON; empty if it is certainly short, to save the encoding."""
-    if _is_short(value) or (type(value) is dict and len(value) == 1 and _is_short(next(iter(value.values())))):
-        return ''
-    try:
-        return codec.dump(value)
-    except (ValueError, TypeError, RecursionError) as error:
-        msg = f'the value cannot be recorded, because it is not JSON: {error}; encode it with a `Codec`'
-        raise NotDurable(msg) from None

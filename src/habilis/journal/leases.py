@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from habilis.core.errors import RunBusy, RunNotFound
 from habilis.journal.contract import Lease, Store
 
 if TYPE_CHECKING:
@@ -65,22 +64,6 @@ async def has_live_owner(store: Store, run: str) -> bool:
     """Whether a process that may be alive holds the run."""
     lease = await store.lease(run)
     return lease.until > time.time() and not is_dead(lease.owner)
-
-
-async def delete_unstarted(store: Store, run: str) -> bool:
-    """Delete a run whose process died before it wrote a record; returns whether it did."""
-    try:
-        created = (await store.info(run)).created
-        if not (await store.lease(run)).epoch and time.time() - created < SECONDS:
-            return False  # it is just being created
-        lease = await claim_run(store, run, owner=new_owner())
-        if await store.load(run):  # from here on no other process can write
-            await store.release(run, epoch=lease.epoch)
-            return False
-        await store.delete(run)
-    except (RunBusy, RunNotFound):
-        return False
-    return True
 
 
 # Owners ---------------------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from habilis.journal.encoding import (
     encode_record,
     select_runs,
 )
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.server_address import PackageMissing, parse_address, parse_durability
 
 if TYPE_CHECKING:
@@ -160,11 +160,13 @@ class PostgresStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
-        values = [_key(info.run), encode_info(info), _key(info.user), _key(info.session), info.status]
+        check_new_run(info.run, records)
+        lines = [(record.seq, encode_record(record)) for record in records]
+        values = {'run': _key(info.run), **_all_values(info, blobs), **_new(lines)}
         return await self._row(sql.CREATE, values) is not None
 
     async def info(self, run: str) -> RunInfo:

@@ -69,11 +69,13 @@ class RunFolder:
 
     # Files ------------------------------------------------------------------------------------------------------------
 
-    def make(self, info: RunInfo) -> None:
-        """Create the files of a run without records."""
+    def make(self, info: RunInfo, lines: Sequence[bytes], blobs: Mapping[str, bytes]) -> None:
+        """Create the files of a run."""
         self.path.mkdir(mode=0o700)
+        if blobs:
+            self._add_blobs(blobs)
         self.write(INFO, encode_info(info).encode())
-        self.write(RECORDS, b'')
+        self.write(RECORDS, b''.join([line + b'\n' for line in lines]))
         self.write(LOCK, b'')
 
     def write(self, name: str, data: bytes) -> None:
