@@ -1,7 +1,7 @@
 """A process that dies after any single operation on its store: the run is there and goes on, or was never begun."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -64,14 +64,15 @@ async def _started_or_resumed(store: Store, run: str) -> str:
 
 
 @pytest.mark.parametrize('go_on', [_resumed_or_started, _started_or_resumed])
-async def test_a_run_whose_process_died_after_any_operation_comes_to_its_end(store: Store, go_on: object) -> None:
+async def test_a_run_whose_process_died_after_any_operation_comes_to_its_end(
+    store: Store, go_on: Callable[[Store, str], Awaitable[str]]
+) -> None:
     operations, ended = 0, False
     while not ended:
         run = f'run-{operations}'
         with dying(store, operations) as its_store:
             await (await work.start(LONG, journal=its_store, run_id=run)).result()
         ended = not its_store.is_dead
-        assert callable(go_on)
         assert await go_on(store, run) == 2 * LONG
         operations += 1
     assert operations > 5

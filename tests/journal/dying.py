@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
@@ -89,7 +89,7 @@ class Dying:
 
 
 @contextmanager
-def dying(store: Store, operations: int) -> Iterator[Dying]:
+def dying(store: Store, operations: int) -> Generator[Dying]:
     """The store of a process that dies after so many operations. What is done in the block ends there."""
     owner = dead_owner()
     made = Dying(store, operations)

@@ -198,13 +198,12 @@ async def test_a_copy_may_leave_records_out(store: MemoryStore) -> None:
 
 
 async def test_a_copy_is_whole_or_not_there_whenever_its_process_dies(store: MemoryStore) -> None:
-    operations, ended = 0, False
-    while not ended:
+    operations, copies = 0, list[RunInfo]()
+    while not copies:
         with dying(store, operations) as its_store:
             await copy_run(its_store, await store.info(RUN), note=('noted', 'copied'))
-        ended = not its_store.is_dead
         copies = [info for info in await store.runs() if info.run != RUN]
-        assert len(copies) == ended
+        assert len(copies) == (not its_store.is_dead)
         operations += 1
     records, blobs = await _content(store, copies[0].run)
     before, blobs_before = await _content(store, RUN)
