@@ -23,7 +23,8 @@ Kind = Literal['opened', 'done', 'failed', 'started', 'asked', 'answered', 'void
 
 - `opened`: a run or a scope has started; the value is its input.
 - `done`, `failed`: a step has ended; the value is its result or its error.
-- `started`: a step that must not be repeated has started.
+- `started`: a step that must not be repeated has started. Stores on a disk write it through to the disk before `append`
+  returns, whatever their durability, because the effect of the step follows.
 - `asked`, `answered`: a question to a person, and the answer.
 - `voided`: the records of the paths in the value (a list) no longer count.
 - `noted`: a note for readers; replay ignores it.
@@ -35,8 +36,8 @@ Status = Literal['queued', 'running', 'waiting', 'stopped', 'failed', 'done']
 resumed, and so can a run that is `running` without a live owner: it was interrupted."""
 
 Durability = Literal['normal', 'full']
-"""`normal`: records survive a crash of the process. `full`: also a crash of the machine; each append waits for the
-disk."""
+"""`normal`: records survive a crash of the process; a power cut may lose those after the latest `started` record.
+`full`: they also survive a power cut; each append waits for the disk."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -40,6 +40,8 @@ SESSION = {
             set_config('synchronous_commit', 'off', false)""",
 }
 
+SYNC = 'SET LOCAL synchronous_commit = on'
+
 # One transaction creates the tables; the others wait for it.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('habilis journal ' || %s, 0))"
 # (They read the catalogue itself, because `to_regclass` may use an outdated cache.)

@@ -1,8 +1,9 @@
 """`RedisStore`: runs in Redis or Valkey, for many machines: `redis://host:6379/0`. Needs `habilis[redis]`.
 
 Redis keeps data in memory. Runs always survive a crash of the client. They survive a restart of the server only with
-`appendonly yes`, and a crash of its machine only with `appendfsync always` too. The server must not evict keys
-(`maxmemory-policy noeviction`). `RedisStore.warnings` checks these settings. A cluster is not supported.
+`appendonly yes`, and a crash of its machine only with `appendfsync always` too; that includes the marks of steps that
+must not be repeated. The server must not evict keys (`maxmemory-policy noeviction`). `RedisStore.warnings` checks these
+settings. A cluster is not supported.
 """
 
 import asyncio

@@ -19,6 +19,7 @@ from habilis.journal.encoding import (
     decode_records,
     encode_info,
     encode_record,
+    must_sync,
     select_runs,
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found
@@ -148,9 +149,10 @@ class SqliteStore:
     ) -> None:
         """See `Store`."""
         rows = [(_key(run), record.seq, encode_record(record)) for record in records]
+        sync = must_sync(records)
         if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER:
             row = (*rows[0], epoch)
-            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount) == 1:
+            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount, sync=sync) == 1:
                 return
 
         def work(connection: sqlite3.Connection) -> None:
@@ -162,7 +164,7 @@ class SqliteStore:
                 sql = 'UPDATE runs SET user = ?, session = ?, status = ?, created = ?, info = ? WHERE run = ?'
                 connection.execute(sql, (*_columns(info), _key(run)))
 
-        await self._file.change(work)
+        await self._file.change(work, sync=sync)
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""

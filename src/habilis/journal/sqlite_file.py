@@ -46,14 +46,20 @@ class SqliteFile:
         self._full = full
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._syncs: bool | None = None
+        """Whether the connection waits for the disk; None if it is new."""
+
         _files.add(self)
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do short work with the connection. Wait, without blocking the event loop, while another process writes."""
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, sync: bool = False) -> T:
+        """Do short work with the connection. Wait, without blocking the event loop, while another process writes.
+
+        `sync`: what it writes is on the disk when this returns, whatever the durability.
+        """
         pause, deadline = 0.0005, 0.0
         while True:
             try:
-                return self._try(work)
+                return self._try(work, sync=sync or self._full)
             except sqlite3.Error as error:
                 if not _is_busy(error):
                     raise _unavailable(error, self.path) from error
@@ -64,8 +70,8 @@ class SqliteFile:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.02)
 
-    async def change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work in one transaction."""
+    async def change(self, work: Callable[[sqlite3.Connection], T], *, sync: bool = False) -> T:
+        """Do work in one transaction. For `sync` see `do`."""
 
         def transaction(connection: sqlite3.Connection) -> T:
             connection.execute('BEGIN IMMEDIATE')
@@ -73,19 +79,23 @@ class SqliteFile:
             connection.execute('COMMIT')
             return result
 
-        return await self.do(transaction)
+        return await self.do(transaction, sync=sync)
 
     def close(self) -> None:
         """Close the connection. The next use opens it again."""
         with self._lock:
             self._drop()
 
-    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _try(self, work: Callable[[sqlite3.Connection], T], *, sync: bool) -> T:
         with self._lock:
             connection = self._connection
             if connection is None:
-                connection = self._connection = _open(self.path, full=self._full)
+                connection = self._connection = _open(self.path)
+                self._syncs = None
             try:
+                if sync is not self._syncs:
+                    connection.execute(f'PRAGMA synchronous = {"FULL" if sync else "NORMAL"}')
+                    self._syncs = sync
                 return work(connection)
             except BaseException as error:
                 self._clean_up(connection, error)
@@ -153,7 +163,7 @@ if hasattr(os, 'register_at_fork'):  # not on Windows
 _creating = threading.Lock()
 
 
-def _open(path: Path, *, full: bool) -> sqlite3.Connection:
+def _open(path: Path) -> sqlite3.Connection:
     """Connect to the file, and create it if it is missing. Raises `StoreUnavailable`, and errors of SQLite."""
     try:
         _create(path)
@@ -163,7 +173,6 @@ def _open(path: Path, *, full: bool) -> sqlite3.Connection:
     try:
         connection.text_factory = _decoded
         _prepare(connection, path)
-        connection.execute(f'PRAGMA synchronous = {"FULL" if full else "NORMAL"}')
     except BaseException:
         connection.close()
         raise
