@@ -135,6 +135,8 @@ async def test_a_run_of_that_name_is_not_made_twice() -> None:
         await queue_job(Job(run='two'), store)
     with pytest.raises(RunNotFound):
         await queue_job(Job(run='one', user='bob'), store)
+    with pytest.raises(RunNotFound):
+        await run_job(Job(run='one', user='bob', target='tests.flows.app:nothing'), store)
 
 
 async def test_only_runs_that_nobody_works_on_are_left() -> None:

@@ -35,17 +35,17 @@ async def create_with(
     check_run_name(info.run)
     if await store.create(info, records, blobs=blobs):
         return
-    if not await _is_visible(store, info):  # do not say that there is such a run
+    if not await _is_own(store, info):  # do not say that there is such a run
         msg = f'{info.run!r} cannot be used as the id of a run; choose another id'
         raise JournalError(msg)
     msg = f'the run {info.run} exists already; {advice}'
     raise RunBusy(msg)
 
 
-async def _is_visible(store: Store, info: RunInfo) -> bool:
-    """Whether the run of this id belongs to the same user. Without a user, all runs are visible."""
+async def _is_own(store: Store, info: RunInfo) -> bool:
+    """Whether the run of this id belongs to the same user."""
     try:
-        return not info.user or (await store.info(info.run)).user == info.user
+        return (await store.info(info.run)).user == info.user
     except RunNotFound:  # deleted meanwhile
         return True
 

@@ -314,7 +314,7 @@ class RunFolder:
     def recover(self) -> None:
         """Complete the append of a process that died."""
         data = self.read(PENDING)
-        if data is None:
+        if data is None or not os.access(self.path, os.W_OK):  # who may only read sees the run without that append
             return
         checksum, _, text = data.decode('ascii', 'replace').partition(' ')
         if checksum == _checksum(text):
