@@ -53,14 +53,12 @@ class Attempt:
 
 
 async def _begun(store: Store, run: str) -> bool:
-    """Whether there is something to go on with. What was made and not begun is removed."""
+    """Whether there is something to go on with."""
     try:
-        if await store.load(run):
-            return True
+        await store.info(run)
     except RunNotFound:
         return False
-    await store.delete(run)
-    return False
+    return True
 
 
 async def answer_all(store: Store, run: str, effects: str) -> int:

@@ -43,8 +43,10 @@ class Troubled:
             raise StoreUnavailable(TROUBLE)
         return done
 
-    async def create(self, info: RunInfo) -> bool:
-        return await self._write('create', self.store.create(info))
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
+        return await self._write('create', self.store.create(info, records, blobs=blobs))
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         try:

@@ -135,12 +135,14 @@ async def test_a_run_of_that_name_is_not_made_twice() -> None:
         await queue_job(Job(run='two'), store)
     with pytest.raises(RunNotFound):
         await queue_job(Job(run='one', user='bob'), store)
+    with pytest.raises(RunNotFound):
+        await run_job(Job(run='one', user='bob', target='tests.flows.app:nothing'), store)
 
 
 async def test_only_runs_that_nobody_works_on_are_left() -> None:
     store = MemoryStore()
     await store.create(RunInfo(run='new', kind='flow', status='queued'))
-    assert not await is_abandoned(store, await store.info('new'))  # somebody is just making it
+    assert await is_abandoned(store, await store.info('new'))
     journal = await Journal.create(store, RunInfo(run='busy', kind='flow'))
     assert not await is_abandoned(store, await store.info('busy'))
     await journal.close()

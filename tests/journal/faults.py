@@ -38,9 +38,11 @@ class Faulty:
         self.appends = 0
         self.claim_count = 0
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        return await self.inner.create(info)
+        return await self.inner.create(info, records, blobs=blobs)
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """See `Store`."""

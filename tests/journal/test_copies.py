@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.core.errors import CorruptRecord, JournalError, RunBusy, StoreUnavailable
+from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal import Journal, MemoryStore, RunInfo, copies
 from habilis.journal.contract import BLOB_BYTES, Record
 from habilis.journal.copies import copy_run, digests_of, export_run, import_run, new_run_id
 from habilis.journal.encoding import digest_of
-from tests.journal.faults import RUN, Faulty, Work, again, away, new
-from tests.waiting import until
+from tests.journal.dying import dying
+from tests.journal.faults import RUN, Faulty, Work, again, new
 
 
 @pytest.fixture
@@ -197,25 +197,18 @@ async def test_a_copy_may_leave_records_out(store: MemoryStore) -> None:
     assert [(record.seq, record.path) for record in records] == [(1, 'long#1'), (2, 'b#1'), (3, 'c#1')]
 
 
-@pytest.mark.parametrize('made', [False, True])
-async def test_a_copy_that_cannot_be_finished_leaves_nothing(store: MemoryStore, made: bool) -> None:
-    faulty = Faulty(store)
-    (faulty.after if made else faulty.before).append(away(passing=False))
-    with pytest.raises(StoreUnavailable):
-        await copy_run(faulty, await store.info(RUN))
-    assert [info.run for info in await store.runs()] == [RUN]
-
-
-async def test_a_copy_that_is_cut_off_is_not_taken_for_a_whole_one(store: MemoryStore) -> None:
-    faulty = Faulty(store)
-    faulty.hold = asyncio.Event()
-    task = asyncio.create_task(copy_run(faulty, await store.info(RUN)))
-    await until(lambda: faulty.appends == 1)
-    (copy,) = [info for info in await store.runs() if info.run != RUN]
-    assert (copy.status, copy.error) == ('failed', 'this copy is incomplete: delete it, and copy the run again')
-    faulty.hold.set()
-    assert (await task).status == 'stopped'
-    assert (await store.info(copy.run)).error == ''
+async def test_a_copy_is_whole_or_not_there_whenever_its_process_dies(store: MemoryStore) -> None:
+    operations, copies = 0, list[RunInfo]()
+    while not copies:
+        with dying(store, operations) as its_store:
+            await copy_run(its_store, await store.info(RUN), note=('noted', 'copied'))
+        copies = [info for info in await store.runs() if info.run != RUN]
+        assert len(copies) == (not its_store.is_dead)
+        operations += 1
+    records, blobs = await _content(store, copies[0].run)
+    before, blobs_before = await _content(store, RUN)
+    assert (records[:-1], blobs) == (before, blobs_before)
+    assert (records[-1].seq, records[-1].value) == (len(before) + 1, 'copied')
 
 
 def test_names_of_runs_are_all_different() -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.journal.troubled import MORE
-from tests.journal.writer import add, begin, make_store
+from tests.journal.writer import RUN, add, begin, make_store
 
 ROOT = Path(__file__).parents[2]
 KINDS = ('sqlite', 'files')
@@ -75,6 +76,8 @@ async def read_only(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIter
     epoch, last = await begin(store)
     await add(store, epoch, last)
     await store.close()
+    if request.param == 'files':  # an append that a process which died has planned
+        shutil.copy(tmp_path / 'journal' / RUN / 'info.json', tmp_path / 'journal' / RUN / 'pending.json')
     everything = [tmp_path, *tmp_path.rglob('*')]
     for path in everything:
         path.chmod(0o500 if path.is_dir() else 0o400)
@@ -89,8 +92,37 @@ def test_a_store_that_may_not_be_written_says_so(read_only: tuple[str, Path]) ->
     for name in ('append', 'claim', 'create', 'delete'):
         assert said[name].startswith(f'StoreUnavailable: the journal at {folder}/journal is unavailable: ')
         assert ('permission denied' if kind == 'files' else 'read-only') in said[name]
-    if kind == 'files':
-        assert said['load'] == ''
+    assert said['load'] == said['runs'] == ''
+
+
+LEFT: dict[str, tuple[str, ...]] = {'all': (), 'no_shm': ('journal-shm',), 'no_wal': ('journal-wal', 'journal-shm')}
+"""Files of SQLite that are not there, as after a copy."""
+
+
+@pytest.mark.parametrize('without', LEFT)
+async def test_what_a_killed_process_left_in_a_read_only_folder_is_read_or_refused(
+    tmp_path: Path, without: str
+) -> None:
+    store = make_store('sqlite', str(tmp_path / 'first' / 'journal'))
+    epoch, last = await begin(store)
+    await add(store, epoch, last)
+    shutil.copytree(tmp_path / 'first', tmp_path / 'left')  # as it would be after a kill
+    await store.close()
+    if without == 'no_wal':
+        shutil.copy(tmp_path / 'first' / 'journal', tmp_path / 'left')
+    for name in LEFT[without]:
+        (tmp_path / 'left' / name).unlink()
+    for path in (tmp_path / 'left').iterdir():
+        path.chmod(0o400)
+    (tmp_path / 'left').chmod(0o500)
+    try:
+        said = troubled('read', 'sqlite', tmp_path / 'left')
+    finally:
+        (tmp_path / 'left').chmod(0o700)
+    if without == 'no_shm':
+        assert 'journal-wal has changes; copy both files to a writable folder' in said['load']
+    else:
+        assert said['load'] == said['runs'] == ''
 
 
 @pytest.mark.parametrize('kind', KINDS)

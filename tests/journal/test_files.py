@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, RunNotFound, StoreUnavailable
-from habilis.journal import files
+from habilis.journal import Journal, Scope, files
 from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import RunInfo
 from habilis.journal.encoding import decode_record, digest_of
 from habilis.journal.files import FileStore
 from habilis.journal.run_folder import safe_name
+from habilis.journal.runs import fork, list_runs
 
 DIGEST = digest_of(b'x')
 
@@ -116,7 +117,7 @@ def test_no_two_names_share_a_folder(one: str, other: str) -> None:
 @pytest.mark.parametrize('torn', [b'0', b'0123abcd {"v":1,"n":4', b'\xff\x00', b'\x00' * 5000])
 async def test_a_last_line_without_its_end_was_never_written(store: FileStore, folder: Path, torn: bytes) -> None:
     epoch = await begin(store)
-    whole = (folder / 'records.jsonl').read_bytes()
+    whole, size = (folder / 'records.jsonl').read_bytes(), (folder / 'lock').read_bytes()
     for other in (store, FileStore(store.folder)):
         with (folder / 'records.jsonl').open('ab') as file:
             file.write(torn)
@@ -127,17 +128,109 @@ async def test_a_last_line_without_its_end_was_never_written(store: FileStore, f
         await other.append('run-1', records(1, first=4), epoch=epoch)
         assert await other.load('run-1') == records(4)
         (folder / 'records.jsonl').write_bytes(whole)
+        (folder / 'lock').write_bytes(size)
 
 
-async def test_a_record_may_be_cut_anywhere(store: FileStore, folder: Path) -> None:
-    epoch = await begin(store, count=2)
-    whole = (folder / 'records.jsonl').read_bytes()
+@pytest.mark.parametrize('old', [False, True], ids=['this_version', 'older_version'])
+async def test_a_process_may_die_anywhere_in_a_line(store: FileStore, folder: Path, old: bool) -> None:
+    epoch = await begin(store, count=1)
+    before = b'' if old else (folder / 'lock').read_bytes()  # an older version kept no size
+    await store.append('run-1', records(1, first=2), epoch=epoch)
+    whole, after = (folder / 'records.jsonl').read_bytes(), (folder / 'lock').read_bytes()
     start = whole.index(b'\n') + 1
     for size in range(start, len(whole)):
         (folder / 'records.jsonl').write_bytes(whole[:size])
+        (folder / 'lock').write_bytes(before)
         assert await store.load('run-1') == records(1)
         await store.append('run-1', records(1, first=2), epoch=epoch)
         assert (folder / 'records.jsonl').read_bytes() == whole
+        assert (folder / 'lock').read_bytes() == after
+
+
+# Records that something else has cut off ------------------------------------------------------------------------------
+
+
+async def test_records_that_were_cut_off_are_named_and_those_before_are_kept(store: FileStore, folder: Path) -> None:
+    epoch = await begin(store, count=3)
+    path = folder / 'records.jsonl'
+    whole = path.read_bytes()
+    for size in range(len(whole)):
+        path.write_bytes(whole[:size])
+        left = whole[:size].count(b'\n')
+        for other in (store, FileStore(store.folder)):
+            with pytest.raises(CorruptRecord, match=rf'record {left + 1} of .* cut off .* --before {left + 1}') as cut:
+                await other.load('run-1')
+            assert cut.value.before == records(left)
+            with pytest.raises(CorruptRecord, match='cut off'):
+                await other.append('run-1', records(1, first=4), epoch=epoch)
+        assert path.read_bytes() == whole[:size]
+    path.write_bytes(whole)
+    await store.append('run-1', records(1, first=4), epoch=epoch)
+    assert await store.load('run-1') == records(4)
+
+
+async def test_a_run_that_was_cut_off_is_forked_before_the_cut(store: FileStore, folder: Path) -> None:
+    await store.release('run-1', epoch=await begin(store, count=3))
+    path = folder / 'records.jsonl'
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptRecord, match='cut off'):
+        await Journal.open(store, 'run-1')
+    copy = await fork(store, 'run-1', 3)
+    assert (await store.load(copy.run))[:-1] == records(2)
+    assert {each.info.run for each in await list_runs(store)} == {copy.run, 'run-1'}
+
+
+async def test_a_step_that_must_not_be_repeated_is_not_repeated_after_a_cut(store: FileStore, folder: Path) -> None:
+    done: list[int] = []
+
+    async def pay() -> None:
+        done.append(1)
+
+    journal = await Journal.create(store, RunInfo(run='run-1'))
+    await Scope(journal, '').step('pay', pay, once=True)
+    await journal.close()
+    (folder / 'records.jsonl').write_bytes(b'')
+    with pytest.raises(CorruptRecord, match='cut off'):
+        await Journal.open(store, 'run-1')
+    assert done == [1]
+
+
+async def test_an_append_that_was_undone_is_not_taken_for_a_cut(store: FileStore) -> None:
+    epoch = await begin(store)
+    replace: Callable[[str, str], None] = files.os.replace
+
+    def fails(old: str, new: str) -> None:
+        if new.endswith('info.json'):
+            raise OSError(28, 'no space')
+        replace(old, new)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.os, 'replace', fails)
+        with pytest.raises(StoreUnavailable):
+            await store.append('run-1', records(2, first=4), epoch=epoch, info=RunInfo(run='run-1'))
+    assert await store.load('run-1') == records(3)
+    await store.append('run-1', records(1, first=4), epoch=epoch)
+    assert await FileStore(store.folder).load('run-1') == records(4)
+
+
+async def test_a_plan_for_records_that_were_cut_off_does_not_hide_the_cut(store: FileStore, folder: Path) -> None:
+    epoch = await begin(store, count=1)
+    plans: list[bytes] = []
+    unlink: Callable[[str], None] = files.os.unlink
+
+    def keep(path: str) -> None:
+        plans.append(Path(path).read_bytes())
+        unlink(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.os, 'unlink', keep)
+        await store.append('run-1', records(2, first=2), epoch=epoch)
+    (folder / 'records.jsonl').write_bytes(b'')
+    (folder / 'lock').write_bytes(b'')
+    (folder / 'pending.json').write_bytes(plans[0])
+    for _ in range(2):
+        with pytest.raises(CorruptRecord, match=r'record 1 of run-1 .* cut off'):
+            await store.load('run-1')
 
 
 # Damage ---------------------------------------------------------------------------------------------------------------

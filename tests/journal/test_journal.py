@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 
 import pytest
 
@@ -17,6 +16,8 @@ from habilis.core.errors import (
 )
 from habilis.journal import Journal, MemoryStore, RunInfo, Scope, Status
 from habilis.journal.contract import BLOB_BYTES
+from habilis.journal.lookup import value_of
+from tests.journal.dying import dying
 from tests.journal.faults import RUN, Faulty, Work, again, away, lines_of, new
 from tests.waiting import until
 
@@ -335,25 +336,36 @@ async def test_a_scope_that_is_begun_again_in_one_process_answers_from_the_recor
 # A process that died before it wrote anything -------------------------------------------------------------------------
 
 
-async def test_the_name_of_a_run_that_never_began_is_free_again() -> None:
+async def test_a_run_has_its_first_record_as_soon_as_it_exists() -> None:
     store = MemoryStore()
-    await store.create(RunInfo(run=RUN, title='first', created=1.0))
-    async with new(store) as scope:
+    with dying(store, 1) as its_store:
+        await Journal.create(its_store, RunInfo(run=RUN), {'task': 'x' * 100_000})
+    (record,) = await store.load(RUN)
+    assert (record.kind, record.path, record.at > 0) == ('opened', '', True)
+    assert await value_of(store, RUN, record) == {'task': 'x' * 100_000}
+    assert (await store.info(RUN)).status == 'running'
+    async with again(store) as scope:
         await scope.step('a', Work().gives('a'))
-    assert (await store.info(RUN)).name == 'test'
-    assert await lines_of(store) == [('done', 'a#1')]
+    assert await lines_of(store) == [('opened', ''), ('done', 'a#1')]
 
 
-async def test_the_name_of_a_run_that_began_or_is_just_being_made_is_taken() -> None:
+async def test_a_name_that_is_taken_is_refused() -> None:
     store = MemoryStore()
-    await store.create(RunInfo(run=RUN, created=time.time()))
-    with pytest.raises(RunBusy, match='already'):
-        await Journal.create(store, RunInfo(run=RUN))
-    await store.claim(RUN, owner='another machine', seconds=60)
-    with pytest.raises(RunBusy, match='already'):
-        await Journal.create(store, RunInfo(run=RUN))
-    await store.release(RUN, epoch=1)
-    async with new(store) as scope:
-        await scope.step('a', Work().gives('a'))
-    with pytest.raises(RunBusy, match='already'):
-        await Journal.create(store, RunInfo(run=RUN))
+    for _ in range(2):
+        async with new(store, 'other') as scope:
+            await scope.step('a', Work().gives('a'))
+        with pytest.raises(RunBusy, match='the run other exists already; resume it'):
+            await Journal.create(store, RunInfo(run='other'))
+        await store.delete('other')
+
+
+async def test_who_chooses_the_id_of_another_user_is_not_told_that_there_is_such_a_run() -> None:
+    store = MemoryStore()
+    await (await Journal.create(store, RunInfo(run=RUN, user='ann'))).close()
+    for user in ('bob', ''):
+        with pytest.raises(JournalError, match='choose another id') as refused:
+            await Journal.create(store, RunInfo(run=RUN, user=user))
+        assert not isinstance(refused.value, RunBusy)
+        assert 'exists' not in str(refused.value)
+    with pytest.raises(RunBusy, match='exists already; resume it'):
+        await Journal.create(store, RunInfo(run=RUN, user='ann'))

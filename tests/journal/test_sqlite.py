@@ -20,6 +20,7 @@ from habilis.journal.contract import RunInfo
 from habilis.journal.encoding import digest_of
 from habilis.journal.sqlite import SqliteStore
 from habilis.journal.sqlite_file import SqliteFile
+from habilis.journal.stores import open_store
 
 
 @pytest.fixture
@@ -67,6 +68,23 @@ async def test_only_its_owner_can_read_it(store: SqliteStore, path: Path) -> Non
     await begin(store)
     names = {found.name: stat.S_IMODE(found.stat().st_mode) for found in path.parent.iterdir()}
     assert names == {'journal.db': 0o600, 'journal.db-wal': 0o600, 'journal.db-shm': 0o600}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_the_data_folder_is_closed_to_others_and_no_other_folder_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv('HABILIS_DATA', raising=False)
+    monkeypatch.setenv('XDG_DATA_HOME', str(tmp_path))
+    monkeypatch.setenv('HOME', str(tmp_path))
+    for store in (open_store(), open_store(f'sqlite:{tmp_path}/shared/runs.db')):
+        assert isinstance(store, SqliteStore)
+        store.path.parent.mkdir(parents=True)
+        store.path.parent.chmod(0o755)
+        await store.runs()
+        await store.close()
+        is_own = store.path.parent.name == 'habilis'
+        assert stat.S_IMODE(store.path.parent.stat().st_mode) == (0o700 if is_own else 0o755)
 
 
 async def test_a_relative_path_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,12 +59,20 @@ async def full(how: str, store: Store, folder: Path) -> dict[str, object]:
     }
 
 
+async def _all(store: Store) -> None:
+    """Everything that was written is read."""
+    assert await store.load(RUN)
+    assert (await store.lease(RUN)).epoch == 1
+    assert (await store.info(RUN)).run == RUN
+
+
 async def read(store: Store) -> dict[str, str]:
     """What each operation says where nothing may be written."""
     lease = 1
     said: dict[str, str] = {}
     for name, work in {
-        'load': store.load(RUN),
+        'load': _all(store),
+        'runs': store.runs(),
         'append': add(store, lease, 1),
         'claim': store.claim(RUN, owner='you', seconds=60, over=lease),
         'create': store.create(RunInfo(run='run-2')),

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import replace
 from inspect import signature
 from typing import Any, Generic, Never, Self, cast
 
@@ -22,7 +21,7 @@ from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
-from habilis.agent.loop.setup import start_run
+from habilis.agent.loop.setup import check_inputs, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import (
     RUN_OPTIONS,
@@ -227,6 +226,7 @@ class Agent(Generic[T]):
 
     async def _begin(self, run_id: str, request: RunRequest, recorder: Recorder | None) -> Run:
         self._check_open()
+        check_inputs(self._setup, request.variables or {})
         user, session = request.user or self._setup.settings.user or '', request.session or ''
         history = tuple(request.history or ())
         if session and not history and recorder is None:
@@ -245,7 +245,7 @@ class Agent(Generic[T]):
         try:
             started = await self._open_run(run_id, inputs, recorder, request.hooks or ())
             if recorder is not None:
-                await recorder.open(replace(inputs, system=started.system, asked=started.first_message))
+                await recorder.open(inputs, started.prompt)
         except BaseException as error:
             if recorder is not None:
                 with contextlib.suppress(JournalError):
@@ -326,6 +326,8 @@ class Agent(Generic[T]):
             _check_answer(loaded.stopped, answer)
             is_same = loaded.stopped in {None, 'approval'} and limits is None and max_steps is None
             started = await self._open_run(run_id, loaded.inputs, loaded.recorder, hooks)
+            if not loaded.prompted:  # the process died while it started
+                await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else bounds)
         except BaseException:
             await self._close_run(run_id)

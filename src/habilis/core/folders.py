@@ -20,7 +20,12 @@ def config_folder() -> Path:
 
 def data_folder() -> Path:
     """`HABILIS_DATA`, or `habilis` in the user's data folder. Holds what must not be lost, such as the runs."""
-    return _chosen('HABILIS_DATA') or platformdirs.user_data_path(_APPLICATION, appauthor=False).expanduser()
+    return _chosen('HABILIS_DATA') or own_data_folder()
+
+
+def own_data_folder() -> Path:
+    """`habilis` in the user's data folder, which nothing else uses."""
+    return platformdirs.user_data_path(_APPLICATION, appauthor=False).expanduser()
 
 
 def responses_folder() -> Path:

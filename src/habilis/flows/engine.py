@@ -18,8 +18,7 @@ from habilis.flows.targets import load_target
 from habilis.flows.tasks import cancel_tasks
 from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
 from habilis.journal.copies import new_run_id
-from habilis.journal.errors import check_run_name
-from habilis.journal.owners import new_owner
+from habilis.journal.creation import create_run
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
 _POLL_SECONDS = 0.1
@@ -65,17 +64,9 @@ async def queue_job(job: Job, store: Store, *, apps: Sequence[str] = ()) -> str:
     flow = load_target(job.target, apps=apps)
     bound = flow.inputs.bind_named(job.inputs)
     first = recorded_arguments(flow, bound)
-    now = time.time()
     info = new_info(flow, bound, run=job.run or new_run_id(), user=job.user, session=job.session)
-    info = replace(info, name=job.target, created=now, updated=now)
-    check_run_name(info.run)
-    if not await store.create(info):
-        msg = f'the run {info.run} exists already; submit it without a target to resume it, or choose another id'
-        raise RunBusy(msg)
-    lease = await store.claim(info.run, owner=new_owner(), seconds=leases.SECONDS)
-    record = Record(seq=1, path='', kind='opened', value=first, at=round(now, 6))
-    await store.append(info.run, [record], epoch=lease.epoch, info=info)
-    await store.release(info.run, epoch=lease.epoch)
+    advice = 'submit it without a target to resume it, or choose another id'
+    await create_run(store, replace(info, name=job.target), first, advice=advice)
     return info.run
 
 
@@ -106,7 +97,7 @@ async def run_job(
     run = job.run
     if job.target and (not run or not await _exists(store, run)):
         run = await queue_job(job, store, apps=apps)
-    info = await store.info(run)
+    info = await flow_info(store, run, job.user or None)
     flow = load_target(info.name, apps=apps)
     try:
         await resume(flow, run, journal=store, user=job.user or None, interrupted=interrupted, check=check)
@@ -152,9 +143,10 @@ async def is_abandoned(store: Store, info: RunInfo) -> bool:
     """Whether a run needs a process: it is queued, or the process that executed it has died."""
     if info.kind != 'flow' or info.status not in {'queued', 'running'}:
         return False
-    if (await store.lease(info.run)).epoch == 0:
-        return False  # it is just being created
-    return not await leases.has_live_owner(store, info.run)
+    lease = await store.lease(info.run)
+    if lease.epoch == 0 and info.status == 'running' and info.created + leases.SECONDS > time.time():
+        return False  # the process that has just created it claims it next
+    return not leases.is_held(lease)
 
 
 class TooManyDeaths(FlowError):

@@ -94,17 +94,10 @@ async def create(
     handle = await store_handle(journal)
     try:
         info = new_info(flow, bound, run=run_id or new_run_id(), user=user, session=session)
-        opened = await Journal.create(handle.store, info)
+        return ActiveRun(await Journal.create(handle.store, info, first), handle)
     except BaseException:
         await handle.close()
         raise
-    active = ActiveRun(opened, handle)
-    try:
-        await opened.write('opened', '', value=first)
-    except BaseException:
-        await uncancelled(active.close())
-        raise
-    return active
 
 
 async def drive(flow: Recorded[..., R], bound: inspect.BoundArguments | None, active: ActiveRun) -> R:
@@ -180,7 +173,7 @@ async def flow_info(store: Store, run: str, user: str | None) -> RunInfo:
 async def _read_arguments(flow: Recorded[..., Any], journal: Journal) -> inspect.BoundArguments:
     entry = journal.index.find('')
     if entry is None or entry.opened is None:
-        msg = f'{journal.run} stopped before its arguments were recorded: start a new run'
+        msg = f'{journal.run} has no record of its arguments: delete it, and start a new run'
         raise JournalError(msg)
     fields = cast('Mapping[str, Json]', await journal.value_of(entry.opened))
     if fields['flow'] != flow.name:

@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from habilis.core.codec import Json
-from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, RunNotFound
+from habilis.core.errors import CorruptRecord, JournalError, LeaseLost, RunBusy, RunNotFound
 from habilis.journal.conformance_values import Connect, ValuesConformance, record, records
 from habilis.journal.contract import Lease, Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
@@ -64,6 +64,45 @@ class StoreConformance(ValuesConformance):
         made = await asyncio.gather(*(each.create(RunInfo(run='run-1', title=str(n))) for n, each in enumerate(stores)))
         assert sorted(made) == [False] * 7 + [True]
         assert (await store.info('run-1')).title == str(made.index(True))
+
+    async def test_a_run_is_made_together_with_its_first_records(self, store: Store, again: Connect) -> None:
+        info, data = RunInfo(run='run-1', status='running', user='ada'), b'x' * 100_000
+        assert await store.create(info, records(3), blobs={digest_of(data): data}) is True
+        for each in (store, await again()):
+            assert await each.info('run-1') == info
+            assert await each.load('run-1') == records(3)
+            assert await each.blob('run-1', digest_of(data)) == data
+            assert await each.lease('run-1') == Lease(epoch=0)
+        lease = await store.claim('run-1', owner='me', seconds=60)
+        await store.append('run-1', records(2, first=3), epoch=lease.epoch)
+        assert await store.load('run-1') == records(4)
+
+    async def test_of_many_who_make_the_same_run_only_the_records_of_one_are_kept(
+        self, store: Store, again: Connect
+    ) -> None:
+        stores, blobs = [store, await again()] * 4, [b'%d' % n for n in range(8)]
+        made = await asyncio.gather(
+            *(
+                each.create(RunInfo(run='run-1'), [record(1, n), record(2, n)], blobs={digest_of(blobs[n]): blobs[n]})
+                for n, each in enumerate(stores)
+            )
+        )
+        assert sorted(made) == [False] * 7 + [True]
+        assert [one.value for one in await store.load('run-1')] == [made.index(True)] * 2
+        for n, data in enumerate(blobs):
+            if made[n]:
+                assert await store.blob('run-1', digest_of(data)) == data
+            else:
+                with pytest.raises(CorruptRecord):
+                    await store.blob('run-1', digest_of(data))
+
+    @pytest.mark.parametrize('wrong', [records(1, first=2), records(1, first=0), [*records(1), *records(1)]])
+    async def test_a_run_whose_first_records_are_not_numbered_from_1_is_not_made(
+        self, store: Store, wrong: list[Record]
+    ) -> None:
+        with pytest.raises(JournalError):
+            await store.create(RunInfo(run='run-1'), wrong)
+        assert await store.runs() == []
 
     async def test_an_unknown_run_is_not_found_whatever_is_asked_of_it(self, store: Store) -> None:
         await self.begin(store, 'run-10')

@@ -23,7 +23,8 @@ Kind = Literal['opened', 'done', 'failed', 'started', 'asked', 'answered', 'void
 
 - `opened`: a run or a scope has started; the value is its input.
 - `done`, `failed`: a step has ended; the value is its result or its error.
-- `started`: a step that must not be repeated has started.
+- `started`: a step that must not be repeated has started. Stores on a disk write it through to the disk before `append`
+  returns, whatever their durability, because the effect of the step follows.
 - `asked`, `answered`: a question to a person, and the answer.
 - `voided`: the records of the paths in the value (a list) no longer count.
 - `noted`: a note for readers; replay ignores it.
@@ -35,8 +36,8 @@ Status = Literal['queued', 'running', 'waiting', 'stopped', 'failed', 'done']
 resumed, and so can a run that is `running` without a live owner: it was interrupted."""
 
 Durability = Literal['normal', 'full']
-"""`normal`: records survive a crash of the process. `full`: also a crash of the machine; each append waits for the
-disk."""
+"""`normal`: records survive a crash of the process; a power cut may lose those after the latest `started` record.
+`full`: they also survive a power cut; each append waits for the disk."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,8 +106,13 @@ class Store(Protocol):
     `RunNotFound` for an unknown run.
     """
 
-    async def create(self, info: RunInfo) -> bool:
-        """Create a run without records, at epoch 0. Returns False, and does nothing, if the run exists."""
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
+        """Create a run at epoch 0, together with its first records (from number 1) and their blobs.
+
+        Returns False, and does nothing, if the run exists.
+        """
         ...
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:

@@ -1,7 +1,6 @@
 """Copies of runs: forks, and export to and import from a text file."""
 
 import base64
-import contextlib
 import secrets
 import time
 import zlib
@@ -9,19 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import cast
 
-from habilis.core.codec import dump, parse
-from habilis.core.errors import CorruptRecord, JournalError, RunBusy
-from habilis.journal.contract import Record, RunInfo, Store
+from habilis.core.codec import Json, dump, parse
+from habilis.core.errors import CorruptRecord
+from habilis.journal.contract import Kind, Record, RunInfo, Store
+from habilis.journal.creation import create_with
 from habilis.journal.encoding import check_blob, decode_info, decode_record, digest_of, encode_info, encode_record
-from habilis.journal.errors import check_run_name
-from habilis.journal.leases import SECONDS
-from habilis.journal.owners import new_owner
 
 MAGIC = 'habilis run 1'
 MAX_BLOB = 1 << 30
 """Maximum size of a decompressed blob, so that a small file cannot exhaust memory."""
 
+_ADVICE = 'delete it first, or give the copy another id'
+
 Keep = Callable[[Record], bool]
+Note = tuple[Kind, Json]
+"""Kind and value of a record about the whole run, to be added at its end."""
 
 
 def new_run_id() -> str:
@@ -29,7 +30,9 @@ def new_run_id() -> str:
     return f'run-{secrets.token_hex(6)}'
 
 
-async def copy_run(store: Store, info: RunInfo, *, keep: Keep | None = None, upto: int | None = None) -> RunInfo:
+async def copy_run(
+    store: Store, info: RunInfo, *, keep: Keep | None = None, upto: int | None = None, note: Note | None = None
+) -> RunInfo:
     """Copy a run to a new one, which is `stopped`: records up to number `upto`, for which `keep` returns True."""
     kept: list[Record] = []
     blobs: dict[str, bytes] = {}
@@ -41,24 +44,15 @@ async def copy_run(store: Store, info: RunInfo, *, keep: Keep | None = None, upt
             blobs[digest] = blobs.get(digest) or await store.blob(info.run, digest)
     now = time.time()
     copy = replace(info, run=new_run_id(), status='stopped', parent=info.run, error='', created=now, updated=now)
-    await _write(store, copy, kept, blobs)
+    await create_with(store, copy, _with_note(kept, note), blobs, advice=_ADVICE)
     return copy
 
 
-async def _write(store: Store, info: RunInfo, records: Sequence[Record], blobs: dict[str, bytes]) -> None:
-    check_run_name(info.run)
-    unfinished = replace(info, status='failed', error='this copy is incomplete: delete it, and copy the run again')
-    if not await store.create(unfinished):
-        msg = f'the run {info.run} exists already; delete it first, or give the copy another id'
-        raise RunBusy(msg)
-    try:
-        lease = await store.claim(info.run, owner=new_owner(), seconds=SECONDS)
-        await store.append(info.run, records, epoch=lease.epoch, info=info, blobs=blobs)
-        await store.release(info.run, epoch=lease.epoch)
-    except BaseException:
-        with contextlib.suppress(JournalError):
-            await store.delete(info.run)
-        raise
+def _with_note(records: Sequence[Record], note: Note | None) -> Sequence[Record]:
+    if note is None:
+        return records
+    kind, value = note
+    return [*records, Record(seq=len(records) + 1, path='', kind=kind, value=value, at=round(time.time(), 6))]
 
 
 def digests_of(record: Record) -> list[str]:
@@ -83,7 +77,9 @@ def _last_line(lines: Sequence[str], count: int) -> str:
     return f'end {count} {digest}'
 
 
-async def import_run(store: Store, text: str, *, run: str | None = None, user: str | None = None) -> RunInfo:
+async def import_run(
+    store: Store, text: str, *, run: str | None = None, user: str | None = None, note: Note | None = None
+) -> RunInfo:
     """Import an exported run, optionally with another id. Raises `CorruptRecord`, and `RunBusy` if the run exists."""
     lines = text.splitlines()
     if not lines or lines[0] != MAGIC:
@@ -110,7 +106,7 @@ async def import_run(store: Store, text: str, *, run: str | None = None, user: s
         'stopped' if info.status == 'running' else info.status
     )  # it may be running elsewhere, but not in this store
     info = replace(info, run=run or info.run, user=info.user if user is None else user, status=status)
-    await _write(store, info, records, blobs)
+    await create_with(store, info, _with_note(records, note), blobs, advice=_ADVICE)
     return info
 
 

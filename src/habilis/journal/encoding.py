@@ -25,6 +25,11 @@ _set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, 
 _TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
 
 
+def must_sync(records: Iterable[Record]) -> bool:
+    """Whether an append must be on the disk when it returns, whatever the durability of the store."""
+    return any(record.kind == 'started' for record in records)
+
+
 def encode_record(record: Record) -> str:
     """A record as one line of ASCII text, without a line break."""
     fields: dict[str, Json] = {
@@ -50,11 +55,11 @@ def decode_record(line: str, *, run: str, seq: int) -> Record:
     """The record in a line, which must have the number `seq`. Raises `CorruptRecord`."""
     checksum, _, text = line.partition(' ')
     if checksum != _checksum(text):
-        raise _corrupt(run, seq, 'its checksum does not match')
+        raise corrupt_record(run, seq, 'its checksum does not match')
     try:
         return _decode(cast('dict[str, Json]', _parse(text)), run, seq)
     except _DECODE_ERRORS as error:
-        raise _corrupt(run, seq, f'it is not a record ({error})') from None
+        raise corrupt_record(run, seq, f'it is not a record ({error})') from None
 
 
 def decode_records(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
@@ -83,12 +88,12 @@ def _parse(text: str) -> Json:
 def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
     version = fields['v']
     if not isinstance(version, int) or version > SCHEMA:
-        raise _corrupt(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
+        raise corrupt_record(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
     kind, path, key, blob = fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
     if fields['n'] != seq:
-        raise _corrupt(run, seq, f'its number is {fields["n"]}')
+        raise corrupt_record(run, seq, f'its number is {fields["n"]}')
     if kind not in _KINDS:
-        raise _corrupt(run, seq, f'its kind {kind!r} is unknown')
+        raise corrupt_record(run, seq, f'its kind {kind!r} is unknown')
     if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
         raise TypeError(path, key, blob)
     attached = _attached(fields['a']) if 'a' in fields else {}
@@ -212,7 +217,8 @@ def _checksum(text: str) -> str:
     return f'{zlib.crc32(text.encode("utf-8", "surrogatepass")):08x}'
 
 
-def _corrupt(run: str, seq: int, why: str) -> CorruptRecord:
+def corrupt_record(run: str, seq: int, why: str) -> CorruptRecord:
+    """The error for a damaged record, which says how to recover."""
     return CorruptRecord(
         f'record {seq} of {run} is damaged: {why}. To recover, fork the run before it: '
         f'habilis runs fork {run} --before {seq}'

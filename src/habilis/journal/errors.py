@@ -1,6 +1,9 @@
 """Errors that all stores raise with the same messages."""
 
+from collections.abc import Sequence
+
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunNotFound, StoreUnavailable
+from habilis.journal.contract import Record
 from habilis.journal.owners import describe_owner
 
 RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
@@ -12,9 +15,14 @@ def run_not_found(run: str) -> RunNotFound:
     return RunNotFound(f'no such run: {run!r}; `habilis runs list` lists all runs')
 
 
-def unnamed_run() -> JournalError:
-    """The id of a new run is empty."""
-    return JournalError('the id of a run must not be empty; `new_run_id()` generates one')
+def check_new_run(run: str, records: Sequence[Record]) -> None:
+    """Raise `JournalError` if no store can create a run with this id and these first records."""
+    if not run:
+        msg = 'the id of a run must not be empty; `new_run_id()` generates one'
+        raise JournalError(msg)
+    if any(record.seq != seq for seq, record in enumerate(records, 1)):
+        msg = f'the first records of {run} must be numbered from 1: {[record.seq for record in records]}'
+        raise JournalError(msg)
 
 
 def check_run_name(run: str) -> None:

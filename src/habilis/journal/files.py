@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from habilis.core.errors import CorruptRecord, RunNotFound, StoreUnavailable
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
-from habilis.journal.encoding import check_blob, encode_record, log_skipped, select_runs
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.encoding import check_blob, encode_record, log_skipped, must_sync, select_runs
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.leases import next_lease
-from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_folder
+from habilis.journal.run_folder import LOCK, Extent, RunFolder, safe_name, sync_path
 
 LOCK_SECONDS = 10.0
 """How long an operation waits for a lock that another process holds."""
@@ -40,6 +40,9 @@ class FileStore:
         self.folder = Path(os.path.abspath(folder))
         self._full = durability == 'full'
         self._extents: dict[str, Extent] = {}
+        self._synced: set[str] = set()
+        """Runs whose files this process has flushed to the disk."""
+
         if not find_spec('fcntl'):
             msg = 'FileStore needs file locks, which this platform does not have; use SqliteStore'
             raise StoreUnavailable(msg)
@@ -49,8 +52,8 @@ class FileStore:
 
     # Locking ----------------------------------------------------------------------------------------------------------
 
-    async def _in(self, run: str, work: Callable[[RunFolder], T]) -> T:
-        return await self._at(RunFolder(self.folder / safe_name(run), run, full=self._full), work)
+    async def _in(self, run: str, work: Callable[[RunFolder], T], *, sync: bool = False) -> T:
+        return await self._at(RunFolder(self.folder / safe_name(run), run, sync=sync or self._full), work)
 
     async def _at(self, folder: RunFolder, work: Callable[[RunFolder], T]) -> T:
         """Do short work with the folder of a run, while holding its lock."""
@@ -73,7 +76,7 @@ class FileStore:
         """Do the work with the lock. Raises `BlockingIOError` if another process holds it."""
         path = f'{folder.path}/{LOCK}'
         try:
-            lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            lock = _open_lock(path)
         except (FileNotFoundError, NotADirectoryError):
             if self.folder.exists() and not self.folder.is_dir():
                 raise
@@ -83,6 +86,7 @@ class FileStore:
             try:
                 if not _is_at(lock, path):  # the run was deleted meanwhile
                     raise run_not_found(folder.run)
+                folder.lock = lock
                 folder.recover()
                 return work(folder)
             finally:
@@ -104,23 +108,25 @@ class FileStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
+        check_new_run(info.run, records)
+        lines = [encode_record(record).encode('ascii') for record in records]
         try:
-            return self._create(info)
+            return self._create(info, lines, blobs or {})
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _create(self, info: RunInfo) -> bool:
+    def _create(self, info: RunInfo, lines: Sequence[bytes], blobs: Mapping[str, bytes]) -> bool:
         final = self.folder / safe_name(info.run)
         if (final / LOCK).exists():
             return False
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        new = RunFolder(self.folder / f'{_HIDDEN}new-{secrets.token_hex(8)}', info.run, full=self._full)
+        new = RunFolder(self.folder / f'{_HIDDEN}new-{secrets.token_hex(8)}', info.run, sync=self._full)
         try:
-            new.make(info)
+            new.make(info, lines, blobs)
             os.rename(new.path, final)  # atomic: it does not replace a folder that is not empty
         except OSError as error:
             shutil.rmtree(new.path, ignore_errors=True)
@@ -128,7 +134,7 @@ class FileStore:
                 return False
             raise
         if self._full:
-            sync_folder(str(self.folder))
+            sync_path(str(self.folder))
         return True
 
     async def info(self, run: str) -> RunInfo:
@@ -142,7 +148,7 @@ class FileStore:
         infos: list[RunInfo] = []
         for name in self._names():
             try:
-                infos.append(await self._at(RunFolder(self.folder / name, name, full=self._full), RunFolder.info))
+                infos.append(await self._at(RunFolder(self.folder / name, name, sync=self._full), RunFolder.info))
             except RunNotFound:  # deleted meanwhile, or not a run
                 continue
             except CorruptRecord as error:
@@ -161,6 +167,7 @@ class FileStore:
         """See `Store`."""
         await self._in(run, lambda folder: os.rename(folder.path, self.folder / f'{_HIDDEN}old-{secrets.token_hex(8)}'))
         self._extents.pop(run, None)
+        self._synced.discard(run)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -222,9 +229,15 @@ class FileStore:
         def work(folder: RunFolder) -> Extent:
             if folder.lease()[0].epoch != epoch or not in_order:
                 raise lease_lost(run)
-            return folder.append(first, lines, info=info, blobs=blobs or {}, known=self._extents.get(run))
+            extent = folder.append(first, lines, info=info, blobs=blobs or {}, known=self._extents.get(run))
+            if sync and not self._full and run not in self._synced:
+                folder.sync()
+                sync_path(str(self.folder))
+                self._synced.add(run)
+            return extent
 
-        extent = await self._in(run, work)
+        sync = must_sync(records)
+        extent = await self._in(run, work, sync=sync)
         if len(self._extents) >= _MAX_EXTENTS:
             self._extents.clear()
         self._extents[run] = extent
@@ -243,6 +256,15 @@ class FileStore:
 
     async def close(self) -> None:
         """See `Store`. Does nothing: no file stays open between calls."""
+
+
+def _open_lock(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in {errno.EACCES, errno.EPERM, errno.EROFS}:
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # enough to read the run
 
 
 def _lock(file: int) -> None:

@@ -8,25 +8,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, Self, cast
 
-from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.core.errors import (
-    JournalError,
-    LeaseLost,
-    NotDurable,
-    RunBusy,
-    RunChanged,
-    StoreUnavailable,
-)
-from habilis.journal import leases
+from habilis.core.errors import JournalError, LeaseLost, RunChanged, StoreUnavailable
+from habilis.journal import leases, owners
 from habilis.journal.activity import Activity
-from habilis.journal.contract import BLOB_BYTES, Kind, Lease, Record, RunInfo, Status, Store
+from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run
+from habilis.journal.creation import as_blob, create_run
 from habilis.journal.encoding import digest_of, new_record
-from habilis.journal.errors import check_run_name
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lookup import info_of, value_of
-from habilis.journal.owners import OwnerState, new_owner, owner_state
+from habilis.journal.owners import OwnerState, owner_state
 from habilis.journal.renewal import Renewal
 
 logger = logging.getLogger('habilis.journal')
@@ -93,16 +85,23 @@ class Journal(Activity):
     # Opening and closing ----------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(cls, store: Store, info: RunInfo) -> Self:
-        """Create a run. Raises `RunBusy` if it exists and has started."""
-        check_run_name(info.run)
-        now = time.time()
-        info = replace(info, status='running', created=info.created or now, updated=now)
-        made = await store.create(info) or (await leases.delete_unstarted(store, info.run) and await store.create(info))
-        if not made:
-            msg = f'the run {info.run} exists already; resume it, or choose another id'
-            raise RunBusy(msg)
-        return await cls._claim(store, info, 'fail')
+    async def create(cls, store: Store, info: RunInfo, opened: Json = None, *, path: str = '') -> Self:
+        """Create a run with its `opened` record, in one write: if this process dies next, the run can be resumed.
+
+        Args:
+            store: the store of the run.
+            info: the info of the run.
+            opened: the value of the record: the input of the run. None: without a record.
+            path: the path of the record.
+
+        Raises `RunBusy` if the run exists.
+        """
+        info, records = await create_run(store, replace(info, status='running'), opened, path=path)
+        journal = await cls._claim(store, info, 'fail')
+        for record in records:
+            journal.index.add(record)
+        journal._seq = len(records)
+        return journal
 
     @classmethod
     async def open(
@@ -127,7 +126,7 @@ class Journal(Activity):
     @classmethod
     async def _claim(cls, store: Store, info: RunInfo, on_change: OnChange, seconds: float = leases.SECONDS) -> Self:
         held = await store.lease(info.run)
-        lease = await leases.claim_run(store, info.run, owner=new_owner(), seconds=seconds, held=held)
+        lease = await leases.claim_run(store, info.run, owner=owners.new_owner(), seconds=seconds, held=held)
         journal = cls(store, info, lease=lease, on_change=on_change, seconds=seconds)
         journal.last_owner = owner_state(held.owner) if held.until else None
         return journal
@@ -205,12 +204,8 @@ class Journal(Activity):
         blobs = {digests[name]: data for name, data in attached.items()} if attached else {}
         blob = ''
         if kind != 'voided':  # needed by readers that do not load blobs
-            text = _long_json(value)
-            if len(text) > BLOB_BYTES:
-                data = text.encode()
-                blob = digest_of(data)
-                blobs[blob] = data
-        value = None if blob else value
+            value, blob, more = as_blob(value)
+            blobs |= more
         draft = partial(new_record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
         return (await self._write([draft], path, status, error, blobs))[-1]
 
@@ -318,7 +313,7 @@ class Journal(Activity):
             if self._is_uncertain:
                 await self._retry(self._reload)
             copy = await copy_run(self.store, self.info, upto=self._seq)
-            lease = await leases.claim_run(self.store, copy.run, owner=new_owner(), seconds=self._seconds)
+            lease = await leases.claim_run(self.store, copy.run, owner=owners.new_owner(), seconds=self._seconds)
             await self._renewal.stop()
             await leases.release_run(self.store, self.run, self._lease)
             self.info, self._lease, self.on_change = copy, lease, 'continue'
@@ -333,18 +328,3 @@ class Journal(Activity):
             await self.write('voided', scope, value=cast('Json', inside))
         self.reset_scope(scope)
         self.index.rewind(scope)
-
-
-def _is_short(value: Json) -> bool:
-    return value is None or type(value) in {bool, int} or (type(value) is str and len(value) < BLOB_BYTES // 12)
-
-
-def _long_json(value: Json) -> str:
-    """The value as JSON; empty if it is certainly short, to save the encoding."""
-    if _is_short(value) or (type(value) is dict and len(value) == 1 and _is_short(next(iter(value.values())))):
-        return ''
-    try:
-        return codec.dump(value)
-    except (ValueError, TypeError, RecursionError) as error:
-        msg = f'the value cannot be recorded, because it is not JSON: {error}; encode it with a `Codec`'
-        raise NotDurable(msg) from None

@@ -4,10 +4,11 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from habilis.core.errors import JournalError, RunBusy, RunNotFound, StoreUnavailable
+from habilis.core.errors import JournalError, RunNotFound, StoreUnavailable
+from habilis.journal import owners
 from habilis.journal.contract import Lease, Store
 from habilis.journal.errors import run_busy
-from habilis.journal.owners import new_owner, owner_state
+from habilis.journal.owners import owner_state
 from habilis.journal.renewal import release_later
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ async def release_run(store: Store, run: str, lease: Lease) -> None:
 @asynccontextmanager
 async def hold_run(store: Store, run: str) -> 'AsyncGenerator[Lease]':
     """Be the writer of a run while the block runs. Raises `RunBusy`."""
-    lease = await claim_run(store, run, owner=new_owner())
+    lease = await claim_run(store, run, owner=owners.new_owner())
     try:
         yield lease
     finally:
@@ -87,22 +88,10 @@ async def hold_run(store: Store, run: str) -> 'AsyncGenerator[Lease]':
 
 async def has_live_owner(store: Store, run: str) -> bool:
     """Whether a process that may be alive holds the run."""
-    lease = await store.lease(run)
+    return is_held(await store.lease(run))
+
+
+def is_held(lease: Lease) -> bool:
+    """Whether a process that may be alive has this lease."""
     state = owner_state(lease.owner) if lease.until else 'dead'
     return lease.until > time.time() if state == 'unknown' else state == 'alive'
-
-
-async def delete_unstarted(store: Store, run: str) -> bool:
-    """Delete a run whose process died before it wrote a record; returns whether it did."""
-    try:
-        created = (await store.info(run)).created
-        if not (await store.lease(run)).epoch and time.time() - created < SECONDS:
-            return False  # it is just being created
-        lease = await claim_run(store, run, owner=new_owner())
-        if await store.load(run):  # from here on no other process can write
-            await store.release(run, epoch=lease.epoch)
-            return False
-        await store.delete(run)
-    except (RunBusy, RunNotFound):
-        return False
-    return True

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from habilis.journal.contract import Lease, Record, RunInfo, Status
 from habilis.journal.encoding import check_blob, decode_records, encode_record, select_runs
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found
 from habilis.journal.leases import next_lease
 
 
@@ -32,13 +32,15 @@ class MemoryStore:
             raise run_not_found(run)
         return self._runs[run]
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
+        check_new_run(info.run, records)
         if info.run in self._runs:
             return False
-        self._runs[info.run] = _StoredRun(info=info)
+        lines = [encode_record(record) for record in records]
+        self._runs[info.run] = _StoredRun(info=info, lines=lines, blobs=dict(blobs or {}))
         return True
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:

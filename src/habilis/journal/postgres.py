@@ -22,9 +22,10 @@ from habilis.journal.encoding import (
     decode_records,
     encode_info,
     encode_record,
+    must_sync,
     select_runs,
 )
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.server_address import PackageMissing, parse_address, parse_durability
 
 if TYPE_CHECKING:
@@ -161,11 +162,13 @@ class PostgresStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
-        values = [_key(info.run), encode_info(info), _key(info.user), _key(info.session), info.status]
+        check_new_run(info.run, records)
+        lines = [(record.seq, encode_record(record)) for record in records]
+        values = {'run': _key(info.run), **_all_values(info, blobs), **_new(lines)}
         return await self._row(sql.CREATE, values) is not None
 
     async def info(self, run: str) -> RunInfo:
@@ -237,7 +240,10 @@ class PostgresStore:
     ) -> None:
         """See `Store`."""
         lines = [(record.seq, encode_record(record)) for record in records]
-        if len(lines) == 1 and info is None and not blobs:
+        sync = self._durability == 'normal' and must_sync(records)
+        if sync:
+            done = None
+        elif len(lines) == 1 and info is None and not blobs:
             ((seq, line),) = lines
             values = {'run': _key(run), 'epoch': epoch, 'seq': seq, 'line': line}
             done = await self._row(sql.APPEND_LINE, values)
@@ -245,11 +251,15 @@ class PostgresStore:
             values = {'run': _key(run), 'epoch': epoch, **_all_values(info, blobs), **_new(lines)}
             done = await self._row(sql.APPEND, values) if _follow(lines) else None
         if done is None:
-            await self._append_missing(run, lines, {'epoch': epoch, **_all_values(info, blobs)})
+            await self._append_missing(run, lines, {'epoch': epoch, **_all_values(info, blobs)}, sync=sync)
 
-    async def _append_missing(self, run: str, lines: Sequence[tuple[int, str]], values: dict[str, object]) -> None:
-        """Append those records that do not exist yet."""
+    async def _append_missing(
+        self, run: str, lines: Sequence[tuple[int, str]], values: dict[str, object], *, sync: bool
+    ) -> None:
+        """Append those records that do not exist yet. `sync`: wait for the disk of the server."""
         async with self._connected() as connection, connection.transaction():
+            if sync:
+                await connection.execute(sql.SYNC.encode())
             row = await self._first(connection, sql.LOCK_RUN, [_key(run)])
             if row is not None and row[0] == values['epoch']:
                 missing = await self._missing(connection, run, lines, last=row[1])

@@ -40,6 +40,8 @@ SESSION = {
             set_config('synchronous_commit', 'off', false)""",
 }
 
+SYNC = 'SET LOCAL synchronous_commit = on'
+
 # One transaction creates the tables; the others wait for it.
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('habilis journal ' || %s, 0))"
 # (They read the catalogue itself, because `to_regclass` may use an outdated cache.)
@@ -48,9 +50,24 @@ HAS_TABLES = "SELECT 1 FROM pg_catalog.pg_tables WHERE schemaname = %s AND table
 MAKE_SCHEMA = 'CREATE SCHEMA {s}'
 READ_VERSION = 'SELECT max(version) FROM {s}.about'
 
-CREATE = """
-INSERT INTO {s}.runs (run, info, of_user, of_session, status) VALUES (%s, %s, %s, %s, %s)
-ON CONFLICT DO NOTHING RETURNING 1"""
+# Inserts the new lines and blobs of the row `held`, of which `after` is the number of its latest record before.
+_WRITE = """written AS (
+    INSERT INTO {s}.lines (run, seq, line)
+    SELECT held.run, held.after + new.n, new.line FROM held, unnest(%(lines)b::text[]) WITH ORDINALITY AS new (line, n)
+), kept AS (
+    INSERT INTO {s}.blobs (run, digest, data)
+    SELECT held.run, new.digest, new.data FROM held, unnest(%(digests)b::text[], %(blobs)b::bytea[])
+        AS new (digest, data)
+    ON CONFLICT DO NOTHING
+)
+SELECT 1 FROM held"""
+
+CREATE = f"""
+WITH held AS (
+    INSERT INTO {{s}}.runs (run, info, of_user, of_session, status, last)
+    VALUES (%(run)s, %(info)s, %(user)s, %(session)s, %(status)s, %(count)s)
+    ON CONFLICT DO NOTHING RETURNING run, 0 AS after
+), {_WRITE}"""
 
 # Not `now()`: it would be outdated if the statement had to wait for the row.
 _NOW = 'extract(epoch FROM clock_timestamp())::float8'
@@ -72,9 +89,9 @@ WITH held AS (
 )
 INSERT INTO {s}.lines (run, seq, line) SELECT run, %(seq)s, %(line)s FROM held RETURNING 1"""
 
-APPEND = """
+APPEND = f"""
 WITH held AS (
-    UPDATE {s}.runs SET
+    UPDATE {{s}}.runs SET
         last = last + %(count)s,
         info = coalesce(%(info)s::text, info),
         of_user = coalesce(%(user)s::text, of_user),
@@ -82,16 +99,7 @@ WITH held AS (
         status = coalesce(%(status)s::text, status)
     WHERE run = %(run)s AND epoch = %(epoch)s AND last = coalesce(%(after)s::bigint, last)
     RETURNING run, last - %(count)s AS after
-), written AS (
-    INSERT INTO {s}.lines (run, seq, line)
-    SELECT held.run, held.after + new.n, new.line FROM held, unnest(%(lines)b::text[]) WITH ORDINALITY AS new (line, n)
-), kept AS (
-    INSERT INTO {s}.blobs (run, digest, data)
-    SELECT held.run, new.digest, new.data FROM held, unnest(%(digests)b::text[], %(blobs)b::bytea[])
-        AS new (digest, data)
-    ON CONFLICT DO NOTHING
-)
-SELECT 1 FROM held"""
+), {_WRITE}"""
 
 LOCK_RUN = 'SELECT epoch, last FROM {s}.runs WHERE run = %s FOR UPDATE'
 LINES = 'SELECT line FROM {s}.lines WHERE run = %s AND seq > %s ORDER BY seq'

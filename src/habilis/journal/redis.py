@@ -1,8 +1,9 @@
 """`RedisStore`: runs in Redis or Valkey, for many machines: `redis://host:6379/0`. Needs `habilis[redis]`.
 
 Redis keeps data in memory. Runs always survive a crash of the client. They survive a restart of the server only with
-`appendonly yes`, and a crash of its machine only with `appendfsync always` too. The server must not evict keys
-(`maxmemory-policy noeviction`). `RedisStore.warnings` checks these settings. A cluster is not supported.
+`appendonly yes`, and a crash of its machine only with `appendfsync always` too; that includes the marks of steps that
+must not be repeated. The server must not evict keys (`maxmemory-policy noeviction`). `RedisStore.warnings` checks these
+settings. A cluster is not supported.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from habilis.journal.encoding import (
     encode_record,
     select_runs,
 )
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, store_unavailable, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.server_address import PackageMissing, parse_address
 
 if TYPE_CHECKING:
@@ -145,11 +146,15 @@ class RedisStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
-        values = (_bytes(info.run), encode_info(info), _bytes(info.user), info.created)
+        check_new_run(info.run, records)
+        values: list[object] = [_bytes(info.run), encode_info(info), _bytes(info.user), info.created, len(records)]
+        values += [encode_record(record) for record in records]
+        for digest, data in (blobs or {}).items():
+            values += (_bytes(digest), data)
         return await self._run(scripts.CREATE, info.run, self._prefix, scripts.VERSION, *values) == 1
 
     async def info(self, run: str) -> RunInfo:

@@ -7,13 +7,17 @@ The sorted sets of users are named by an argument. Numbers are stored as text, s
 VERSION = 1
 """The version of the layout. Every released version must stay readable; see `tests/journal/versions`."""
 
-# Arguments: prefix, version of the layout, run id, info, user, created.
+# Arguments: prefix, version of the layout, run id, info, user, created, number of records; then the line of each
+# record, digest and data of each blob.
 CREATE = """
 if redis.call('EXISTS', KEYS[1]) == 1 then return 0 end
 redis.call('SETNX', ARGV[1] .. 'version', ARGV[2])
 redis.call('HSET', KEYS[1], 'info', ARGV[4], 'user', ARGV[5], 'epoch', '0', 'owner', '', 'claimed', '0', 'until', '0')
 redis.call('ZADD', KEYS[4], ARGV[6], ARGV[3])
 redis.call('ZADD', ARGV[1] .. 'user:' .. ARGV[5], ARGV[6], ARGV[3])
+local first = 8 + ARGV[7]
+for at = 8, first - 1 do redis.call('RPUSH', KEYS[2], ARGV[at]) end
+for at = first, #ARGV, 2 do redis.call('HSET', KEYS[3], ARGV[at], ARGV[at + 1]) end
 return 1
 """
 

@@ -5,10 +5,11 @@
     blobs/DIGEST   values that are too long for a line
     lease.json     the lease; replaced atomically
     pending.json   exists during an append of several lines or of a new info
-    lock           the file to lock for reading and writing
+    lock           the file to lock for reading and writing; it has the size of the records
 
 A process that dies leaves at most an incomplete last line, which counts as not written, and a `pending.json`, which
-counts as written: the next process completes that append.
+counts as written: the next process completes that append. Records that are shorter than the size in `lock` were cut off
+by something else: a power cut, or an incomplete copy.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from typing import cast
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
 from habilis.journal.contract import Lease, Record, RunInfo
-from habilis.journal.encoding import decode_info, decode_records, digest_of, encode_info
+from habilis.journal.encoding import corrupt_record, decode_info, decode_records, digest_of, encode_info
 from habilis.journal.errors import lease_lost
 
 INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
@@ -35,6 +36,7 @@ INFO, RECORDS, BLOBS, LEASE, PENDING, LOCK = (
 )
 _SAFE = frozenset(b'abcdefghijklmnopqrstuvwxyz0123456789-_')
 _MAX_NAME_LENGTH = 150
+_SIZE_LENGTH = 20  # fixed, so that a larger size replaces a smaller one in one write
 
 
 def safe_name(name: str) -> str:
@@ -61,20 +63,27 @@ class Extent:
 class RunFolder:
     """The files of a run."""
 
-    def __init__(self, path: Path, run: str, *, full: bool) -> None:
+    def __init__(self, path: Path, run: str, *, sync: bool) -> None:
         self.path = path
         self.run = run
-        self._full = full
+        self._sync = sync
+        """Whether writes wait for the disk."""
+
         self._text = f'{path}/'
+        self.lock = -1
+        """The open file `lock`, once it is locked."""
 
     # Files ------------------------------------------------------------------------------------------------------------
 
-    def make(self, info: RunInfo) -> None:
-        """Create the files of a run without records."""
+    def make(self, info: RunInfo, lines: Sequence[bytes], blobs: Mapping[str, bytes]) -> None:
+        """Create the files of a run."""
         self.path.mkdir(mode=0o700)
+        if blobs:
+            self._add_blobs(blobs)
         self.write(INFO, encode_info(info).encode())
-        self.write(RECORDS, b'')
-        self.write(LOCK, b'')
+        records = b''.join([line + b'\n' for line in lines])
+        self.write(RECORDS, records)
+        self.write(LOCK, _size_line(len(records)))
 
     def write(self, name: str, data: bytes) -> None:
         """Replace a file atomically."""
@@ -84,7 +93,7 @@ class RunFolder:
         try:
             try:
                 _write_all(file, data)
-                if self._full:
+                if self._sync:
                     os.fsync(file)
             finally:
                 os.close(file)
@@ -93,8 +102,8 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 os.unlink(new)
             raise
-        if self._full:
-            sync_folder(os.path.dirname(path))
+        if self._sync:
+            sync_path(os.path.dirname(path))
 
     def read(self, name: str) -> bytes | None:
         """The content of a file, or None if it does not exist."""
@@ -106,6 +115,13 @@ class RunFolder:
             return _read_all(file)
         finally:
             os.close(file)
+
+    def sync(self) -> None:
+        """Flush all files to the disk that were written without waiting for it, and their names."""
+        for folder, _, names in os.walk(self.path):
+            for name in names:
+                sync_path(f'{folder}/{name}')
+            sync_path(folder)
 
     # Info, lease and blobs --------------------------------------------------------------------------------------------
 
@@ -182,14 +198,33 @@ class RunFolder:
 
     def load(self, after: int) -> list[Record]:
         """The records with a number above `after`. An incomplete last line counts as not written."""
-        lines = (line.decode('utf-8', 'replace') for line in self._lines()[after:])
-        return decode_records(lines, run=self.run, after=after)
+        lines = self._lines()
+        texts = (line.decode('utf-8', 'replace') for line in lines[after:])
+        records = decode_records(texts, run=self.run, after=after)
+        size = sum(map(len, lines)) + len(lines)
+        if size < (written := self._written_size()):
+            raise self._cut(len(lines) + 1, size, written, records)
+        return records
 
     def _lines(self) -> list[bytes]:
         data = self.read(RECORDS)
         if data is None:
             raise self._missing()
         return data.split(b'\n')[:-1]
+
+    def _written_size(self) -> int:
+        """The size of all records that were written, from `lock`; 0 if an older version wrote them."""
+        text = os.pread(self.lock, _SIZE_LENGTH, 0)
+        return int(text) if text.strip().isdigit() else 0
+
+    def _set_written_size(self, size: int) -> None:
+        os.pwrite(self.lock, _size_line(size), 0)
+
+    def _cut(self, seq: int, size: int, written: int, before: Sequence[Record] = ()) -> CorruptRecord:
+        why = f'{RECORDS} was cut off after {size:,} of {written:,} bytes, as by a power cut or an incomplete copy'
+        error = corrupt_record(self.run, seq, why)
+        error.before = before
+        return error
 
     def _missing(self) -> CorruptRecord:
         return CorruptRecord(f'{self._text}{RECORDS} is missing; restore it, or delete the run')
@@ -213,6 +248,8 @@ class RunFolder:
             raise self._missing() from None
         try:
             extent = _extent(file, known)
+            if extent is not known and extent.size < (written := self._written_size()):
+                raise self._cut(extent.count + 1, extent.size, written)
             new = self._new(first, lines, extent)
             added = self._add_blobs(blobs) if blobs else []
             try:
@@ -244,12 +281,17 @@ class RunFolder:
             os.ftruncate(file, extent.size)
         try:
             _write_all(file, data)
-            if self._full:
+            if self._sync:
                 os.fsync(file)
+            self._set_written_size(extent.size + len(data))
         except BaseException:
-            os.ftruncate(file, extent.size)
+            self._shorten(file, extent.size)
             raise
         return Extent(count=extent.count + len(lines), size=extent.size + len(data), mark=_mark(file))
+
+    def _shorten(self, file: int, size: int) -> None:
+        self._set_written_size(size)  # first, so that a process that dies here has not cut off anything
+        os.ftruncate(file, size)
 
     # Atomic appends ---------------------------------------------------------------------------------------------------
 
@@ -264,7 +306,7 @@ class RunFolder:
                 self.write(INFO, info.encode())
         except BaseException:
             os.unlink(self._text + PENDING)
-            os.ftruncate(file, extent.size)
+            self._shorten(file, extent.size)
             raise
         os.unlink(self._text + PENDING)
         return done
@@ -272,7 +314,7 @@ class RunFolder:
     def recover(self) -> None:
         """Complete the append of a process that died."""
         data = self.read(PENDING)
-        if data is None:
+        if data is None or not os.access(self.path, os.W_OK):  # who may only read sees the run without that append
             return
         checksum, _, text = data.decode('ascii', 'replace').partition(' ')
         if checksum == _checksum(text):
@@ -285,6 +327,9 @@ class RunFolder:
         file = os.open(self._text + RECORDS, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
         try:
             extent = _extent(file, None)
+            if extent.size < base:  # the plan proves that there were more records: leave it to `load` to say so
+                self._set_written_size(max(base, self._written_size()))
+                return
             if extent.size > base + sum(len(line) + 1 for line in lines):
                 return  # a machine crash has restored an old plan: more was written since
             os.ftruncate(file, base)
@@ -324,13 +369,17 @@ def _write_all(file: int, data: bytes) -> None:
         written += os.write(file, data[written:])
 
 
-def sync_folder(path: str) -> None:
-    """Flush a folder, so that renames in it survive a crash of the machine."""
-    folder = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def _size_line(size: int) -> bytes:
+    return b'%0*d\n' % (_SIZE_LENGTH - 1, size)
+
+
+def sync_path(path: str) -> None:
+    """Flush a file, or a folder, so that renames in it survive a power cut."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)
+        os.fsync(file)
     finally:
-        os.close(folder)
+        os.close(file)
 
 
 def _checksum(text: str) -> str:

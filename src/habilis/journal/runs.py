@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
-from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
+from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run, import_run
 from habilis.journal.index import Entry, Index
 from habilis.journal.leases import has_live_owner, hold_run
@@ -53,9 +53,11 @@ class TolerantStore:
             self.damage[run] = error
             return list(cast('Sequence[Record]', error.before))
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        return await self._store.create(info)
+        return await self._store.create(info, records, blobs=blobs)
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """See `Store`."""
@@ -235,9 +237,8 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
         is_end = record.kind == 'ended' or (is_around and record.kind in {'done', 'failed'})
         return (record.seq < first and not is_end) or _is_import_note(record)
 
-    copy = await copy_run(TolerantStore(store), reading.info, keep=kept)
-    await _note(store, copy, {'status': 'stopped', 'value': {'ended': 'forked'}}, kind='ended')
-    return copy
+    forked: Json = {'status': 'stopped', 'value': {'ended': 'forked'}}
+    return await copy_run(TolerantStore(store), reading.info, keep=kept, note=('ended', forked))
 
 
 def _is_import_note(record: Record) -> bool:
@@ -255,22 +256,16 @@ def _first_record(reading: RunView, path: str) -> int:
 
 async def score_run(store: Store, run: str, score: float, *, user: str | None = None) -> None:
     """Record the score of a run. Raises `RunBusy` while it is being executed."""
-    info = await info_of(store, run, user)
-    await _note(store, info, {SCORE: score})
+    await info_of(store, run, user)
+    async with hold_run(store, run) as lease:
+        records = await store.load(run)
+        record = Record(seq=len(records) + 1, path='', kind='noted', value={SCORE: score}, at=round(time.time(), 6))
+        await store.append(run, [record], epoch=lease.epoch)
 
 
 async def import_foreign_run(store: Store, text: str, *, run: str | None = None, user: str | None = None) -> RunInfo:
     """Import an exported run (`import_run`), and mark it as imported."""
-    info = await import_run(store, text, run=run, user=user)
-    await _note(store, info, {IMPORTED: True})
-    return info
-
-
-async def _note(store: Store, info: RunInfo, value: Json, kind: Kind = 'noted') -> None:
-    async with hold_run(store, info.run) as lease:
-        records = await store.load(info.run)
-        record = Record(seq=len(records) + 1, path='', kind=kind, value=value, at=round(time.time(), 6))
-        await store.append(info.run, [record], epoch=lease.epoch)
+    return await import_run(store, text, run=run, user=user, note=('noted', {IMPORTED: True}))
 
 
 async def delete_run(store: Store, run: str, *, user: str | None = None) -> None:

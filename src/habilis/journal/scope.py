@@ -49,6 +49,11 @@ def recording_scope() -> 'Scope | None':
     return scope if scope is not None and scope.journal.loop is asyncio.get_running_loop() else None
 
 
+def first_path(name: str) -> str:
+    """The path of the first step or scope of this name in a run."""
+    return f'{_safe(name)}#1'
+
+
 class Scope:
     """A path in the journal of a run; its steps have paths below it."""
 

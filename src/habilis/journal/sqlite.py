@@ -19,14 +19,20 @@ from habilis.journal.encoding import (
     decode_records,
     encode_info,
     encode_record,
+    must_sync,
     select_runs,
 )
-from habilis.journal.errors import lease_lost, run_busy, run_not_found, unnamed_run
+from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found
 from habilis.journal.leases import next_lease
 from habilis.journal.sqlite_file import SqliteFile
 
 _MAX_INTEGER = 2**63 - 1
 
+_CREATE = """
+INSERT OR IGNORE INTO runs (user, session, status, created, info, run, epoch, owner, claimed, until)
+VALUES (?, ?, ?, ?, ?, ?, 0, '', 0, 0)
+"""
+_INSERT = 'INSERT INTO records (run, seq, line) VALUES (?, ?, ?)'
 _ADD = """
 INSERT OR IGNORE INTO records (run, seq, line)
 SELECT run, ?2, ?3 FROM runs
@@ -51,14 +57,21 @@ class SqliteStore:
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
-    async def create(self, info: RunInfo) -> bool:
+    async def create(
+        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
+    ) -> bool:
         """See `Store`."""
-        if not info.run:
-            raise unnamed_run()
-        sql = """INSERT OR IGNORE INTO runs (user, session, status, created, info, run, epoch, owner, claimed, until)
-            VALUES (?, ?, ?, ?, ?, ?, 0, '', 0, 0)"""
-        row = (*_columns(info), _key(info.run))
-        return await self._file.do(lambda connection: connection.execute(sql, row).rowcount) == 1
+        check_new_run(info.run, records)
+        rows = [(_key(info.run), record.seq, encode_record(record)) for record in records]
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not connection.execute(_CREATE, (*_columns(info), _key(info.run))).rowcount:
+                return False
+            connection.executemany(_INSERT, rows)
+            _keep(connection, info.run, blobs)
+            return True
+
+        return await self._file.change(work)
 
     async def info(self, run: str) -> RunInfo:
         """See `Store`."""
@@ -136,23 +149,22 @@ class SqliteStore:
     ) -> None:
         """See `Store`."""
         rows = [(_key(run), record.seq, encode_record(record)) for record in records]
+        sync = must_sync(records)
         if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER:
             row = (*rows[0], epoch)
-            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount) == 1:
+            if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount, sync=sync) == 1:
                 return
 
         def work(connection: sqlite3.Connection) -> None:
             if _row_of(connection, run, 'epoch') != (epoch,):
                 raise lease_lost(run)
             _add(connection, run, rows)
-            if blobs:
-                named = [(_key(run), _key(digest), data) for digest, data in blobs.items()]
-                connection.executemany('INSERT OR IGNORE INTO blobs (run, digest, data) VALUES (?, ?, ?)', named)
+            _keep(connection, run, blobs)
             if info is not None:
                 sql = 'UPDATE runs SET user = ?, session = ?, status = ?, created = ?, info = ? WHERE run = ?'
                 connection.execute(sql, (*_columns(info), _key(run)))
 
-        await self._file.change(work)
+        await self._file.change(work, sync=sync)
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
@@ -204,7 +216,12 @@ def _add(connection: sqlite3.Connection, run: str, rows: Sequence[tuple[str | by
     known = connection.execute(sql, (*rows[0][:2], rows[-1][1])).fetchall()
     if known != rows[: len(known)]:
         raise lease_lost(run)
-    connection.executemany('INSERT INTO records (run, seq, line) VALUES (?, ?, ?)', rows[len(known) :])
+    connection.executemany(_INSERT, rows[len(known) :])
+
+
+def _keep(connection: sqlite3.Connection, run: str, blobs: Mapping[str, bytes] | None) -> None:
+    named = [(_key(run), _key(digest), data) for digest, data in (blobs or {}).items()]
+    connection.executemany('INSERT OR IGNORE INTO blobs (run, digest, data) VALUES (?, ?, ?)', named)
 
 
 def _key(text: str) -> str | bytes:

@@ -1,6 +1,7 @@
 """`SqliteFile`: the file of a `SqliteStore`, shared with other threads and processes."""
 
 import asyncio
+import contextlib
 import os
 import sqlite3
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from habilis.core.errors import StoreUnavailable
+from habilis.core.folders import own_data_folder
 from habilis.journal.errors import store_unavailable
 
 LOCK_SECONDS = 10.0
@@ -46,14 +48,21 @@ class SqliteFile:
         self._full = full
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._syncs: bool | None = None
+        """Whether the connection waits for the disk; None if it is new."""
+
+        self._is_read_only = False
         _files.add(self)
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do short work with the connection. Wait, without blocking the event loop, while another process writes."""
+    async def do(self, work: Callable[[sqlite3.Connection], T], *, sync: bool = False) -> T:
+        """Do short work with the connection. Wait, without blocking the event loop, while another process writes.
+
+        `sync`: what it writes is on the disk when this returns, whatever the durability.
+        """
         pause, deadline = 0.0005, 0.0
         while True:
             try:
-                return self._try(work)
+                return self._try(work, sync=sync or self._full)
             except sqlite3.Error as error:
                 if not _is_busy(error):
                     raise _unavailable(error, self.path) from error
@@ -64,8 +73,8 @@ class SqliteFile:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.02)
 
-    async def change(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do work in one transaction."""
+    async def change(self, work: Callable[[sqlite3.Connection], T], *, sync: bool = False) -> T:
+        """Do work in one transaction. For `sync` see `do`."""
 
         def transaction(connection: sqlite3.Connection) -> T:
             connection.execute('BEGIN IMMEDIATE')
@@ -73,23 +82,30 @@ class SqliteFile:
             connection.execute('COMMIT')
             return result
 
-        return await self.do(transaction)
+        return await self.do(transaction, sync=sync)
 
     def close(self) -> None:
         """Close the connection. The next use opens it again."""
         with self._lock:
             self._drop()
 
-    def _try(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _try(self, work: Callable[[sqlite3.Connection], T], *, sync: bool) -> T:
         with self._lock:
             connection = self._connection
             if connection is None:
-                connection = self._connection = _open(self.path, full=self._full)
+                connection, self._is_read_only = _open(self.path)
+                self._connection, self._syncs = connection, None
             try:
+                if sync is not self._syncs:
+                    connection.execute(f'PRAGMA synchronous = {"FULL" if sync else "NORMAL"}')
+                    self._syncs = sync
                 return work(connection)
             except BaseException as error:
                 self._clean_up(connection, error)
                 raise
+            finally:
+                if self._is_read_only:  # it may not see what another process writes
+                    self._drop()
 
     def _clean_up(self, connection: sqlite3.Connection, error: BaseException) -> None:
         """Roll back an open transaction; close the connection after an error of the file."""
@@ -153,17 +169,44 @@ if hasattr(os, 'register_at_fork'):  # not on Windows
 _creating = threading.Lock()
 
 
-def _open(path: Path, *, full: bool) -> sqlite3.Connection:
-    """Connect to the file, and create it if it is missing. Raises `StoreUnavailable`, and errors of SQLite."""
+def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """Connect to the file, and create it if it is missing. Returns the connection, and whether it can only read.
+
+    Raises `StoreUnavailable`, and errors of SQLite.
+    """
     try:
         _create(path)
     except (OSError, ValueError) as error:
         raise store_unavailable(str(path), _reason(error)) from None
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        return _connect(path), False
+    except sqlite3.Error as error:
+        is_refused = _code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+        if not is_refused or not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            raise
+    return _connect(path, _read_only_option(path)), True
+
+
+def _read_only_option(path: Path) -> str:
+    """How to read a file in a folder where SQLite cannot create its `-shm` file, which it needs in WAL mode."""
+    if os.path.exists(f'{path}-shm'):  # left by a process that died, or used by one that runs
+        return 'mode=ro'
+    try:
+        unread = os.path.getsize(f'{path}-wal')
+    except FileNotFoundError:
+        unread = 0
+    if unread:
+        why = f'its folder is read-only, and {path.name}-wal has changes; copy both files to a writable folder'
+        raise store_unavailable(str(path), why)
+    return 'immutable=1'  # no process uses it
+
+
+def _connect(path: Path, option: str = '') -> sqlite3.Connection:
+    where = f'{path.as_uri()}?{option}' if option else path
+    connection = sqlite3.connect(where, timeout=0, isolation_level=None, check_same_thread=False, uri=bool(option))
     try:
         connection.text_factory = _decoded
         _prepare(connection, path)
-        connection.execute(f'PRAGMA synchronous = {"FULL" if full else "NORMAL"}')
     except BaseException:
         connection.close()
         raise
@@ -172,7 +215,10 @@ def _open(path: Path, *, full: bool) -> sqlite3.Connection:
 
 def _create(path: Path) -> None:
     """Create an empty file that only its owner can read."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent == own_data_folder() and path.parent.stat().st_mode & 0o077:
+        with contextlib.suppress(OSError):  # it may belong to another user
+            path.parent.chmod(0o700)
     with _creating:  # closing a file releases all locks of this process on it, so there must be none yet
         try:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

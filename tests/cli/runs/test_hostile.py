@@ -147,6 +147,10 @@ def test_a_journal_that_may_not_be_written_is_named(place: Place) -> None:
             done = _bound(*command)
             assert (done.returncode, done.stdout, 'Traceback' in done.stderr) == (1, '', False)
             assert 'is unavailable' in done.stderr
+        for command in (('list',), ('show', run), ('events', run), ('export', run)):
+            done = _bound(*command)
+            assert (done.returncode, done.stderr) == (0, '')
+            assert run in done.stdout
     finally:
         for path in everything:
             path.chmod(0o700)

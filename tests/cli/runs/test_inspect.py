@@ -174,16 +174,16 @@ def damage(place: Place, run: str, seq: int) -> None:
 
 def test_a_damaged_record_is_named_and_what_is_before_it_is_shown(place: Place) -> None:
     run = make(place)
-    damage(place, run, 4)
+    damage(place, run, 5)
     done = runs('show', run)
     assert done.returncode == 1
     assert 'x = 6 * 7' in done.stdout
     assert 'y = x * 2' not in done.stdout
-    assert f'record 4 of {run} is damaged' in done.stderr
-    assert f'habilis runs fork {run} --before 4' in done.stderr
+    assert f'record 5 of {run} is damaged' in done.stderr
+    assert f'habilis runs fork {run} --before 5' in done.stderr
     events = runs('events', run)
-    assert (events.returncode, len(events.stdout.splitlines())) == (1, 3)
-    assert f'record 4 of {run} is damaged' in events.stderr
+    assert (events.returncode, len(events.stdout.splitlines())) == (1, 4)
+    assert f'record 5 of {run} is damaged' in events.stderr
     assert listed()[0]['steps'] is None
 
 
@@ -194,7 +194,7 @@ def test_a_damaged_blob_is_named_too(place: Place) -> None:
     connection.close()
     done = runs('show', run)
     assert done.returncode == 1
-    assert f'record 3 of {run} is damaged' in done.stderr
+    assert f'record 4 of {run} is damaged' in done.stderr
     assert 'step 2' in done.stdout
 
 
@@ -205,7 +205,8 @@ def test_events_are_the_records_in_their_order(place: Place) -> None:
     run = make(place)
     lines = runs('events', run).stdout.splitlines()
     kinds = [(line.split()[3], line.split()[4]) for line in lines]
-    assert kinds[:3] == [('opened', 'agent#1'), ('done', 'agent#1/ask#1'), ('done', 'agent#1/cell#1')]
+    assert kinds[:2] == [('opened', 'agent#1'), ('noted', 'agent#1')]
+    assert kinds[2:4] == [('done', 'agent#1/ask#1'), ('done', 'agent#1/cell#1')]
     assert kinds[-1] == ('ended', '/')
     records = [json.loads(line) for line in runs('events', run, '--json').stdout.splitlines()]
     assert [record['seq'] for record in records] == list(range(1, len(lines) + 1))

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from habilis.agent.context.output import OutputType
@@ -16,12 +17,15 @@ from habilis.agent.durable.records import (
     INPUTS_CODEC,
     MAX_CODE_LENGTH,
     NO_STOP,
+    PROMPT,
+    PROMPT_CODEC,
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Prompt,
     Resumed,
 )
 from habilis.agent.policies.contract import Verdict
@@ -202,10 +206,13 @@ class Recorder:
 
     # The run ----------------------------------------------------------------------------------------------------------
 
-    async def open(self, inputs: Inputs) -> None:
-        """Record the inputs of the run."""
+    async def open(self, inputs: Inputs, prompt: Prompt) -> None:
+        """Record the prompt, and the inputs of a nested run; those of other runs are recorded when they are created."""
         entry = self.journal.index.find(self.scope.path)
-        if entry is None or entry.opened is None:
+        if self.top:
+            await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
+        elif entry is None or entry.opened is None:
+            inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
 
     async def resumed(self, note: Resumed) -> None:

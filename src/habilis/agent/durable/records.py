@@ -25,6 +25,9 @@ NO_STOP = 'no_stop'
 RESUMED = 'resumed'
 """Field of a note: the run was resumed."""
 
+PROMPT = 'prompt'
+"""Field of a note: the prompt that the model got."""
+
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
 
@@ -34,19 +37,26 @@ class Inputs:
     """The inputs of a run, as recorded."""
 
     task: str
-    system: str = ''
-    """The system prompt, for readers of the record; a resumed run builds its own."""
-
     model: str = ''
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     history: tuple[Message, ...] = ()
     limits: RunLimits = field(default_factory=RunLimits)
-    asked: str = ''
-    """The first message as the model got it, for readers of the record."""
+    system: str = ''
+    """See `Prompt`. Older versions recorded it here."""
 
+    asked: str = ''
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompt:
+    """What the model got, for readers of the record; a resumed run builds its own."""
+
+    system: str
+    asked: str
+    """The first message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +69,7 @@ class Resumed:
 
 
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
+PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')
 VERDICT_CODEC = DataCodec(Verdict, what='a verdict')

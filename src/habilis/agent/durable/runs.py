@@ -11,12 +11,13 @@ from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
 from habilis.agent.durable.codecs import ResultCodec, messages_of
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, RESUMED, RESUMED_CODEC, Inputs, Resumed
+from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, PROMPT, RESUMED, RESUMED_CODEC, Inputs, Resumed
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.lookup import value_of
+from habilis.journal.scope import first_path
 from habilis.journal.stores import OFF
 from habilis.models.contract import Message
 
@@ -35,6 +36,9 @@ class LoadedRun:
 
     recorder: Recorder
     inputs: Inputs
+    prompted: bool
+    """Whether its prompt was recorded."""
+
     done: Record | None
     """The record of its result, if it has one."""
 
@@ -83,7 +87,7 @@ class RunStore:
         await self._close_stale_stores()
         title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
-        journal = await Journal.create(self.store, info)
+        journal = await Journal.create(self.store, info, INPUTS_CODEC.write(inputs), path=first_path(name))
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
 
     async def load(self, run_id: str, *, user: str | None, on_change: OnChange) -> LoadedRun:
@@ -100,7 +104,7 @@ class RunStore:
         records = journal.loaded
         opened = next((record for record in records if record.kind == 'opened'), None)
         if journal.info.kind != 'agent' or opened is None or '/' in opened.path:
-            msg = f'{journal.run} is not the run of an agent, or ended before its first step'
+            msg = f'{journal.run} is not the run of an agent, or has no record of its inputs: delete it, and start anew'
             raise AgentError(msg)
         await _drop_failure(journal, opened.path)
         scope = Scope(journal, '').below(journal.info.name)
@@ -110,6 +114,7 @@ class RunStore:
         return LoadedRun(
             recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
             inputs=inputs,
+            prompted=bool(inputs.asked) or any(_is_prompt(record, scope.path) for record in records),
             done=entry.end if entry is not None else None,
             stopped=_last_end(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
         )
@@ -161,6 +166,11 @@ def _resumed(record: Record, path: str) -> Resumed | None:
         return None
     written = record.value.get(RESUMED)
     return None if written is None else RESUMED_CODEC.read(written)
+
+
+def _is_prompt(record: Record, path: str) -> bool:
+    is_note = record.kind == 'noted' and record.path == path
+    return is_note and (bool(record.blob) or (isinstance(record.value, dict) and PROMPT in record.value))
 
 
 def _no_stop(records: Sequence[Record], path: str) -> list[int]:

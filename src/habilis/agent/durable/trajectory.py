@@ -13,6 +13,8 @@ from habilis.agent.durable.records import (
     CELL,
     CODE,
     INPUTS_CODEC,
+    PROMPT,
+    PROMPT_CODEC,
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
@@ -120,6 +122,8 @@ class _AgentReader:
         """Notes that no step has taken yet."""
 
     async def read(self, inputs: Mapping[str, Json]) -> Trajectory:
+        """The trajectory of the agent with these inputs."""
+        known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])))
         result = await self._result()
         steps = result.steps if result is not None else ()
         turns: list[Turn] = []
@@ -129,10 +133,17 @@ class _AgentReader:
             turns.append(await self._turn(len(turns) + 1, entries, steps))
         return Trajectory(
             path=self._path,
-            inputs=_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])),
+            inputs=known,
             turns=tuple(turns),
             result=result,
         )
+
+    async def _with_prompt(self, inputs: Inputs) -> Inputs:
+        for record in self._notes:
+            value = await self._view.value_or_none(record)
+            prompt = _decode(PROMPT_CODEC, value[PROMPT]) if isinstance(value, dict) and PROMPT in value else None
+            inputs = inputs if prompt is None else replace(inputs, system=prompt.system, asked=prompt.asked)
+        return inputs
 
     def _entries_by_turn(self) -> Iterator[Entries]:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""

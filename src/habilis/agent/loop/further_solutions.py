@@ -100,7 +100,7 @@ async def _solve_again(
 async def _finish(started: StartedRun, calls: RecalledCalls, recorder: Recorder | None, inputs: RunInputs) -> Solution:
     if recorder is not None:
         opened = Inputs(task=inputs.task, model=inputs.model.name, variables=inputs.variables)
-        await recorder.open(replace(opened, system=started.system, asked=started.first_message))
+        await recorder.open(opened, started.prompt)
     result: Result[object] | None = None
     artifacts: Mapping[str, str] = inputs.artifacts
     while result is None and not calls.stopped:

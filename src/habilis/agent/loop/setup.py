@@ -7,6 +7,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
+from habilis.agent.durable.records import Prompt
 from habilis.agent.events import RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.code_turn import CodeRunner
@@ -25,14 +26,26 @@ from habilis.agent.options import AgentSetup
 from habilis.agent.policies import History, load_policy
 from habilis.core.errors import AgentError
 from habilis.sandbox.contract import Variable
+from habilis.sandbox.results import pack_variables
 from habilis.tools import Toolbox
+
+
+def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
+    """Raise `AgentError` or `SandboxError` for variables that no run can start with, before the run is created."""
+    _check_python(setup, variables)
+    check_variables(variables, ())
+    pack_variables(variables)
+
+
+def _check_python(setup: AgentSetup, variables: Mapping[str, object]) -> None:
+    if variables and not setup.python:
+        msg = 'variables are for code, and this agent writes none (python=False): put what they say into the task'
+        raise AgentError(msg)
 
 
 async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
-    if inputs.variables and not setup.python:
-        msg = 'variables are for code, and this agent writes none (python=False): put what they say into the task'
-        raise AgentError(msg)
+    _check_python(setup, inputs.variables)
     sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings) if setup.python else None
     try:
         started = await _build(setup, inputs, sandboxes)
@@ -106,8 +119,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         events=events,
         start_state=start_state,
         recorder=recorder,
-        system=conversation.system,
-        first_message=first_message,
+        prompt=Prompt(system=conversation.system, asked=first_message),
         artifacts=inputs.artifacts,
     )
 

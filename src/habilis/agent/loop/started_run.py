@@ -6,6 +6,7 @@ from typing import Any
 
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.recorder import Recorder
+from habilis.agent.durable.records import Prompt
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from habilis.agent.loop.agreement import StartState
 from habilis.agent.loop.run import Run
@@ -49,10 +50,9 @@ class StartedRun:
     run: Run
     sandboxes: Sandboxes | None
     events: Dispatcher
+    prompt: Prompt
     start_state: StartState | None = None
     recorder: Recorder | None = None
-    system: str = ''
-    first_message: str = ''
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Documents for the first step."""
 
