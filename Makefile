@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-crash eval-local lint format bench docs wheel clean
+.PHONY: help demo test test-model test-crash soak eval-local lint format bench docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -26,6 +26,9 @@ test-model: $(READY) ## Run the tests that ask the embedded model: some minutes,
 
 test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
 	$(BIN)/pytest -n 2 -m crash $(PYTEST_ARGS)
+
+soak: $(READY) ## Keep 200 runs going for half an hour, kill their workers and cut their connections; SOAK_ARGS='--minutes 2'
+	$(BIN)/python -m tests.soak.soak $(SOAK_ARGS)
 
 eval-local: $(READY) ## Solve the sets of evals/ with the embedded model; EVAL_DATA=FOLDER adds the public sets
 	@$(BIN)/habilis models install --yes
