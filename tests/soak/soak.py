@@ -109,13 +109,16 @@ class Soak:
         async with pool:
             await self._one(store)  # before anything happens: what must come of every run
             trouble = asyncio.create_task(self._make_trouble(pool, chance))
+            work = asyncio.gather(*(self._many(store) for _ in range(runs)))
             try:
-                await asyncio.gather(*(self._many(store) for _ in range(runs)))
+                await asyncio.wait([trouble, work], return_when=asyncio.FIRST_COMPLETED)
+                if trouble.done():
+                    trouble.result()
+                work.result()
             finally:
                 trouble.cancel()
-                await asyncio.wait([trouble])
-            if not trouble.cancelled():
-                trouble.result()
+                work.cancel()
+                await asyncio.gather(trouble, work, return_exceptions=True)
         await store.close()
 
     async def _many(self, store: Store) -> None:
