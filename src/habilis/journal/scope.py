@@ -101,22 +101,17 @@ class Scope:
         return Scope(self.journal, path)
 
     def _next(self, name: str, key: str) -> str:
-        scope = self._task_scope(name, key)
-        return _join(scope, f'{name}#{self.journal.scope_state(scope).next_number(name)}')
-
-    def _task_scope(self, name: str, key: str) -> str:
-        """This scope, or the branch of the running task."""
-        state, task = self.journal.scope_state(self.path), asyncio.current_task()
+        """The path of the next step: in this scope, or in the branch of the running task."""
+        scope, state, task = self.path, self.journal.scope_state(self.path), asyncio.current_task()
         if state.owner is None:
             state.owner = task
-        if task is None or task is state.owner:
-            return self.path
-        if state.branches is None:
-            state.branches = WeakKeyDictionary()
-        known = state.branches.get(task)
-        if known is None:
-            known = state.branches[task] = self._find_branch(name, key)
-        return known
+        if task is not None and task is not state.owner:
+            if state.branches is None:
+                state.branches = WeakKeyDictionary()
+            scope = state.branches.get(task) or self._find_branch(name, key)
+            state.branches[task] = scope
+            state = self.journal.scope_state(scope)
+        return _join(scope, f'{name}#{state.next_number(name)}')
 
     def _find_branch(self, name: str, key: str) -> str:
         """The recorded branch that starts with this step, or a new one. Tasks may start in another order on replay."""
@@ -215,7 +210,8 @@ class Scope:
                 value = await work()
             finally:
                 _current.reset(token)
-            await self._check_replayed(path)
+            if journal.index.has_unreplayed(path):
+                await self._check_replayed(path)
             return value, None if attach is None else await attach()
         except JournalError:
             raise
@@ -291,11 +287,12 @@ class Scope:
 
     def _skipped(self, path: str) -> list[str]:
         """Recorded steps that this task should have replayed before it starts a new one."""
-        journal, task = self.journal, asyncio.current_task()
-        path = parent_of(path)
+        journal, path = self.journal, parent_of(path)
         left = journal.index.unreplayed_steps(path)
-        while path and not left and is_in_order(path) and journal.scope_state(parent_of(path)).owner is task:
+        while path and not left and is_in_order(path):
             path = parent_of(path)
+            if journal.scope_state(path).owner is not asyncio.current_task():
+                break
             left = journal.index.unreplayed_steps(path)
         return left
 
