@@ -29,6 +29,8 @@ HERE = {
     'step_files',
     'step_memory',
     'flow_step',
+    'once_sqlite',
+    'once_files',
     'replay_sqlite',
     'snapshot',
     'snapshot_sandbox',
@@ -166,6 +168,7 @@ async def test_each_step_is_timed_and_no_run_is_left(url: str) -> None:
     timer = StepTimer(url)
     assert len([seconds for seconds in await timer.steps(5) if seconds > 0]) == 5
     assert len([seconds for seconds in await timer.flow_steps(4) if seconds > 0]) == 4
+    assert len([seconds for seconds in await timer.steps(4, once=True) if seconds > 0]) == 4
     await timer.record(30)
     assert await timer.replay(30) > 0
     assert await timer.replay(30) > 0

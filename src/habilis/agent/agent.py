@@ -312,10 +312,9 @@ class Agent(Generic[T]):
         self._check_open()
         check_types('resume', {'limits': limits, 'hooks': hooks})
         bounds = with_max_steps(limits or self._setup.limits, max_steps)
-        if run_id in self._open and self._open[run_id].run.is_interrupted:
-            await self._close_run(run_id)  # what was done of its last step is in the record
-        if run_id in self._open:
-            return await self._resume_open(self._open[run_id], answer, bounds)
+        started = await self._continuable(run_id, user)
+        if started is not None:
+            return await self._resume_open(started, answer, bounds)
         if self._runs.is_off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
@@ -367,13 +366,19 @@ class Agent(Generic[T]):
             path: which question, if there are several.
             user: whose run it must be.
         """
-        if run_id in self._open and self._open[run_id].run.is_interrupted:
-            await self._close_run(run_id)
+        await self._continuable(run_id, user)
         await answer_run(self._runs.store, run_id, answer, path=path, user=self._user(user))
 
     def _user(self, user: str | None) -> str | None:
         """The user whose runs may be touched; None for anybody's, where no user is configured."""
         return user if user is not None else self._setup.settings.user or None
+
+    async def _continuable(self, run_id: str, user: str | None) -> StartedRun | None:
+        """The run, if it is open here. An interrupted one is closed: what was done of its last step is recorded."""
+        started = self._open.get(run_id)
+        if started is None or not started.check_user(self._user(user)).run.is_interrupted:
+            return started
+        return await self._close_run(run_id)
 
     async def _finish(self, run: Run, artifacts: Mapping[str, str]) -> Result[T]:
         result: Result[object] | None = None

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from habilis.core import codec
 from habilis.core.codec import Json
@@ -10,6 +11,10 @@ from habilis.core.errors import JournalError, NotDurable, RunBusy, RunNotFound
 from habilis.journal.contract import BLOB_BYTES, Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.errors import check_run_name
+
+_FEW = 8
+_LARGE = 10**18
+_UNKNOWN = BLOB_BYTES + 1
 
 
 async def create_run(
@@ -60,13 +65,26 @@ def as_blob(value: Json) -> tuple[Json, str, dict[str, bytes]]:
     return None, digest, {digest: data}
 
 
-def _is_short(value: Json) -> bool:
-    return value is None or type(value) in {bool, int} or (type(value) is str and len(value) < BLOB_BYTES // 12)
+def _max_length(value: Json, depth: int = 0) -> int:
+    """The maximum length of the JSON of a value with few parts, to save its encoding; otherwise `_UNKNOWN`."""
+    kind = type(value)
+    if kind is str:
+        return 12 * len(cast('str', value)) + 2  # a character beyond 0xffff is written as two escapes
+    if value is None or kind is bool:
+        return 5
+    if kind is int:
+        return 20 if -_LARGE < cast('int', value) < _LARGE else _UNKNOWN
+    if kind is not dict or depth > 1 or len(cast('dict[str, Json]', value)) > _FEW:
+        return _UNKNOWN
+    length = 2
+    for name, item in cast('dict[str, Json]', value).items():
+        length += 12 * len(name) + 4 + _max_length(item, depth + 1) if type(name) is str else _UNKNOWN
+    return length
 
 
 def _long_json(value: Json) -> str:
-    """The value as JSON; empty if it is certainly short, to save the encoding."""
-    if _is_short(value) or (type(value) is dict and len(value) == 1 and _is_short(next(iter(value.values())))):
+    """The value as JSON; empty if it is certainly short."""
+    if _max_length(value) <= BLOB_BYTES:
         return ''
     try:
         return codec.dump(value)

@@ -22,12 +22,15 @@ _DECODE_ERRORS = (CodecError, KeyError, TypeError, ValueError, AttributeError, O
 _set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, _set_at = (
     cast('Callable[[Record, object], None]', getattr(Record, field.name).__set__) for field in fields_of(Record)
 )
+_CHECKSUM_LENGTH = 9
+"""Eight digits and a space."""
+
 _TEXT_FIELDS = ('run', 'kind', 'name', 'title', 'user', 'session', 'parent', 'error')
 
 
 def must_sync(records: Iterable[Record]) -> bool:
     """Whether an append must be on the disk when it returns, whatever the durability of the store."""
-    return any(record.kind == 'started' for record in records)
+    return 'started' in [record.kind for record in records]
 
 
 def encode_record(record: Record) -> str:
@@ -48,13 +51,14 @@ def encode_record(record: Record) -> str:
     if record.attached:
         fields['a'] = dict(record.attached)
     text = dump(fields)
-    return f'{_checksum(text)} {text}'
+    return f'{zlib.crc32(text.encode("ascii")):08x} {text}'
 
 
-def decode_record(line: str, *, run: str, seq: int) -> Record:
+def decode_record(line: str | bytes, *, run: str, seq: int) -> Record:
     """The record in a line, which must have the number `seq`. Raises `CorruptRecord`."""
-    checksum, _, text = line.partition(' ')
-    if checksum != _checksum(text):
+    data = line if isinstance(line, bytes) else line.encode('utf-8', 'surrogatepass')
+    text = data[_CHECKSUM_LENGTH:]
+    if data[:_CHECKSUM_LENGTH] != b'%08x ' % zlib.crc32(text):
         raise corrupt_record(run, seq, 'its checksum does not match')
     try:
         return _decode(cast('dict[str, Json]', _parse(text)), run, seq)
@@ -62,7 +66,7 @@ def decode_record(line: str, *, run: str, seq: int) -> Record:
         raise corrupt_record(run, seq, f'it is not a record ({error})') from None
 
 
-def decode_records(lines: Iterable[str], *, run: str, after: int = 0) -> list[Record]:
+def decode_records(lines: Iterable[str | bytes], *, run: str, after: int = 0) -> list[Record]:
     """The records in the lines after record `after`. Raises `CorruptRecord`, with the records before it."""
     records: list[Record] = []
     try:
@@ -74,22 +78,22 @@ def decode_records(lines: Iterable[str], *, run: str, after: int = 0) -> list[Re
     return records
 
 
-def _parse(text: str) -> Json:
-    if len(text) < 2 * BLOB_BYTES:
+def _parse(data: bytes) -> Json:
+    if len(data) < 2 * BLOB_BYTES:
         try:
-            return from_json(text, allow_inf_nan=False)
+            return from_json(data, allow_inf_nan=False)
         except (ValueError, TypeError):
             pass  # a lone surrogate or a very large number, which the standard library accepts
+    text = data.decode('utf-8', 'surrogatepass')
     if 'NaN' in text or 'Infinity' in text:
         dump(parse(text))  # raises: these are not valid JSON
     return parse(text)
 
 
 def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
-    version = fields['v']
-    if not isinstance(version, int) or version > SCHEMA:
+    version, kind, path, key, blob = fields['v'], fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
+    if version != SCHEMA and (not isinstance(version, int) or version > SCHEMA):
         raise corrupt_record(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
-    kind, path, key, blob = fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
     if fields['n'] != seq:
         raise corrupt_record(run, seq, f'its number is {fields["n"]}')
     if kind not in _KINDS:
@@ -97,20 +101,11 @@ def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
     if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
         raise TypeError(path, key, blob)
     attached = _attached(fields['a']) if 'a' in fields else {}
-    return new_record(
-        seq=seq,
-        path=path,
-        kind=cast('Kind', kind),
-        key=key,
-        value=fields.get('d'),
-        blob=blob,
-        attached=attached,
-        at=_number(fields['t']),
-    )
+    return new_record(path, cast('Kind', kind), key, fields.get('d'), blob, attached, seq=seq, at=_number(fields['t']))
 
 
 def new_record(
-    *, seq: int, path: str, kind: Kind, key: str, value: Json, blob: str, attached: Mapping[str, str], at: float
+    path: str, kind: Kind, key: str, value: Json, blob: str, attached: Mapping[str, str], *, seq: int, at: float
 ) -> Record:
     """`Record(…)` in half the time: the constructor of a frozen dataclass is slow."""
     record = object.__new__(Record)
@@ -207,14 +202,9 @@ def _text(value: Json) -> str:
 
 
 def _number(value: Json) -> float:
-    number = float(value) if isinstance(value, (int, float)) else math.nan
-    if not math.isfinite(number):
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
         raise ValueError(value)
-    return number
-
-
-def _checksum(text: str) -> str:
-    return f'{zlib.crc32(text.encode("utf-8", "surrogatepass")):08x}'
+    return float(value)
 
 
 def corrupt_record(run: str, seq: int, why: str) -> CorruptRecord:

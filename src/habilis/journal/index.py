@@ -95,9 +95,9 @@ class Index:
 
         self._optional: set[str] = set()
         for record in records:
-            self.add(record)
-            if record.kind in _FIELDS:
+            if record.kind in _FIELDS and record.path not in self._entries:
                 self._register(record.path)
+            self.add(record)
 
     def find(self, path: str) -> Entry | None:
         """The entry of a path."""
@@ -208,6 +208,11 @@ class Index:
         """The recorded branches of this scope that must be replayed, and were not yet."""
         left = self._unreplayed.get(scope)
         return [path for path in left.branches if path not in self._optional] if left is not None else []
+
+    def has_unreplayed(self, scope: str) -> bool:
+        """Whether recorded steps or branches of this scope were not replayed yet."""
+        left = self._unreplayed.get(scope)
+        return left is not None and bool(left.steps or left.branches)
 
     def first_unreplayed(self, scope: str) -> str | None:
         """The first step of a scope that was not replayed yet."""

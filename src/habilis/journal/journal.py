@@ -206,7 +206,7 @@ class Journal(Activity):
         if kind != 'voided':  # needed by readers that do not load blobs
             value, blob, more = as_blob(value)
             blobs |= more
-        draft = partial(new_record, path=path, kind=kind, key=key, value=value, blob=blob, attached=digests)
+        draft = partial(new_record, path, kind, key, value, blob, digests)
         return (await self._write([draft], path, status, error, blobs))[-1]
 
     async def start_writing(self) -> None:
@@ -224,24 +224,20 @@ class Journal(Activity):
             if self._pending or self._unopened:
                 drafts = [*self._pending, *self._scope_records(path), *drafts]
                 status = status or ('running' if self._pending else None)
-            now = round(time.time(), 6)
+            now = time.time_ns() // 1000 / 1_000_000
             records = [draft(seq=self._seq + n, at=now) for n, draft in enumerate(drafts, 1)]
             info = None if status is None else replace(self.info, status=status, error=error, updated=now)
             if records:
-                await self._append(records, info, blobs)
+                append = partial(self.store.append, self.run, records, epoch=self._lease.epoch, info=info, blobs=blobs)
+                self._is_uncertain = True
+                await self._retry(append)
+                self._is_uncertain = False
+                self._seq += len(records)
+                self._pending = []
+                self.info = info or self.info
         for record in records:
             self.index.add(record)
         return records
-
-    async def _append(self, records: Sequence[Record], info: RunInfo | None, blobs: Mapping[str, bytes]) -> None:
-        self._is_uncertain = True
-        await self._retry(
-            partial(self.store.append, self.run, records, epoch=self._lease.epoch, info=info, blobs=blobs)
-        )
-        self._is_uncertain = False
-        self._seq += len(records)
-        self._pending = []
-        self.info = info or self.info
 
     def _scope_records(self, path: str) -> list[Draft]:
         """`opened` records for the scopes around a path that have none yet."""

@@ -9,9 +9,14 @@ from habilis.journal.errors import run_not_found
 async def info_of(store: Store, run: str, user: str | None) -> RunInfo:
     """The info of a run. Raises `RunNotFound`, also if the run belongs to another user."""
     info = await store.info(run)
-    if user is not None and info.user != user:
-        raise run_not_found(run)
+    check_user(info, user)
     return info
+
+
+def check_user(info: RunInfo, user: str | None) -> None:
+    """Raise `RunNotFound` if the run belongs to another user. None: any user."""
+    if user is not None and info.user != user:
+        raise run_not_found(info.run)
 
 
 async def value_of(store: Store, run: str, record: Record) -> Json:

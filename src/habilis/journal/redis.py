@@ -236,14 +236,14 @@ class RedisStore:
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
         after = max(after, 0)
-        lines: list[str] = []
+        lines: list[bytes] = []
         count = _PAGE_SIZE
         while count == _PAGE_SIZE:
             reply = await self._run(scripts.LOAD, run, after + len(lines), _PAGE_SIZE)
             exists, count, text = cast('tuple[int, int, bytes]', reply)
             if not exists:
                 raise run_not_found(run)
-            lines += text.decode('utf-8', 'replace').split('\n') if count else []
+            lines += text.split(b'\n') if count else []
         return decode_records(lines, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:

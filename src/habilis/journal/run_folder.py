@@ -199,8 +199,7 @@ class RunFolder:
     def load(self, after: int) -> list[Record]:
         """The records with a number above `after`. An incomplete last line counts as not written."""
         lines = self._lines()
-        texts = (line.decode('utf-8', 'replace') for line in lines[after:])
-        records = decode_records(texts, run=self.run, after=after)
+        records = decode_records(lines[after:], run=self.run, after=after)
         size = sum(map(len, lines)) + len(lines)
         if size < (written := self._written_size()):
             raise self._cut(len(lines) + 1, size, written, records)

@@ -105,22 +105,17 @@ class Scope:
         return Scope(self.journal, path)
 
     def _next(self, name: str, key: str) -> str:
-        scope = self._task_scope(name, key)
-        return _join(scope, f'{name}#{self.journal.scope_state(scope).next_number(name)}')
-
-    def _task_scope(self, name: str, key: str) -> str:
-        """This scope, or the branch of the running task."""
-        state, task = self.journal.scope_state(self.path), asyncio.current_task()
+        """The path of the next step: in this scope, or in the branch of the running task."""
+        scope, state, task = self.path, self.journal.scope_state(self.path), asyncio.current_task()
         if state.owner is None:
             state.owner = task
-        if task is None or task is state.owner:
-            return self.path
-        if state.branches is None:
-            state.branches = WeakKeyDictionary()
-        known = state.branches.get(task)
-        if known is None:
-            known = state.branches[task] = self._find_branch(name, key)
-        return known
+        if task is not None and task is not state.owner:
+            if state.branches is None:
+                state.branches = WeakKeyDictionary()
+            scope = state.branches.get(task) or self._find_branch(name, key)
+            state.branches[task] = scope
+            state = self.journal.scope_state(scope)
+        return _join(scope, f'{name}#{state.next_number(name)}')
 
     def _find_branch(self, name: str, key: str) -> str:
         """The recorded branch that starts with this step, or a new one. Tasks may start in another order on replay."""
@@ -229,7 +224,8 @@ class Scope:
                 value = await work()
             finally:
                 _current.reset(token)
-            await self._check_replayed(path)
+            if journal.index.has_unreplayed(path):
+                await self._check_replayed(path)
             return value, None if attach is None else await attach()
         except JournalError:
             raise
@@ -305,15 +301,19 @@ class Scope:
 
     def _skipped(self, path: str) -> list[str]:
         """Recorded steps and branches that should have been replayed before this task starts a new step."""
-        journal, task = self.journal, asyncio.current_task()
-        index, scope = journal.index, parent_of(path)
+        journal, scope = self.journal, parent_of(path)
+        index = journal.index
         left = index.unreplayed_steps(scope)
-        branches = index.unreplayed_branches(scope) if journal.scope_state(scope).owner is task else []
-        while scope and not left and is_in_order(scope) and journal.scope_state(parent_of(scope)).owner is task:
+        branches = index.unreplayed_branches(scope)
+        branches = branches if branches and self._owns(scope) else []
+        while scope and not left and is_in_order(scope) and self._owns(parent_of(scope)):
             scope = parent_of(scope)
             left = index.unreplayed_steps(scope)
             branches += index.unreplayed_branches(scope)
         return left or (branches if branches and not journal.has_other_tasks() else [])
+
+    def _owns(self, scope: str) -> bool:
+        return self.journal.scope_state(scope).owner is asyncio.current_task()
 
     async def _check_replayed(self, path: str) -> None:
         """Handle recorded steps of a scope that the code has not replayed."""

@@ -169,14 +169,14 @@ class SqliteStore:
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
         after = min(max(after, 0), _MAX_INTEGER)
-        sql = 'SELECT line FROM records WHERE run = ? AND seq > ? ORDER BY seq'
+        sql = 'SELECT CAST(line AS BLOB) FROM records WHERE run = ? AND seq > ? ORDER BY seq'  # bytes are faster
 
-        def work(connection: sqlite3.Connection) -> list[tuple[object]]:
+        def work(connection: sqlite3.Connection) -> list[tuple[bytes | None]]:
             _row_of(connection, run, 'epoch')
             return connection.execute(sql, (_key(run), after)).fetchall()
 
         rows = await self._file.do(work)
-        return decode_records((str(line) for (line,) in rows), run=run, after=after)
+        return decode_records([line or b'' for (line,) in rows], run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""

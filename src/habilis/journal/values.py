@@ -109,6 +109,7 @@ def _line(error: Exception) -> str:
 # Digests --------------------------------------------------------------------------------------------------------------
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(',', ':'), check_circular=False).encode
+_LARGE = 1 << 53
 _MAX_DEPTH = 8
 
 
@@ -134,6 +135,8 @@ def _ordered(packed: Json) -> Json:
 
 
 def _outline(value: object, depth: int) -> Json:
+    if type(value) is str or (type(value) is int and -_LARGE < value < _LARGE):
+        return value  # as `pack` does
     try:
         return codec.pack(value)
     except NotPlain:

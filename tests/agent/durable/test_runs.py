@@ -255,6 +255,18 @@ async def test_runs_that_cannot_be_resumed_are_refused() -> None:
             await one.run('  ')
 
 
+async def test_an_open_run_of_another_user_is_not_found() -> None:
+    async with agent(MemoryStore(), code('x = 1'), ANSWER) as one:
+        run = await one.start('go', run_id='run-1', user='ann')
+        await run.step()
+        for user in ('bob', ''):
+            with pytest.raises(RunNotFound):
+                await one.resume('run-1', 'hello', user=user)
+            with pytest.raises(RunNotFound):
+                await one.answer('run-1', True, user=user)
+        assert (await one.resume('run-1', user='ann')).output == 42
+
+
 async def test_other_instructions_and_tools_do_not_count_as_a_change() -> None:
     store = MemoryStore()
     replies = [code(f"v{n} = {n}\nprint('word ' * 400)") for n in range(6)]

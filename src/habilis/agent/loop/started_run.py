@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.recorder import Recorder
@@ -11,6 +11,7 @@ from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from habilis.agent.loop.agreement import StartState
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.journal.lookup import check_user
 from habilis.models.contract import Message, Model
 from habilis.models.usage import Ledger
 from habilis.tools.contract import CallJournal
@@ -55,6 +56,12 @@ class StartedRun:
     recorder: Recorder | None = None
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Documents for the first step."""
+
+    def check_user(self, user: str | None) -> Self:
+        """This run. Raises `RunNotFound` if it is recorded for another user; None: any user."""
+        if self.recorder is not None:
+            check_user(self.recorder.journal.info, user)
+        return self
 
     async def close(self) -> None:
         """Free what was made for the run."""

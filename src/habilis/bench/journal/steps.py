@@ -24,13 +24,13 @@ class StepTimer:
         self._store = open_store(url)
         self._recorded = ''
 
-    async def steps(self, count: int) -> list[float]:
-        """Seconds of each of `count` steps in a new run."""
+    async def steps(self, count: int, *, once: bool = False) -> list[float]:
+        """Seconds of each of `count` steps in a new run. `once`: of steps that must not be repeated."""
         async with _new_run(self._store) as journal:
             scope = Scope(journal, '')
             for number in range(WARM_UP_STEPS):
                 await _time_step(scope, number)
-            times = [await _time_step(scope, WARM_UP_STEPS + number) for number in range(count)]
+            times = [await _time_step(scope, WARM_UP_STEPS + number, once=once) for number in range(count)]
         await self._store.delete(journal.run)
         return times
 
@@ -70,12 +70,12 @@ class StepTimer:
         await self._store.close()
 
 
-async def _time_step(scope: Scope, number: int) -> float:
+async def _time_step(scope: Scope, number: int, *, once: bool = False) -> float:
     async def work() -> dict[str, object]:
         return {'number': number, 'text': 'a small value'}
 
     started = time.perf_counter()
-    await scope.step('count', work, key=fingerprint(number, QUESTION))
+    await scope.step('count', work, key=fingerprint(number, QUESTION), once=once)
     return time.perf_counter() - started
 
 

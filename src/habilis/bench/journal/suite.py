@@ -16,6 +16,7 @@ from habilis.bench.measurement import interleave, load_average, summarize
 from habilis.bench.report import Comparison, PeerRow, Progress, Report, Row, make_report, time_row
 
 REPLAYED = 1000
+ONCE_STORES = ('sqlite', 'files')
 REPLAY_STORES = ('sqlite', 'postgres', 'redis')
 REPLAY_TARGET = 20.0
 SNAPSHOT_TARGET = 15.0
@@ -74,7 +75,7 @@ class _Suite:
 
     async def measure(self, python: str) -> list[Row]:
         """All rows. The peer comes last, because its threads keep running."""
-        rows = [*await self._steps(), *await self._flow_steps(), *await self._replays()]
+        rows = [*await self._steps(), *await self._flow_steps(), *await self._once_steps(), *await self._replays()]
         rows += [*await self._snapshots(), self._fsync()]
         if python:
             for setup in self._setups:
@@ -113,6 +114,19 @@ class _Suite:
         timer = self._timers['sqlite']
         times = [taken for _ in range(self._effort.rounds) for taken in await timer.flow_steps(self._effort.steps)]
         return [time_row('flow_step', '@step in a @flow, SQLite', summarize(times))]
+
+    async def _once_steps(self) -> list[Row]:
+        """Steps whose mark is flushed to the disk before they start, whatever the durability."""
+        self._progress('steps that must not be repeated')
+        effort, stores = self._effort, [store for store in self._stores if store.key in ONCE_STORES]
+        times: dict[str, list[float]] = {store.key: [] for store in stores}
+        for _ in range(effort.rounds):
+            for store in stores:
+                times[store.key] += await self._timers[store.key].steps(effort.slow_steps, once=True)
+        return [
+            time_row(f'once_{store.key}', f'step that must not be repeated, {store.label}', summarize(times[store.key]))
+            for store in stores
+        ]
 
     async def _replays(self) -> list[Row]:
         self._progress(f'replay of {REPLAYED:,} steps')
