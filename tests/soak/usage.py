@@ -35,7 +35,7 @@ def usage_of(pid: int, temporary: Path) -> Usage:
 def growth(samples: Sequence[Usage]) -> dict[str, tuple[float, float]]:
     """What has grown: the median of the second quarter, and that of the last one."""
     quarter = len(samples) // 4
-    if not quarter:
+    if quarter < 10:  # too few to tell growth from waves
         return {}
     found: dict[str, tuple[float, float]] = {}
     for name, slack in SLACK.items():
