@@ -1,6 +1,7 @@
 """What is on the disk when the effect of a step begins that must not be repeated, and what a power cut leaves of it."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from habilis.journal import Journal, Paused, RunInfo, Scope, owners
 from habilis.journal.contract import Durability
 from habilis.journal.files import FileStore
 from habilis.journal.postgres import PostgresStore
+from habilis.journal.sqlite_file import SqliteFile
 from tests.journal.dying import dead_owner
 from tests.journal.servers import PostgresServer
 
@@ -177,3 +179,22 @@ async def _kinds_after_crash(server: PostgresServer) -> list[str]:
     await journal.close()
     await store.close()
     return kinds
+
+
+# SQLite: its settings, also where system calls cannot be traced -------------------------------------------------------
+
+
+@pytest.mark.parametrize('full', [False, True])
+async def test_sqlite_waits_for_the_disk_where_it_must_and_nowhere_else(tmp_path: Path, full: bool) -> None:
+    file = SqliteFile(tmp_path / 'runs.db', full=full)
+    seen: list[int] = []
+
+    def note(connection: sqlite3.Connection) -> None:
+        seen.append(connection.execute('PRAGMA synchronous').fetchone()[0])
+
+    for sync in (False, True, True, False):
+        await file.change(note, sync=sync)
+    file.close()
+    await file.do(note)
+    file.close()
+    assert seen == ([2] * 5 if full else [1, 2, 2, 1, 1])  # 1: NORMAL, 2: FULL

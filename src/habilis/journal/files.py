@@ -240,6 +240,7 @@ class FileStore:
         extent = await self._in(run, work, sync=sync)
         if len(self._extents) >= _MAX_EXTENTS:
             self._extents.clear()
+            self._synced.clear()
         self._extents[run] = extent
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
