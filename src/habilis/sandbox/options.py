@@ -14,7 +14,6 @@ from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
-from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.results import pack_variables
 from habilis.sandbox.workspace import Workspace
@@ -42,6 +41,32 @@ class Settings(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Packages:
+    """The packages of a sandbox."""
+
+    names: tuple[str, ...] = ()
+    """Requirements, wheels and folders, as they were given."""
+
+    pins: tuple[str, ...] = ()
+    """Those that a snapshot can name: requirements with their versions."""
+
+    folder: Path | None = None
+
+    async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
+        """These and more, downloaded if needed; see `packages.merge`."""
+        wanted = list(more)
+        if not wanted:
+            return self
+        from habilis.sandbox import packages  # takes 20 ms to import, and most sandboxes have no packages
+
+        merged = packages.merge(self.names, wanted, replaces=replaces)
+        if merged == list(self.names):
+            return self
+        folder = await asyncio.to_thread(packages.package_folder, merged)
+        return Packages(names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Options:
     """The settings of one sandbox."""
 
@@ -51,14 +76,15 @@ class Options:
     workspace: Workspace | None = None
     mounts: tuple[Mount, ...] = ()
     paths: tuple[str, ...] = ()
+    packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     network: Network | None = None
     policy: Policy | None = None
     answer_input: AnswerInput | None = None
     checkpoints: bool = True
 
-    def setup(self) -> dict[str, Json]:
-        """The setup for the kernel, sent with its first request."""
+    def setup(self, *, with_variables: bool = True) -> dict[str, Json]:
+        """The setup for the kernel, sent with its first request. A checkpoint has the variables already."""
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
@@ -70,9 +96,17 @@ class Options:
             setup['paths'] = list(self.paths)
         if self.workspace is not None:
             setup['cwd'] = WORKSPACE
-        if self.variables:
+        if self.variables and with_variables:
             setup['variables'] = cast('Json', self.variables)
         return setup
+
+    def with_packages(self, packages: Packages) -> 'Options':
+        """The same with other packages, at least one."""
+        assert packages.folder is not None
+        mounts = [mount for mount in self.mounts if mount.target != PACKAGES]
+        paths = [path for path in self.paths if path != PACKAGES]
+        mount = Mount(source=packages.folder, target=PACKAGES)
+        return replace(self, packages=packages, mounts=(*mounts, mount), paths=(PACKAGES, *paths))
 
     def shared(self) -> 'Options':
         """The options of a fork. A temporary workspace is removed when its last sandbox is closed."""
@@ -106,9 +140,10 @@ async def make_options(settings: Settings) -> Options:
     mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
     paths: list[str] = []
     packages = settings.get('packages', ())
-    if wanted := [packages] if isinstance(packages, str) else list(packages):
-        folder = await asyncio.to_thread(package_folder, [os.fspath(package) for package in wanted])
-        mounted.append(Mount(source=folder, target=PACKAGES))
+    wanted = [packages] if isinstance(packages, str) else [os.fspath(package) for package in packages]
+    installed = await Packages().add(wanted)
+    if installed.folder is not None:
+        mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
     read_only = settings.get('read_only', False)
     space = _workspace(settings.get('workspace'), read_only)
@@ -122,6 +157,7 @@ async def make_options(settings: Settings) -> Options:
         workspace=space,
         mounts=tuple(mounted),
         paths=tuple(paths),
+        packages=installed,
         env=env,
         network=make_network(settings.get('network', False)),
         policy=settings.get('policy'),

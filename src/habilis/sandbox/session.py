@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -34,6 +35,7 @@ class Sandbox:
         self._interpreter = interpreter
         self._options = options
         self._turns = Turns()
+        self._installing = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
         self._failure: GuestFailed | None = None
         self.policy: Policy | None = options.policy
@@ -76,6 +78,7 @@ class Sandbox:
         checkpoint = snapshot.from_bytes(data)
         made = await cls.create(backend_name, **settings)
         try:
+            await made._add_packages(checkpoint.packages, replaces=False)
             await made._interpreter.load(checkpoint, made._quiet_host)
         except BaseException:
             await made.close()
@@ -107,15 +110,25 @@ class Sandbox:
         """The variables as bytes, for `restore` in any process. `.lost` names those that could not be saved."""
         async with self._turns.next():
             await self._wake()
-            return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
+            checkpoint = await self._interpreter.current(self._quiet_host)
+            return snapshot.to_bytes(replace(checkpoint, packages=self._options.packages.pins))
 
     async def load_snapshot(self, data: bytes) -> None:
         """Replace the variables by those of a snapshot."""
         checkpoint = snapshot.from_bytes(data)
+        await self._add_packages(checkpoint.packages, replaces=False)
         async with self._turns.next():
             self._failure, self._interpreter.checkpoint = None, checkpoint
             await self._interpreter.roll_back()
             await self._wake()
+
+    async def install(self, *packages: str | os.PathLike[str]) -> None:
+        """Add packages: requirements, wheels or folders, as in `create`. The variables stay.
+
+        The interpreter is replaced, so what a snapshot does not hold is reset: imported modules, environment, folder.
+        Raises `PackageError` if a package cannot be installed, and `SandboxError` if a variable cannot be saved.
+        """
+        await self._add_packages([os.fspath(package) for package in packages], replaces=True)
 
     async def close(self) -> None:
         """Stop the running cell and free all resources. May be called twice."""
@@ -304,6 +317,19 @@ class Sandbox:
         request: dict[str, Json] = {'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}
         await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
 
+    async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
+        """Download packages while cells run, then continue in an interpreter that has them."""
+        async with self._installing:
+            added = await self._options.packages.add(packages, replaces=replaces)
+            if added == self._options.packages:
+                return
+            async with self._turns.next():
+                await self._wake()
+                options, before = self._options.with_packages(added), self._interpreter
+                self._interpreter = await before.with_options(options, self._quiet_host)
+                self._options = options
+                await before.close()
+
     def _save_soon(self) -> None:
         """Save the variables in the background; the next cell waits for it."""
         if self._options.checkpoints and (self._saver is None or self._saver.done()):
@@ -338,6 +364,10 @@ class SyncSandbox:
     def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
         """See `Sandbox.run`."""
         return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+
+    def install(self, *packages: str | os.PathLike[str]) -> None:
+        """See `Sandbox.install`."""
+        run_blocking(self.sandbox.install(*packages))
 
     def fork(self) -> 'SyncSandbox':
         """See `Sandbox.fork`."""
