@@ -236,7 +236,7 @@ def test_a_registry_that_refuses_is_not_taken_for_one_without_the_package(
         def do_GET(self) -> None:
             self.send_error(status)
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with http.server.HTTPServer(('127.0.0.1', 0), Refuse) as server:

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypedDict, cast
 
 from habilis.core.codec import Json
@@ -16,10 +16,9 @@ from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.results import pack_variables
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.workspace import WORKSPACE, Workspace
 
 PathLike = str | os.PathLike[str]
-WORKSPACE = '/workspace'
 PACKAGES = '/packages'
 
 
@@ -31,7 +30,7 @@ class Settings(TypedDict, total=False):
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
     read_only: bool
-    mounts: Mapping[str, PathLike] | None
+    mounts: Mapping[str, PathLike] | Iterable[Mount] | None
     env: Mapping[str, str] | None
     packages: Iterable[PathLike]
     network: bool | Iterable[str]
@@ -75,6 +74,9 @@ class Options:
     variables: dict[str, Json] = field(default_factory=dict[str, Json])
     workspace: Workspace | None = None
     mounts: tuple[Mount, ...] = ()
+    folders: tuple[Workspace, ...] = ()
+    """The writable mounts, accessed from the host."""
+
     paths: tuple[str, ...] = ()
     packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -117,6 +119,11 @@ class Options:
             network=self.network.copy() if self.network else None,
         )
 
+    @property
+    def writable_folders(self) -> tuple[Workspace, ...]:
+        """The folders that cells may change: the workspace first."""
+        return (self.workspace, *self.folders) if self.workspace else self.folders
+
     def disconnect(self) -> None:
         """Close the network connections of an interpreter that has ended."""
         if self.network is not None:
@@ -137,7 +144,8 @@ async def make_options(settings: Settings) -> Options:
     functions = host_functions(settings.get('tools', ()))
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
-    mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
+    mounted = _mounts(settings.get('mounts'))
+    folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
     packages = settings.get('packages', ())
     wanted = [packages] if isinstance(packages, str) else [os.fspath(package) for package in packages]
@@ -156,6 +164,7 @@ async def make_options(settings: Settings) -> Options:
         variables=variables,
         workspace=space,
         mounts=tuple(mounted),
+        folders=folders,
         paths=tuple(paths),
         packages=installed,
         env=env,
@@ -174,16 +183,29 @@ def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace 
     return Workspace.at(Path(workspace), must_exist=read_only)
 
 
-def _mount(target: str, source: PathLike) -> Mount:
-    folder = Path(source).expanduser().resolve()
-    if not folder.is_dir():
-        msg = f'cannot mount {str(source)!r}: it is not a folder'
+def _mounts(mounts: Mapping[str, PathLike] | Iterable[Mount] | None) -> list[Mount]:
+    """The mounts, validated. A mapping has folders by their path inside, read-only."""
+    if isinstance(mounts, Mapping):
+        pairs = cast('Mapping[str, PathLike]', mounts).items()
+        mounts = [Mount(source=Path(source), target=target) for target, source in pairs]
+    made = [_mount(mount) for mount in mounts or ()]
+    targets = [mount.target for mount in made]
+    if twice := [target for target in targets if targets.count(target) > 1]:
+        msg = f'cannot mount two folders at {twice[0]!r}'
         raise SandboxError(msg)
-    parts = Path(target).parts
+    return made
+
+
+def _mount(mount: Mount) -> Mount:
+    folder, target = Path(mount.source).expanduser().resolve(), str(PurePosixPath(mount.target))
+    if not folder.is_dir():
+        msg = f'cannot mount {str(mount.source)!r}: it is not a folder'
+        raise SandboxError(msg)
+    parts = PurePosixPath(target).parts
     if not target.startswith('/') or '..' in parts or len(parts) < 2 or parts[1] in ('workspace', 'packages', 'python'):
         msg = f'cannot mount at {target!r}: use an absolute path such as /data, outside /workspace and /packages'
         raise SandboxError(msg)
-    return Mount(source=folder, target=target)
+    return replace(mount, source=folder, target=target)
 
 
 def _environment(env: Mapping[str, str] | None) -> dict[str, str]:

@@ -54,7 +54,7 @@ class Sandbox:
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
             read_only: mount the workspace read-only.
-            mounts: more host folders by their path inside, read-only.
+            mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
             packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
@@ -181,15 +181,13 @@ class Sandbox:
                 return results.cell_of_dead_guest(self._make_host(limit), 'broken', failure, limit)
             if tools is not None:
                 await self._offer(host_functions(tools))
-            workspace = self._options.workspace
-            before = workspace.scan() if workspace else None
+            before = [(folder, folder.scan()) for folder in self._options.writable_folders]
             host = self._make_host(limit, on_output)
             cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
-            if workspace is None or before is None:
-                return cell
-            return replace(cell, files=workspace.changes(before))
+            files = [change for folder, states in before for change in folder.changes(states)]
+            return replace(cell, files=tuple(files)) if files else cell
 
     def cancel(self) -> bool:
         """Stop the running cell; its error kind is `cancelled`. False if none is running. Thread-safe."""
@@ -249,12 +247,17 @@ class Sandbox:
         return self._options.workspace is not None
 
     async def upload(self, path: str, data: bytes | str) -> None:
-        """Write a file of the workspace."""
-        await asyncio.to_thread(self.workspace.write, path, data)
+        """Write a file of the workspace or of another writable folder."""
+        await asyncio.to_thread(self._folder(path).write, path, data)
 
     async def download(self, path: str) -> bytes:
-        """Read a file of the workspace. Links are not followed."""
-        return await asyncio.to_thread(self.workspace.read, path)
+        """Read a file of the workspace or of another writable folder. Links are not followed."""
+        return await asyncio.to_thread(self._folder(path).read, path)
+
+    @property
+    def writable_mounts(self) -> tuple[str, ...]:
+        """The paths inside of the writable folders other than the workspace."""
+        return tuple(folder.target for folder in self._options.folders)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -301,6 +304,11 @@ class Sandbox:
         whose
         calls would be in no `Cell`."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
+
+    def _folder(self, path: str) -> Workspace:
+        """The folder of a path inside: the innermost of the writable mounts, else the workspace."""
+        found = [folder for folder in self._options.folders if folder.contains(path)]
+        return max(found, key=lambda folder: len(folder.target)) if found else self.workspace
 
     async def _wake(self) -> None:
         failure, self._failure = self._failure, None
