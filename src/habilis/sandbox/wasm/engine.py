@@ -122,7 +122,7 @@ class WasmGuest:
         self._dead = False
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
-        self.set_limits(spec.limits)
+        self._set_limits(spec.limits)
         ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
         self._store.set_wasi(self._wasi(spec))
         self._store.set_epoch_deadline(1)
@@ -134,8 +134,13 @@ class WasmGuest:
         self._parameters[0].kind = _STRING
         self._result: Any = ffi.wasmtime_component_val_t()
 
-    def set_limits(self, limits: Limits) -> None:
-        """Set the limits."""
+    def assign(self, spec: GuestSpec) -> None:
+        """Give a guest that was started ahead its limits and mounts. It must not have used a file yet."""
+        self._set_limits(spec.limits)
+        if spec.mounts:
+            self._store.set_wasi(self._wasi(spec))
+
+    def _set_limits(self, limits: Limits) -> None:
         self._share = limits.cpu
         self._store.set_limits(memory_size=limits.memory_mb << 20)
 
