@@ -81,10 +81,11 @@ def _parse_packages(data: object) -> tuple[str, ...]:
         return ()
     from habilis.sandbox.packages import is_pin
 
-    packages = [str(package) for package in cast('list[object]', data)]
-    if not all(map(is_pin, packages)):
-        raise ValueError(packages)
-    return tuple(packages)
+    if not isinstance(data, list) or not all(
+        isinstance(one, str) and is_pin(one) for one in cast('list[object]', data)
+    ):
+        raise ValueError(data)
+    return tuple(cast('list[str]', data))
 
 
 def _checksum(content: bytes) -> bytes:
