@@ -241,7 +241,7 @@ def test_a_registry_that_refuses_is_not_taken_for_one_without_the_package(
 
     with http.server.HTTPServer(('127.0.0.1', 0), Refuse) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv('PIP_INDEX_URL', f'http://127.0.0.1:{server.server_port}/simple')
+        monkeypatch.setenv('PIP_INDEX_URL', f'http://127.0.0.1:{server.server_port}/registry')
         assert f'HTTP {status}' in reason('six')
         server.shutdown()
 
