@@ -56,6 +56,7 @@ def _warm(kernel: Kernel) -> None:
 
 RESERVE = 1 << 20
 HOLES = (8192, 2048, 512, 128, 32, 8)
+MAX_FILLERS = 20_000
 
 
 def _fill_holes() -> list[bytes]:
@@ -68,10 +69,12 @@ def _fill_holes() -> list[bytes]:
     fillers: list[bytes] = []
     for size in HOLES:
         adjacent = last = 0
-        while adjacent < 100:  # more than fits into a hole that the size before has left
+        for _ in range(MAX_FILLERS):
             fillers.append(bytes(size))
             adjacent = adjacent + 1 if 0 < id(fillers[-1]) - last < size + 64 else 0
             last = id(fillers[-1])
+            if adjacent == 100:  # more than fit into a hole that the size before has left: there are no holes now
+                break
     del block
     return fillers
 
