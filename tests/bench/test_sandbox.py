@@ -16,6 +16,7 @@ from tests.cli.process import habilis
 Environment = dict[str, str]
 ROWS = {
     'new',
+    'new_mount',
     'new_cold',
     'rate',
     'later',

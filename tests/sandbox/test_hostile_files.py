@@ -1,14 +1,17 @@
 """The workspace as a way out, from both sides: code inside that reaches, and links it lays for the host."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import WorkspaceError
+from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
+from habilis.sandbox.contract import Mount
+from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import attack, kind_of
 
@@ -46,11 +49,38 @@ async def roomy(house: Path) -> AsyncIterator[Sandbox]:
     assert [path.name for path in (house / 'outside').iterdir()] == ['secret.txt']
 
 
+@pytest.fixture(params=['workspace', 'mount'])
+async def either(request: pytest.FixtureRequest, house: Path) -> AsyncIterator[Sandbox]:
+    """The same, and the same folder as a second one that is writable: the current folder of the code is that one."""
+    before = sorted(path.name for path in house.iterdir())
+    mount = Mount(source=house / 'space', target='/out', writable=True)
+    settings = Settings(workspace=house / 'space') if request.param == 'workspace' else Settings(mounts=[mount])
+    settings['limits'] = Limits(seconds=5)
+    async with await Sandbox.create(**settings) as made:
+        if request.param == 'mount':
+            assert (await made.run('import os\nos.chdir("/out")')).ok
+        yield made
+    assert (house / 'secret.txt').read_text() == SECRET
+    assert sorted(path.name for path in house.iterdir()) == before
+    assert [path.name for path in (house / 'outside').iterdir()] == ['secret.txt']
+
+
+SWAPPING = """
+import os, time
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    for make in (lambda: os.symlink('../secret.txt', 'new'), lambda: open('new', 'w').write('harmless')):
+        make()
+        os.rename('new', 'swapped')
+"""
+"""A cell that makes a file a link, and the link a file, over and over."""
+
 WAYS_OUT = [
     '../secret.txt',
     './../secret.txt',
     'folder/../../secret.txt',
     '/workspace/../secret.txt',
+    '/out/../secret.txt',
     '//etc/passwd',
     '/etc/passwd',
     '/proc/self/environ',
@@ -67,14 +97,14 @@ WAYS_OUT = [
 
 
 @pytest.mark.parametrize('path', WAYS_OUT)
-async def test_no_path_inside_reads_what_is_outside(roomy: Sandbox, path: str) -> None:
-    cell = await attack(roomy, f'open({path!r}).read()')
+async def test_no_path_inside_reads_what_is_outside(either: Sandbox, path: str) -> None:
+    cell = await attack(either, f'open({path!r}).read()')
     assert cell.error is not None
     assert cell.error.type in REFUSED
 
 
 @pytest.mark.parametrize('path', WAYS_OUT)
-async def test_no_path_inside_writes_what_is_outside(roomy: Sandbox, path: str) -> None:
+async def test_no_path_inside_writes_what_is_outside(either: Sandbox, path: str) -> None:
     writing = f"""
 import os, shutil
 done = []
@@ -88,7 +118,7 @@ for what in (
     except OSError: pass
     else: done.append(what)
 """
-    await attack(roomy, writing)  # the fixture looks whether anything outside has changed
+    await attack(either, writing)  # the fixture looks whether anything outside has changed
 
 
 @pytest.mark.parametrize(
@@ -122,11 +152,101 @@ for what in (
         'import sqlite3; sqlite3.connect("../mine")',
     ],
 )
-async def test_no_call_reaches_outside(roomy: Sandbox, code: str) -> None:
-    cell = await attack(roomy, f'import os\n{code}')
+async def test_no_call_reaches_outside(either: Sandbox, code: str) -> None:
+    cell = await attack(either, f'import os\n{code}')
     assert cell.error is not None
     assert cell.error.type in REFUSED | {'Error', 'OperationalError', 'IsADirectoryError'}
     assert SECRET not in f'{cell.text}{cell.stdout}{cell.error}'
+
+
+@pytest.mark.parametrize('path', [*WAYS_OUT, '', '.', '..', '/', '//', 'x\0y', '\ud800', 'folder', 'x' * 5000])
+async def test_the_host_reads_and_writes_nothing_outside_of_a_writable_mount(house: Path, path: str) -> None:
+    (house / 'quiet').mkdir()
+    mounts = [
+        Mount(source=house / 'space', target='/out', writable=True),
+        Mount(source=house / 'outside', target='/out/deep/er'),
+        Mount(source=house / 'quiet', target='/quiet', writable=True),
+    ]
+    before = {found: found.lstat().st_mtime_ns for found in house.rglob('*')}
+    async with await Sandbox.create(mounts=mounts) as sandbox:
+        for base in ('/out', '/quiet', '/out/../quiet/..', '/outside', '/out/../outside', '/deep'):
+            with pytest.raises(SandboxError):
+                await sandbox.download(f'{base}/{path}')
+            with pytest.raises(SandboxError):
+                await sandbox.upload(f'{base}/../quiet/../{path}', 'mine')
+    assert {found: found.lstat().st_mtime_ns for found in house.rglob('*')} == before
+
+
+async def test_a_file_of_a_writable_mount_that_is_swapped_for_a_link_is_never_followed(house: Path) -> None:
+    mount = Mount(source=house / 'space', target='/out', writable=True)
+    seen: set[bytes] = set()
+    async with await Sandbox.create(mounts=[mount]) as sandbox:
+        running = asyncio.create_task(sandbox.run(f'import os\nos.chdir("/out")\n{SWAPPING}'))
+        while not running.done():
+            try:
+                seen.add(await sandbox.download('/out/swapped'))
+                await sandbox.upload('/out/swapped', 'harmless')
+            except WorkspaceError:
+                await asyncio.sleep(0)
+        assert (await running).ok
+    assert seen <= {b'', b'harmless'}
+    assert (house / 'secret.txt').read_text() == SECRET
+
+
+async def test_a_folder_of_a_writable_mount_that_is_swapped_for_a_link_is_never_followed(house: Path) -> None:
+    swapping = """
+import os, time
+os.chdir('/out')
+os.mkdir('real')
+end = time.monotonic() + 1
+while time.monotonic() < end:
+    os.symlink('../outside', 'link')
+    os.rename('link', 'way')
+    os.unlink('way')
+    os.rename('real', 'way')
+    os.rename('way', 'real')
+"""
+    mount = Mount(source=house / 'space', target='/out', writable=True)
+    async with await Sandbox.create(mounts=[mount]) as sandbox:
+        running = asyncio.create_task(sandbox.run(swapping))
+        while not running.done():
+            with contextlib.suppress(WorkspaceError):
+                await sandbox.upload('/out/way/secret.txt', 'mine')
+            with contextlib.suppress(WorkspaceError):
+                assert await sandbox.download('/out/way/secret.txt') != SECRET.encode()
+            await asyncio.sleep(0)
+        await running
+    assert (house / 'outside' / 'secret.txt').read_text() == SECRET
+
+
+@pytest.mark.parametrize(
+    'code',
+    [
+        'open("/data/new", "w")',
+        'open("/data/secret.txt", "a")',
+        'os.unlink("/data/secret.txt")',
+        'os.rename("/data/secret.txt", "/out/mine")',
+        'os.rename("/out/a..b.txt", "/data/mine")',
+        'os.link("/data/secret.txt", "/out/mine")',
+        'os.link("/out/a..b.txt", "/data/mine")',
+        'os.symlink("/data/secret.txt", "/out/mine")',
+        'os.symlink("../outside/secret.txt", "/out/mine"); open("/out/mine", "a")',
+        'os.chdir("/out"); open("../data/secret.txt", "a")',
+        'open("/out/inner/new", "w")',
+        'os.rename("/out/inner", "/out/other"); open("/out/inner/new", "w")',
+    ],
+)
+async def test_a_writable_mount_is_no_way_into_a_read_only_one(house: Path, code: str) -> None:
+    mounts = [
+        Mount(source=house / 'outside', target='/data'),
+        Mount(source=house / 'space', target='/out', writable=True),
+        Mount(source=house / 'outside', target='/out/inner'),
+    ]
+    async with await Sandbox.create(mounts=mounts) as sandbox:
+        cell = await attack(sandbox, f'import os\n{code}')
+        assert cell.error is not None
+        assert cell.error.type in REFUSED
+    assert [(path.name, path.read_text()) for path in (house / 'outside').iterdir()] == [('secret.txt', SECRET)]
 
 
 @pytest.mark.parametrize('path', [*WAYS_OUT, '', '.', '..', '/', '//', 'x\0y', '\ud800', 'folder', 'x' * 5000])
@@ -149,15 +269,7 @@ async def test_a_link_that_was_made_inside_is_not_followed_by_the_host(roomy: Sa
 
 
 async def test_a_file_swapped_for_a_link_while_the_host_reads_is_never_followed(roomy: Sandbox) -> None:
-    swapping = """
-import os, time
-end = time.monotonic() + 1
-while time.monotonic() < end:
-    for make in (lambda: os.symlink('../secret.txt', 'new'), lambda: open('new', 'w').write('harmless')):
-        make()
-        os.rename('new', 'swapped')
-"""
-    running = asyncio.create_task(roomy.run(swapping))
+    running = asyncio.create_task(roomy.run(SWAPPING))
     seen: set[bytes] = set()
     while not running.done():
         try:

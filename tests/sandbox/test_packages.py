@@ -1,17 +1,24 @@
 """Packages for the inside: from a folder, a wheel or a registry, fetched once, and never half."""
 
+import asyncio
+import html
+import http.server
 import os
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from habilis import Sandbox
-from habilis.core.errors import PackageError
+from habilis.core.errors import PackageError, SandboxError, SnapshotError
 from habilis.sandbox.packages import package_folder
+from habilis.sandbox.snapshot import from_bytes, to_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -41,13 +48,13 @@ def fetch(*packages: str) -> Path:
         raise
 
 
-def make_wheel(folder: Path, name: str, code: str, *, more: dict[str, str] | None = None) -> Path:
+def make_wheel(folder: Path, name: str, code: str, *, version: str = '1.0', more: dict[str, str] | None = None) -> Path:
     """A wheel with one module."""
-    info = f'{name}-1.0.dist-info'
-    path = folder / f'{name}-1.0-py3-none-any.whl'
+    info = f'{name}-{version}.dist-info'
+    path = folder / f'{name}-{version}-py3-none-any.whl'
     files = {
         f'{name}.py': code,
-        f'{info}/METADATA': f'Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n',
+        f'{info}/METADATA': f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n',
         f'{info}/WHEEL': 'Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
         **(more or {}),
     }
@@ -145,6 +152,100 @@ def test_two_processes_that_fetch_at_once_both_get_it(tmp_path: Path, cache: Pat
     assert list(cache.iterdir()) == [folder]
 
 
+# Why a registry has no file that fits ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes a registry on disk, the only one that pip may ask, and adds files to it."""
+    for name in ('PIP_NO_INDEX', 'PIP_FIND_LINKS', 'PIP_EXTRA_INDEX_URL'):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv('PIP_CONFIG_FILE', os.devnull)
+    monkeypatch.setenv('PIP_INDEX_URL', (tmp_path / 'registry').as_uri())
+
+    def add(project: str, *files: str, python: str = '', sha256: str = '', content: bytes = b'') -> None:
+        folder = tmp_path / 'registry' / project
+        folder.mkdir(parents=True, exist_ok=True)
+        mark = f'#sha256={sha256}' if sha256 else ''
+        needs = f' data-requires-python="{html.escape(python)}"' if python else ''
+        with (folder / 'index.html').open('a') as index:
+            for file in files:
+                (folder / file).write_bytes(content)
+                index.write(f'<a href="{file}{mark}"{needs}>{file}</a>\n')
+
+    return add
+
+
+def reason(*packages: str) -> str:
+    with pytest.raises(PackageError) as caught:
+        package_folder(list(packages))
+    return str(caught.value)
+
+
+def test_a_version_that_does_not_exist_is_answered_with_the_newest_ones(registry: Callable[..., None]) -> None:
+    registry('tool', *(f'tool-{version}-py3-none-any.whl' for version in ('1.9', '1.10', '2.0rc1', '0.9')))
+    registry('tool', 'tool-0.1-py2-none-any.whl', 'tool-1.8.tar.gz', 'tool-1.10-cp314-cp314-win32.whl')
+    assert reason('tool==99.1') == 'there is no tool==99.1; the newest versions of tool are 1.10, 1.9, 1.8, 0.9, 0.1'
+    assert 'there is no tool<0.1;' in reason('tool<0.1')
+
+
+def test_native_wheels_are_told_apart_and_the_newest_pure_version_is_named(registry: Callable[..., None]) -> None:
+    registry('fast', 'fast-3.0-cp314-cp314-manylinux_2_28_x86_64.whl', 'fast-3.0.tar.gz')
+    native = 'fast is not pure Python: version 3.0 has only native wheels, which cannot run here; use a sandbox backend'
+    assert reason('fast') == f'{native} with native packages'
+    registry('fast', 'fast-1.0-py3-none-any.whl', 'fast-2.0-py3-none-any.whl')
+    assert reason('fast>=3') == f'{native} with native packages; the newest version that works here is 2.0'
+
+
+def test_a_package_for_another_python_says_which(registry: Callable[..., None]) -> None:
+    registry('late', 'late-2.0-py3-none-any.whl', python='>=3.99')
+    assert reason('late') == 'late 2.0 needs Python >=3.99, and the sandbox runs Python 3.14'
+    registry('late', 'late-1.0-py3-none-any.whl', python='>=3.8')
+    assert reason('late==2.0').endswith('Python 3.14; the newest version that works here is 1.0')
+
+
+def test_a_package_that_is_only_source_says_so(registry: Callable[..., None]) -> None:
+    registry('old', 'old-1.0.tar.gz')
+    assert reason('old') == 'old 1.0 is published only as source; build a wheel of it (pip wheel) and give its path'
+
+
+def test_a_package_that_is_not_there_is_not_taken_for_another_reason(registry: Callable[..., None]) -> None:
+    registry('tool', 'tool-1.0-py3-none-any.whl')
+    assert reason('tools') == "there is no package called 'tools'"
+
+
+def test_the_package_that_needs_the_missing_one_is_named(registry: Callable[..., None], tmp_path: Path) -> None:
+    registry('fast', 'fast-3.0-cp314-cp314-win_amd64.whl')
+    meta = 'Metadata-Version: 2.1\nName: outer\nVersion: 1.0\nRequires-Dist: fast>=2\n'
+    wheel = make_wheel(tmp_path, 'outer', '', more={'outer-1.0.dist-info/METADATA': meta})
+    assert reason(str(wheel)).startswith('fast (needed by outer) is not pure Python')
+
+
+def test_a_file_with_another_hash_is_refused(registry: Callable[..., None], tmp_path: Path, cache: Path) -> None:
+    wheel = make_wheel(tmp_path, 'greet', 'x = 1')
+    registry('greet', wheel.name, sha256='0' * 64, content=wheel.read_bytes())
+    assert reason('greet').startswith('the hash of a file of greet does not match')
+    assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize('status', [401, 403, 500, 503])
+def test_a_registry_that_refuses_is_not_taken_for_one_without_the_package(
+    status: int, monkeypatch: pytest.MonkeyPatch, offline: None
+) -> None:
+    class Refuse(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_error(status)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.HTTPServer(('127.0.0.1', 0), Refuse) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv('PIP_INDEX_URL', f'http://127.0.0.1:{server.server_port}/registry')
+        assert f'HTTP {status}' in reason('six')
+        server.shutdown()
+
+
 # What cannot be had ---------------------------------------------------------------------------------------------------
 
 
@@ -229,3 +330,131 @@ def test_source_is_refused_before_any_of_its_code_runs_on_the_host(form: str, tm
     with pytest.raises(PackageError, match='is source'):
         package_folder([form.format(folder=folder, archive=archive)])
     assert not (tmp_path / 'ran').exists()
+
+
+# In a running sandbox -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def greetings(registry: Callable[..., None], tmp_path: Path) -> None:
+    """A registry that has two versions of one package and one of another."""
+    (tmp_path / 'wheels').mkdir()
+    for name, version in (('greet', '1.0'), ('greet', '2.0'), ('other', '1.0')):
+        made = make_wheel(tmp_path / 'wheels', name, f'version = {version!r}\nclass Greeting: pass', version=version)
+        registry(name, made.name, content=made.read_bytes())
+
+
+async def test_a_package_is_installed_in_a_running_sandbox_that_keeps_its_variables(greetings: None) -> None:
+    async with await Sandbox.create(variables={'gone': 1}) as sandbox:
+        await sandbox.run('def double(n): return 2 * n\nsome = same = [1]\ndel gone')
+        assert not (await sandbox.run('import greet')).ok
+        await sandbox.install('greet==1.0')
+        assert (await sandbox.run('import greet\ngreet.version, double(21), some is same')).value == ('1.0', 42, True)
+        assert 'gone' not in await sandbox.get_variables()
+        await sandbox.install('other')
+        assert (await sandbox.run('import other\nother.version, greet.version')).value == ('1.0', '1.0')
+
+
+async def test_a_later_version_takes_the_place_of_an_earlier_one(greetings: None) -> None:
+    async with await Sandbox.create(packages=['greet==1.0']) as sandbox:
+        await sandbox.run('import greet')
+        await sandbox.install('greet')  # there already
+        assert (await sandbox.run('greet.version')).value == '1.0'
+        await sandbox.install('greet>=2')
+        assert (await sandbox.run('greet.version')).value == '2.0'
+
+
+async def test_a_fork_and_a_restored_snapshot_have_the_packages(greetings: None) -> None:
+    async with await Sandbox.create() as sandbox:
+        await sandbox.install('greet<2')
+        await sandbox.run('import greet\nhello = greet.Greeting()')
+        async with await sandbox.fork() as twin:
+            assert (await twin.run('type(hello).__module__, greet.version')).value == ('greet', '1.0')
+        data = await sandbox.snapshot()
+    async with await Sandbox.restore(data) as restored:
+        assert (await restored.run('type(hello).__module__, greet.version')).value == ('greet', '1.0')
+        again = await restored.snapshot()
+    async with await Sandbox.create() as other:
+        await other.load_snapshot(again)
+        assert (await other.run('greet.version')).value == '1.0'
+    async with await Sandbox.restore(data, packages=['greet==2.0']) as newer:  # what was asked for goes first
+        assert (await newer.run('greet.version')).value == '2.0'
+
+
+async def test_packages_survive_a_cell_that_is_stopped_by_force(greetings: None) -> None:
+    async with await Sandbox.create() as sandbox:
+        await sandbox.install('greet==1.0')
+        await sandbox.run('import greet\nx = greet.Greeting()')
+        assert (await sandbox.run('while True: pass', seconds=0.2)).error
+        assert (await sandbox.run('type(x).__name__, greet.version')).value == ('Greeting', '1.0')
+
+
+async def test_a_package_that_cannot_be_installed_changes_nothing(greetings: None) -> None:
+    async with await Sandbox.create() as sandbox:
+        await sandbox.run('import asyncio\nrunning = iter([1, 2])\ngenerator = (n for n in range(3))\nnext(generator)')
+        with pytest.raises(PackageError, match='there is no package'):
+            await sandbox.install('missing')
+        with pytest.raises(SandboxError, match=r'cannot be saved: generator; delete them first'):
+            await sandbox.install('greet')
+        assert (await sandbox.run('next(generator)')).value == 1
+        await sandbox.run('del generator')
+        await sandbox.install('greet')
+        assert (await sandbox.run('next(running)')).value == 1
+
+
+async def test_variables_that_a_new_version_cannot_restore_are_kept_with_the_old_one(
+    greetings: None, registry: Callable[..., None], tmp_path: Path
+) -> None:
+    made = make_wheel(tmp_path, 'greet', 'version = 3', version='3.0')  # without the class
+    registry('greet', made.name, content=made.read_bytes())
+    async with await Sandbox.create(packages=['greet==1.0']) as sandbox:
+        await sandbox.run('import greet\nx = greet.Greeting()')
+        with pytest.raises(SandboxError, match='Greeting'):
+            await sandbox.install('greet==3.0')
+        assert (await sandbox.run('type(x).__name__, greet.version')).value == ('Greeting', '1.0')
+
+
+async def test_packages_that_are_installed_at_the_same_time_are_all_there(greetings: None) -> None:
+    async with await Sandbox.create() as sandbox:
+        await asyncio.gather(sandbox.install('greet'), sandbox.install('other'), sandbox.run('x = 1'))
+        assert (await sandbox.run('import greet, other\nx')).value == 1
+
+
+def test_a_sandbox_without_await_installs_too(greetings: None) -> None:
+    with Sandbox.create_sync() as sandbox:
+        sandbox.install('greet')
+        assert sandbox.run('import greet\ngreet.version').value == '2.0'
+
+
+@pytest.mark.parametrize('name', ['/etc', '..', 'file:///etc', 'x @ file:///etc/x-1.0-py3-none-any.whl', '-r', 'greet'])
+async def test_a_forged_snapshot_cannot_name_files_of_the_host(name: str) -> None:
+    async with await Sandbox.create() as sandbox:
+        checkpoint = from_bytes(await sandbox.snapshot())
+    forged = to_bytes(replace(checkpoint, packages=(name,)))
+    with pytest.raises(SnapshotError, match='malformed'):
+        await Sandbox.restore(forged)
+
+
+async def test_links_in_a_folder_of_packages_lead_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'secret').mkdir()
+    (tmp_path / 'secret' / 'key.txt').write_text('swordfish')
+    (tmp_path / 'mine').mkdir()
+    (tmp_path / 'mine' / 'key.txt').symlink_to(tmp_path / 'secret' / 'key.txt')
+    wheel = make_wheel(tmp_path, 'greet', 'x = 1')
+    for packages in ([tmp_path / 'mine'], [tmp_path / 'mine', wheel]):
+        async with await Sandbox.create(packages=packages) as sandbox:
+            cell = await sandbox.run("open('/packages/key.txt').read()")
+            assert cell.error is not None
+            assert cell.error.type in {'PermissionError', 'FileNotFoundError'}
+
+
+async def test_a_link_that_a_sandbox_made_is_not_taken_for_a_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'key.txt').write_text('swordfish')
+    (tmp_path / 'space').mkdir()
+    monkeypatch.chdir(tmp_path / 'space')
+    async with await Sandbox.create(workspace='.') as sandbox:
+        assert (await sandbox.run("import os\nos.symlink('..', 'greet')")).ok
+        with pytest.raises(PackageError, match='is a link in the current folder'):
+            await sandbox.install('greet')

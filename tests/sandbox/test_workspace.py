@@ -9,6 +9,7 @@ import pytest
 
 from habilis import Limits, Sandbox
 from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.sandbox.contract import Mount
 from habilis.sandbox.workspace import Workspace
 
 OUTSIDE = [
@@ -276,3 +277,35 @@ async def test_a_cancelled_restart_does_not_take_the_folder_away(temporary: Path
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         assert (await sandbox.run("open('note').read()")).value == 'hello'
+
+
+# More folders ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_second_writable_folder_is_beside_the_workspace(tmp_path: Path) -> None:
+    for name in ('in', 'out', 'space'):
+        (tmp_path / name).mkdir()
+    (tmp_path / 'in' / 'data.txt').write_text('data')
+    mounts = [
+        Mount(source=tmp_path / 'in', target='/in'),
+        Mount(source=tmp_path / 'out', target='/out/', writable=True),
+    ]
+    async with await Sandbox.create(workspace=tmp_path / 'space', mounts=mounts) as sandbox:
+        assert sandbox.writable_mounts == ('/out',)
+        code = "text = open('/in/data.txt').read()\nfor p in ('a', '/out/b'): open(p, 'w').write(text)"
+        assert [change.path for change in (await sandbox.run(code)).files] == ['a', '/out/b']
+        await sandbox.upload('/out/deep/c', b'up')
+        assert (await sandbox.run("open('/out/deep/c').read()")).value == 'up'
+        assert await sandbox.download('/out/b') == await sandbox.download('a') == b'data'
+        for path in ('/in/data.txt', '/out/../in/data.txt', '/outer/x', '/out'):
+            with pytest.raises(WorkspaceError):
+                await sandbox.download(path)
+        async with await sandbox.fork() as twin:
+            assert (await twin.run("open('/out/from_twin', 'w').write('x')")).ok
+    assert sorted(path.name for path in (tmp_path / 'out').rglob('*')) == ['b', 'c', 'deep', 'from_twin']
+
+
+async def test_two_folders_at_one_place_are_refused(tmp_path: Path) -> None:
+    mounts = [Mount(source=tmp_path, target='/a'), Mount(source=tmp_path, target='/a/', writable=True)]
+    with pytest.raises(SandboxError, match="cannot mount two folders at '/a'"):
+        await Sandbox.create(mounts=mounts)

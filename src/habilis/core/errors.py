@@ -28,7 +28,7 @@ class WorkspaceError(SandboxError):
 
 
 class PackageError(SandboxError):
-    """A package cannot be installed in the sandbox: not pure Python, not found, or no network."""
+    """A package cannot be installed in the sandbox: no such package or version, not pure Python, or no network."""
 
 
 class PoolTimeout(SandboxError):

@@ -1,7 +1,7 @@
 """Running untrusted Python: sandboxes, their results and limits."""
 
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
+from habilis.sandbox.contract import Cell, CellError, Display, FileChange, Mount, ToolCall, Variable
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox, SyncSandbox
@@ -13,6 +13,7 @@ __all__ = [
     'Display',
     'FileChange',
     'Limits',
+    'Mount',
     'Policy',
     'Sandbox',
     'SandboxPool',

@@ -17,7 +17,7 @@ import pytest
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
 from habilis.sandbox.conformance_tools import Suite, ToolConformance
-from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.contract import Cell, Mount, Variable
 from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
@@ -344,6 +344,20 @@ class IsolationConformance(Suite):
         cell = self.run("open('file', 'w')", workspace=tmp_path, read_only=True)
         assert cell.error is not None
         assert (tmp_path / 'file').read_text() == 'text'
+
+    def test_each_mount_is_read_only_or_writable_as_it_says(self, tmp_path: Path) -> None:
+        for name in ('in', 'out'):
+            (tmp_path / name).mkdir()
+        mounts = [
+            Mount(source=tmp_path / 'in', target='/in'),
+            Mount(source=tmp_path / 'out', target='/out', writable=True),
+        ]
+        cell = self.run("open('/out/made', 'w').write('text')\nopen('/in/made', 'w')", mounts=mounts)
+        assert cell.error is not None
+        assert cell.error.line == 2
+        assert [change.path for change in cell.files] == ['/out/made']
+        assert [path.name for path in tmp_path.rglob('made')] == ['made']
+        assert (tmp_path / 'out' / 'made').read_text() == 'text'
 
     def test_the_environment_of_the_host_stays_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv('SECRET_KEY', 'hunter2')

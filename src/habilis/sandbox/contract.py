@@ -96,10 +96,10 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
-    """A file of the workspace that the cell created or changed."""
+    """A file of the workspace, or of another writable folder, that the cell created or changed."""
 
     path: str
-    """Relative to the workspace, with forward slashes."""
+    """Relative to the workspace, or absolute in another writable folder; with forward slashes."""
 
     size: int
     change: Literal['new', 'changed']

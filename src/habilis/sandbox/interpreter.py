@@ -165,7 +165,8 @@ class Interpreter(Interruptible):
         """Encode a request; the first one of a guest includes the setup."""
         if self._fresh:
             self._fresh = False
-            return dump_with({**request, 'setup': self._options.setup()}, 'state')
+            setup = self._options.setup(with_variables=self.checkpoint is None)
+            return dump_with({**request, 'setup': setup}, 'state')
         return dump_with(request, 'state')
 
     def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
@@ -199,6 +200,22 @@ class Interpreter(Interruptible):
         self.unsaved, self.described = False, None
         self._cells = self.checkpoint.cells if self.checkpoint else 0
         await self.close()
+
+    async def with_options(self, options: Options, host: Callable[[float], CellHost]) -> 'Interpreter':
+        """Another interpreter with the same variables. This one stays as it is. Raises if variables would be lost."""
+        checkpoint = await self.current(host)
+        if checkpoint.lost:
+            names = ', '.join(checkpoint.lost)
+            msg = f'the interpreter must be replaced, but these variables cannot be saved: {names}; delete them first'
+            raise SandboxError(msg)
+        made = Interpreter(self.backend, options, checkpoint)
+        try:
+            await made.start()
+            await made.load(checkpoint, host)
+        except BaseException:
+            await made.close()
+            raise
+        return made
 
     async def wake(self, host: Callable[[float], CellHost]) -> None:
         """Make sure that there is a guest with the current variables, and a checkpoint of them."""

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypedDict, cast
 
 from habilis.core.codec import Json
@@ -14,13 +14,11 @@ from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
-from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.results import pack_variables
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.workspace import WORKSPACE, Workspace
 
 PathLike = str | os.PathLike[str]
-WORKSPACE = '/workspace'
 PACKAGES = '/packages'
 
 
@@ -32,13 +30,39 @@ class Settings(TypedDict, total=False):
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
     read_only: bool
-    mounts: Mapping[str, PathLike] | None
+    mounts: Mapping[str, PathLike] | Iterable[Mount] | None
     env: Mapping[str, str] | None
     packages: Iterable[PathLike]
     network: bool | Iterable[str]
     policy: Policy | None
     input: AnswerInput | Iterable[str] | None
     checkpoints: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packages:
+    """The packages of a sandbox."""
+
+    names: tuple[str, ...] = ()
+    """Requirements, wheels and folders, as they were given."""
+
+    pins: tuple[str, ...] = ()
+    """Those that a snapshot can name: requirements with their versions."""
+
+    folder: Path | None = None
+
+    async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
+        """These and more, downloaded if needed; see `packages.merge`."""
+        wanted = list(more)
+        if not wanted:
+            return self
+        from habilis.sandbox import packages  # takes 20 ms to import, and most sandboxes have no packages
+
+        merged = packages.merge(self.names, wanted, replaces=replaces)
+        if merged == list(self.names):
+            return self
+        folder = await asyncio.to_thread(packages.package_folder, merged)
+        return Packages(names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,15 +74,19 @@ class Options:
     variables: dict[str, Json] = field(default_factory=dict[str, Json])
     workspace: Workspace | None = None
     mounts: tuple[Mount, ...] = ()
+    folders: tuple[Workspace, ...] = ()
+    """The writable mounts, accessed from the host."""
+
     paths: tuple[str, ...] = ()
+    packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     network: Network | None = None
     policy: Policy | None = None
     answer_input: AnswerInput | None = None
     checkpoints: bool = True
 
-    def setup(self) -> dict[str, Json]:
-        """The setup for the kernel, sent with its first request."""
+    def setup(self, *, with_variables: bool = True) -> dict[str, Json]:
+        """The setup for the kernel, sent with its first request. A checkpoint has the variables already."""
         setup: dict[str, Json] = {}
         if self.functions:
             setup['tools'] = [function.describe() for function in self.functions.values()]
@@ -70,9 +98,17 @@ class Options:
             setup['paths'] = list(self.paths)
         if self.workspace is not None:
             setup['cwd'] = WORKSPACE
-        if self.variables:
+        if self.variables and with_variables:
             setup['variables'] = cast('Json', self.variables)
         return setup
+
+    def with_packages(self, packages: Packages) -> 'Options':
+        """The same with other packages, at least one."""
+        assert packages.folder is not None
+        mounts = [mount for mount in self.mounts if mount.target != PACKAGES]
+        paths = [path for path in self.paths if path != PACKAGES]
+        mount = Mount(source=packages.folder, target=PACKAGES)
+        return replace(self, packages=packages, mounts=(*mounts, mount), paths=(PACKAGES, *paths))
 
     def shared(self) -> 'Options':
         """The options of a fork. A temporary workspace is removed when its last sandbox is closed."""
@@ -82,6 +118,11 @@ class Options:
             workspace=self.workspace.shared() if self.workspace else None,
             network=self.network.copy() if self.network else None,
         )
+
+    @property
+    def writable_folders(self) -> tuple[Workspace, ...]:
+        """The folders that cells may change: the workspace first."""
+        return (self.workspace, *self.folders) if self.workspace else self.folders
 
     def disconnect(self) -> None:
         """Close the network connections of an interpreter that has ended."""
@@ -103,12 +144,14 @@ async def make_options(settings: Settings) -> Options:
     functions = host_functions(settings.get('tools', ()))
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
-    mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
+    mounted = _mounts(settings.get('mounts'))
+    folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
     packages = settings.get('packages', ())
-    if wanted := [packages] if isinstance(packages, str) else list(packages):
-        folder = await asyncio.to_thread(package_folder, [os.fspath(package) for package in wanted])
-        mounted.append(Mount(source=folder, target=PACKAGES))
+    wanted = [packages] if isinstance(packages, str) else [os.fspath(package) for package in packages]
+    installed = await Packages().add(wanted)
+    if installed.folder is not None:
+        mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
     read_only = settings.get('read_only', False)
     space = _workspace(settings.get('workspace'), read_only)
@@ -121,7 +164,9 @@ async def make_options(settings: Settings) -> Options:
         variables=variables,
         workspace=space,
         mounts=tuple(mounted),
+        folders=folders,
         paths=tuple(paths),
+        packages=installed,
         env=env,
         network=make_network(settings.get('network', False)),
         policy=settings.get('policy'),
@@ -138,16 +183,29 @@ def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace 
     return Workspace.at(Path(workspace), must_exist=read_only)
 
 
-def _mount(target: str, source: PathLike) -> Mount:
-    folder = Path(source).expanduser().resolve()
-    if not folder.is_dir():
-        msg = f'cannot mount {str(source)!r}: it is not a folder'
+def _mounts(mounts: Mapping[str, PathLike] | Iterable[Mount] | None) -> list[Mount]:
+    """The mounts, validated. A mapping has folders by their path inside, read-only."""
+    if isinstance(mounts, Mapping):
+        pairs = cast('Mapping[str, PathLike]', mounts).items()
+        mounts = [Mount(source=Path(source), target=target) for target, source in pairs]
+    made = [_mount(mount) for mount in mounts or ()]
+    targets = [mount.target for mount in made]
+    if twice := [target for target in targets if targets.count(target) > 1]:
+        msg = f'cannot mount two folders at {twice[0]!r}'
         raise SandboxError(msg)
-    parts = Path(target).parts
+    return made
+
+
+def _mount(mount: Mount) -> Mount:
+    folder, target = Path(mount.source).expanduser().resolve(), str(PurePosixPath(mount.target))
+    if not folder.is_dir():
+        msg = f'cannot mount {str(mount.source)!r}: it is not a folder'
+        raise SandboxError(msg)
+    parts = PurePosixPath(target).parts
     if not target.startswith('/') or '..' in parts or len(parts) < 2 or parts[1] in ('workspace', 'packages', 'python'):
         msg = f'cannot mount at {target!r}: use an absolute path such as /data, outside /workspace and /packages'
         raise SandboxError(msg)
-    return Mount(source=folder, target=target)
+    return replace(mount, source=folder, target=target)
 
 
 def _environment(env: Mapping[str, str] | None) -> dict[str, str]:

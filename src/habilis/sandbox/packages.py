@@ -1,24 +1,86 @@
 """Pure-Python packages for the inside: fetched on the host with pip, kept in the cache, mounted read-only."""
 
+import contextlib
 import hashlib
+import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from habilis.core.errors import PackageError
 from habilis.core.folders import cache_folder
-
-GUEST_PYTHON = '3.14'
-_NETWORK_TROUBLE = re.compile(
-    r'NewConnectionError|Temporary failure|Connection refused|timed out|Network is unreachable'
-)
+from habilis.sandbox.package_failures import GUEST_PYTHON, explain
 
 
-def package_folder(packages: list[str]) -> Path:
+def merge(packages: Sequence[str], more: Iterable[str], *, replaces: bool) -> list[str]:
+    """The packages and more of them, each name once.
+
+    A requirement of a name that is there already takes its place if it `replaces`, and says anything about the version.
+    """
+    merged = list(packages)
+    for package in more:
+        requirement = _requirement(package)
+        same = [
+            index
+            for index, known in enumerate(merged)
+            if known == package or (requirement and _name(_requirement(known)) == _name(requirement))
+        ]
+        if not same:
+            merged.append(package)
+        elif replaces and requirement and (requirement.specifier or requirement.url):
+            merged[same[0]] = package
+    return merged
+
+
+def pins(packages: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """The requirements among the packages, each with the version that is in the folder: they can be installed anywhere,
+    unlike wheels, folders and addresses."""
+    found: list[str] = []
+    installed = {_normalized(dist.name): dist.version for dist in importlib.metadata.distributions(path=[str(folder)])}
+    for package in packages:
+        requirement = _requirement(package)
+        if requirement and not requirement.url and (version := installed.get(_name(requirement) or '')):
+            extras = f'[{",".join(sorted(requirement.extras))}]' if requirement.extras else ''
+            found.append(f'{requirement.name}{extras}=={version}')
+    return tuple(found)
+
+
+def is_pin(package: str) -> bool:
+    """Whether this is a requirement of one version, as `pins` returns them: no path, no address, no option."""
+    requirement = _requirement(package)
+    return bool(
+        requirement
+        and not requirement.url
+        and not requirement.marker
+        and [specifier.operator for specifier in requirement.specifier] == ['==']
+    )
+
+
+def _requirement(package: str) -> Requirement | None:
+    """The requirement that a package is; None for a wheel or folder."""
+    if os.sep in package.partition('@')[0] or package.endswith('.whl') or _is_plain_folder(package):
+        return None
+    with contextlib.suppress(InvalidRequirement):
+        return Requirement(package)
+    return None
+
+
+def _name(requirement: Requirement | None) -> str | None:
+    return None if requirement is None else _normalized(requirement.name)
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r'[-_.]+', '-', name).lower()
+
+
+def package_folder(packages: Sequence[str]) -> Path:
     """A folder that holds the packages: requirements, wheels or folders. A single folder is used as it is."""
     if not all(package.strip() for package in packages):
         msg = 'a package needs a name; an empty one was given'
@@ -38,6 +100,9 @@ def package_folder(packages: list[str]) -> Path:
 def _refuse_source(package: str) -> None:
     """To install a source package is to run its code on the host, which is what a sandbox is there to prevent."""
     path = Path(package).expanduser()
+    if _is_bare_link(path):
+        msg = f'{package} is a link in the current folder; give the path of the folder that you mean (./{package})'
+        raise PackageError(msg)
     is_project = path.is_dir() and not _is_plain_folder(package)
     is_archive = path.is_file() and path.suffix != '.whl'
     is_source_address = '://' in package and not re.search(r'\.whl(?:[#?;\s]|$)', package)
@@ -49,7 +114,14 @@ def _refuse_source(package: str) -> None:
 def _is_plain_folder(package: str) -> bool:
     """A folder with modules in it, and not a project that pip would build."""
     folder = Path(package).expanduser()
+    if _is_bare_link(folder):
+        return False
     return folder.is_dir() and not (folder / 'pyproject.toml').exists() and not (folder / 'setup.py').exists()
+
+
+def _is_bare_link(path: Path) -> bool:
+    """A bare name may be that of a link which a sandbox has made, if its workspace is the current folder."""
+    return len(path.parts) == 1 and path.is_symlink()
 
 
 def _identify(package: str) -> str:
@@ -66,7 +138,7 @@ def _identify(package: str) -> str:
     return package.strip()
 
 
-def _install(packages: list[str], folder: Path) -> None:
+def _install(packages: Sequence[str], folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix='.installing-'))
     try:
@@ -75,7 +147,8 @@ def _install(packages: list[str], folder: Path) -> None:
         if rest:
             _pip(rest, scratch)
         for package in plain:
-            shutil.copytree(Path(package).expanduser(), scratch, dirs_exist_ok=True)
+            # Links stay links, which lead nowhere inside; to follow them would copy files from outside of the folder.
+            shutil.copytree(Path(package).expanduser(), scratch, symlinks=True, dirs_exist_ok=True)
         native = [str(path.relative_to(scratch)) for path in scratch.rglob('*') if path.suffix in ('.so', '.pyd')]
         if native:
             msg = f'{", ".join(packages)}: not pure Python ({native[0]}); use a sandbox backend with native packages'
@@ -100,21 +173,4 @@ def _pip(packages: list[str], target: Path) -> None:
     command += ['--implementation', 'py', '--abi', 'none', '--platform', 'any', '--', *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise PackageError(_explain(', '.join(packages), done.stdout + done.stderr))
-
-
-def _explain(wanted: str, said: str) -> str:
-    """What went wrong, from all that pip said of it."""
-    missing = re.search(r'No matching distribution found for ([\w.-]+)', said)
-    name = missing[1] if missing else wanted
-    file = re.sub(r'[-_.]+', '[-_.]+', name)
-    if missing and re.search(rf"none of the wheel's tags.*/{file}-", said, re.IGNORECASE):
-        return f'{name} is not pure Python, so it cannot run here; use a sandbox backend with native packages'
-    if _NETWORK_TROUBLE.search(said):
-        return f'no network to fetch {wanted}; give a wheel or a folder instead, or try again later'
-    if missing and 'from versions: none' in said:
-        if f'No sources permitted for {name}' in said:
-            return f'{name} is published only as source; build a wheel of it (pip wheel {name}) and give its path'
-        return f'there is no package called {name!r}'
-    lines = [line for line in said.splitlines() if line.startswith('ERROR')] or said.splitlines()[-3:]
-    return f'cannot get {wanted}:\n' + '\n'.join(lines[:6])
+        raise PackageError(explain(packages, done.stdout + done.stderr))

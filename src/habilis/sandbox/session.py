@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
@@ -34,6 +35,7 @@ class Sandbox:
         self._interpreter = interpreter
         self._options = options
         self._turns = Turns()
+        self._installing = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
         self._failure: GuestFailed | None = None
         self.policy: Policy | None = options.policy
@@ -52,7 +54,7 @@ class Sandbox:
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
             read_only: mount the workspace read-only.
-            mounts: more host folders by their path inside, read-only.
+            mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
             packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
@@ -76,6 +78,7 @@ class Sandbox:
         checkpoint = snapshot.from_bytes(data)
         made = await cls.create(backend_name, **settings)
         try:
+            await made._add_packages(checkpoint.packages, replaces=False)
             await made._interpreter.load(checkpoint, made._quiet_host)
         except BaseException:
             await made.close()
@@ -107,15 +110,25 @@ class Sandbox:
         """The variables as bytes, for `restore` in any process. `.lost` names those that could not be saved."""
         async with self._turns.next():
             await self._wake()
-            return snapshot.to_bytes(await self._interpreter.current(self._quiet_host))
+            checkpoint = await self._interpreter.current(self._quiet_host)
+            return snapshot.to_bytes(replace(checkpoint, packages=self._options.packages.pins))
 
     async def load_snapshot(self, data: bytes) -> None:
         """Replace the variables by those of a snapshot."""
         checkpoint = snapshot.from_bytes(data)
+        await self._add_packages(checkpoint.packages, replaces=False)
         async with self._turns.next():
             self._failure, self._interpreter.checkpoint = None, checkpoint
             await self._interpreter.roll_back()
             await self._wake()
+
+    async def install(self, *packages: str | os.PathLike[str]) -> None:
+        """Add packages: requirements, wheels or folders, as in `create`. The variables stay.
+
+        The interpreter is replaced, so what a snapshot does not hold is reset: imported modules, environment, folder.
+        Raises `PackageError` if a package cannot be installed, and `SandboxError` if a variable cannot be saved.
+        """
+        await self._add_packages([os.fspath(package) for package in packages], replaces=True)
 
     async def close(self) -> None:
         """Stop the running cell and free all resources. May be called twice."""
@@ -168,15 +181,13 @@ class Sandbox:
                 return results.cell_of_dead_guest(self._make_host(limit), 'broken', failure, limit)
             if tools is not None:
                 await self._offer(host_functions(tools))
-            workspace = self._options.workspace
-            before = workspace.scan() if workspace else None
+            before = [(folder, folder.scan()) for folder in self._options.writable_folders]
             host = self._make_host(limit, on_output)
             cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
-            if workspace is None or before is None:
-                return cell
-            return replace(cell, files=workspace.changes(before))
+            files = [change for folder, states in before for change in folder.changes(states)]
+            return replace(cell, files=tuple(files)) if files else cell
 
     def cancel(self) -> bool:
         """Stop the running cell; its error kind is `cancelled`. False if none is running. Thread-safe."""
@@ -236,12 +247,17 @@ class Sandbox:
         return self._options.workspace is not None
 
     async def upload(self, path: str, data: bytes | str) -> None:
-        """Write a file of the workspace."""
-        await asyncio.to_thread(self.workspace.write, path, data)
+        """Write a file of the workspace or of another writable folder."""
+        await asyncio.to_thread(self._folder(path).write, path, data)
 
     async def download(self, path: str) -> bytes:
-        """Read a file of the workspace. Links are not followed."""
-        return await asyncio.to_thread(self.workspace.read, path)
+        """Read a file of the workspace or of another writable folder. Links are not followed."""
+        return await asyncio.to_thread(self._folder(path).read, path)
+
+    @property
+    def writable_mounts(self) -> tuple[str, ...]:
+        """The paths inside of the writable folders other than the workspace."""
+        return tuple(folder.target for folder in self._options.folders)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -289,6 +305,11 @@ class Sandbox:
         calls would be in no `Cell`."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
 
+    def _folder(self, path: str) -> Workspace:
+        """The folder of a path inside: the innermost of the writable mounts, else the workspace."""
+        found = [folder for folder in self._options.folders if folder.contains(path)]
+        return max(found, key=lambda folder: len(folder.target)) if found else self.workspace
+
     async def _wake(self) -> None:
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -303,6 +324,19 @@ class Sandbox:
         seconds = self._options.limits.seconds
         request: dict[str, Json] = {'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}
         await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
+
+    async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
+        """Download packages while cells run, then continue in an interpreter that has them."""
+        async with self._installing:
+            added = await self._options.packages.add(packages, replaces=replaces)
+            if added == self._options.packages:
+                return
+            async with self._turns.next():
+                await self._wake()
+                options, before = self._options.with_packages(added), self._interpreter
+                self._interpreter = await before.with_options(options, self._quiet_host)
+                self._options = options
+                await before.close()
 
     def _save_soon(self) -> None:
         """Save the variables in the background; the next cell waits for it."""
@@ -338,6 +372,10 @@ class SyncSandbox:
     def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
         """See `Sandbox.run`."""
         return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+
+    def install(self, *packages: str | os.PathLike[str]) -> None:
+        """See `Sandbox.install`."""
+        run_blocking(self.sandbox.install(*packages))
 
     def fork(self) -> 'SyncSandbox':
         """See `Sandbox.fork`."""

@@ -22,6 +22,8 @@ class Checkpoint:
 
     cells: int = 0
     lost: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    """The packages that the variables may need, as requirements with versions; only in a snapshot."""
 
 
 class Snapshot(bytes):
@@ -38,6 +40,8 @@ def to_bytes(checkpoint: Checkpoint) -> Snapshot:
         msg = 'the sandbox did not save its variables but something else; its own code has broken it'
         raise SnapshotError(msg) from error
     header = {'python': checkpoint.python, 'cells': checkpoint.cells, 'lost': checkpoint.lost}
+    if checkpoint.packages:
+        header['packages'] = checkpoint.packages
     content = json.dumps(header).encode() + b'\n' + state
     snapshot = Snapshot(MAGIC + _checksum(content) + b'\n' + content)
     snapshot.lost = checkpoint.lost
@@ -64,10 +68,24 @@ def from_bytes(data: bytes) -> Checkpoint:
             python=str(header['python']),
             cells=int(cast('int', header['cells'])),
             lost=tuple(map(str, cast('list[object]', header['lost']))),
+            packages=_parse_packages(header.get('packages')),
         )
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         msg = 'this snapshot is malformed (it was not made by Habilis)'
         raise SnapshotError(msg) from error
+
+
+def _parse_packages(data: object) -> tuple[str, ...]:
+    """Only requirements of a registry: a forged snapshot must not name folders or addresses for the host to read."""
+    if data is None:
+        return ()
+    from habilis.sandbox.packages import is_pin
+
+    if not isinstance(data, list) or not all(
+        isinstance(one, str) and is_pin(one) for one in cast('list[object]', data)
+    ):
+        raise ValueError(data)
+    return tuple(cast('list[str]', data))
 
 
 def _checksum(content: bytes) -> bytes:

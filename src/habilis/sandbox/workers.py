@@ -112,7 +112,7 @@ class Workers:
         self._lock = threading.Lock()
         self._idle: list[SimpleQueue[Job[Any]]] = []
         self._count = 0
-        self._busy: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+        self._busy: set[threading.Thread] = set()
 
     def submit(self, call: Callable[[], T]) -> 'asyncio.Future[T]':
         """Run a call on a worker; the future of its outcome."""

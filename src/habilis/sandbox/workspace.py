@@ -1,4 +1,4 @@
-"""The workspace folder, accessed from the host.
+"""The workspace and other writable folders, accessed from the host.
 
 Code inside may have created links in it. The host opens paths component by component without following links, so a link
 to `/etc/passwd` is an error and not a leak.
@@ -18,6 +18,7 @@ from habilis.sandbox.temporary_folders import temporary_folder
 MAX_FILES = 10_000
 """Maximum number of files that are scanned for changes."""
 
+WORKSPACE = '/workspace'
 FileStates = dict[str, tuple[int, int, int]]
 _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 
@@ -32,10 +33,11 @@ class _Temporary:
 
 
 class Workspace:
-    """A folder of the host, mounted at `/workspace`."""
+    """A folder of the host, mounted at `/workspace`, or at another `target`."""
 
-    def __init__(self, folder: Path, temporary: _Temporary | None = None) -> None:
+    def __init__(self, folder: Path, temporary: _Temporary | None = None, *, target: str = WORKSPACE) -> None:
         self.folder = folder
+        self.target = target
         self._temporary = temporary
         if temporary is not None:
             temporary.users += 1
@@ -114,18 +116,23 @@ class Workspace:
 
     def changes(self, before: FileStates) -> tuple[FileChange, ...]:
         """The files that are new or changed since a scan."""
+        prefix = '' if self.target == WORKSPACE else f'{self.target}/'
         found: list[FileChange] = []
         for path, now in sorted(self.scan().items()):
             if path not in before:
-                found.append(FileChange(path=path, size=now[0], change='new'))
+                found.append(FileChange(path=prefix + path, size=now[0], change='new'))
             elif before[path] != now:
-                found.append(FileChange(path=path, size=now[0], change='changed'))
+                found.append(FileChange(path=prefix + path, size=now[0], change='changed'))
         return tuple(found)
+
+    def contains(self, path: str) -> bool:
+        """Whether an absolute path inside the sandbox is one of this folder."""
+        return PurePosixPath(path).is_relative_to(self.target)
 
     @contextlib.contextmanager
     def _opened(self, path: str, flags: int, *, make: bool = False) -> Generator[int]:
         """Open a file of the folder, component by component, without following links."""
-        *parents, name = _steps(path)
+        *parents, name = _steps(path, self.target)
         folder = descriptor = -1
         try:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -159,11 +166,11 @@ def _require_file(path: str, descriptor: int) -> os.stat_result:
     return info
 
 
-def _steps(path: str) -> tuple[str, ...]:
-    """The components of a path inside the workspace; `/workspace/x` and `x` are the same."""
-    parts = PurePosixPath(path).parts
-    if parts[:2] == ('/', 'workspace'):
-        parts = parts[2:]
+def _steps(path: str, target: str) -> tuple[str, ...]:
+    """The components of a path inside the folder; `/workspace/x` and `x` are the same."""
+    parts, above = PurePosixPath(path).parts, PurePosixPath(target).parts
+    if parts[: len(above)] == above:
+        parts = parts[len(above) :]
     if not parts or parts[0].startswith('/') or '..' in parts or '\0' in path:
         msg = f'{path!r} is not a path inside the workspace'
         raise WorkspaceError(msg)

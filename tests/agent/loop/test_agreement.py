@@ -10,7 +10,7 @@ from habilis.agent.loop.agreement import TEMPERATURE, same_answer
 from habilis.core.errors import ModelUnavailable
 from habilis.journal import MemoryStore
 from habilis.models import ScriptedModel
-from habilis.sandbox import Sandbox
+from habilis.sandbox import Mount, Sandbox
 from habilis.tools import ApprovalRequest, tool
 from tests.agent.scripts import block, sent
 
@@ -151,6 +151,16 @@ async def test_files_of_the_workspace_are_written_by_the_first_solution_only(tmp
     assert result.agreement
     assert (tmp_path / 'out.txt').read_text() == 'first'
     assert sorted(path.name for path in tmp_path.iterdir()) == ['data.txt', 'out.txt']
+
+
+async def test_a_second_solution_writes_to_no_mount(tmp_path: Path) -> None:
+    code = block('final_answer(open("/out/log.txt", "a").write("x"))')
+    mounts = [Mount(source=tmp_path, target='/out', writable=True)]
+    async with Agent(ScriptedModel([code, code]), sandbox_settings={'mounts': mounts}, agree=2) as agent:
+        agreement = (await agent.run('Write it.')).agreement
+    assert agreement is not None
+    assert (agreement.agreed, 'writable mounts' in agreement.reason) == (None, True)
+    assert (tmp_path / 'log.txt').read_text() == 'x'
 
 
 async def test_a_sandbox_that_was_passed_in_is_forked_and_keeps_only_the_first_solution() -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import json
 import threading
+from pathlib import Path
 
 import pytest
 
 from habilis import Limits, Sandbox
 from habilis.sandbox.backends import backend
-from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Stream
+from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Mount, Stream
+from habilis.sandbox.wasm.engine import Engine, WasmGuest
 from habilis.sandbox.workers import WORKERS
 
 
@@ -80,3 +82,32 @@ async def test_many_may_be_started_at_the_same_moment() -> None:
     cells = await asyncio.gather(*(sandbox.run(f'{n}') for n, sandbox in enumerate(sandboxes)))
     assert [cell.value for cell in cells] == list(range(40))
     await asyncio.gather(*(sandbox.close() for sandbox in sandboxes))
+
+
+async def test_one_that_was_started_ahead_has_the_mounts_it_gets_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mounts = [Mount(source=tmp_path, target='/in'), Mount(source=tmp_path, target='/out', writable=True)]
+    made: list[GuestSpec] = []
+    start = Engine.start
+
+    def counting(engine: Engine, spec: GuestSpec) -> WasmGuest:
+        made.append(spec)
+        return start(engine, spec)
+
+    monkeypatch.setattr(Engine, 'start', counting)
+    for round_ in range(8):
+        await asyncio.sleep(0.05)  # until one is ready
+        async with await Sandbox.create(mounts=mounts, workspace=True) as sandbox:
+            cell = await sandbox.run(
+                'import os\nos.write(1, b"raw")\nopen("/out/x", "a").write("x")\nlen(open("/in/x").read())'
+            )
+            assert (cell.value, cell.stdout) == (round_ + 1, 'raw')
+            assert (await sandbox.run('open("/in/x", "w")')).error
+            assert (await sandbox.run('os.listdir("/workspace")')).value == []
+            assert (await sandbox.run('while True: pass', seconds=0.05)).error
+            assert (await sandbox.run('open("/in/x").read()[:1]')).value == 'x'  # in the next interpreter
+        async with await Sandbox.create() as without:
+            assert (await without.run('open("/in/x")')).error
+            assert (await without.run('import os\nos.listdir("/")')).error
+    assert all(not spec.mounts for spec in made[-4:]), 'none of them was started ahead'

@@ -140,6 +140,8 @@ class StartState:
         if sandboxes.others:
             return cls('the run uses several sandboxes, whose state cannot be doubled')
         main, state = sandboxes.main, cls()
+        if main.writable_mounts:
+            return cls('the sandbox has writable mounts, which a second solution would write to')
         if backend is None:
             if main.has_workspace:
                 return cls('the sandbox was passed in with a workspace, which a second solution would write to')

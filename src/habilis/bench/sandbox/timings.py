@@ -17,6 +17,7 @@ from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
+from habilis.sandbox.wasm import warm_guests
 
 CODE = '1 + 1'
 ANSWER = 2
@@ -44,9 +45,21 @@ async def new_sandbox() -> float:
     return taken
 
 
+async def new_sandbox_with_mount() -> float:
+    """The same with a mounted folder."""
+    taken = await _new_sandbox(mounts={'/data': Path(__file__).parent})
+    await settle()
+    return taken
+
+
 async def new_sandbox_cold() -> float:
-    """The same without a prestarted interpreter, which a sandbox with mounted folders never has."""
-    return await _new_sandbox(mounts={'/data': Path(__file__).parent})
+    """The same without a prestarted interpreter: others use those that are ready."""
+    others = [await Sandbox.create() for _ in range(warm_guests.COUNT)]
+    taken = await _new_sandbox(mounts={'/data': Path(__file__).parent})
+    for other in others:
+        await other.close()
+    await settle()
+    return taken
 
 
 async def _new_sandbox(**settings: Unpack[Settings]) -> float:

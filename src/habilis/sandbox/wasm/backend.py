@@ -21,12 +21,14 @@ class WasmBackend:
     def start(self, spec: GuestSpec) -> Guest:
         """Start an instance; the first one of a process loads the component, and builds it if necessary."""
         engine, warm_guests = self._load()
-        if spec.mounts:  # mounts cannot be added to a warm guest
-            return engine.start(spec)
         warm = warm_guests.take()
         if warm is None:
             return engine.start(spec)
-        warm.set_limits(spec.limits)
+        try:
+            warm.assign(spec)
+        except BaseException:  # a folder that cannot be opened
+            warm.close()
+            raise
         return warm
 
     def _load(self) -> tuple[Engine, WarmGuests]:

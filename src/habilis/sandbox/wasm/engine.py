@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from ctypes import byref
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import wasmtime
 from wasmtime import component
@@ -38,9 +38,22 @@ _bytes_delete: Any = ffi._wasm_byte_vec_delete
 _call: Any = ffi._wasmtime_component_func_call
 _set_epoch_deadline: Any = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
+_TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
 _NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
 _running = threading.local()
 """`_running.host` is the host side of the guest that runs on this thread."""
+
+
+class _Argument(ctypes.Structure):
+    """The text in a value, as `wasm_byte_vec_t`, but with a pointer that is set to the bytes of Python."""
+
+    _fields_: ClassVar = [('size', ctypes.c_size_t), ('data', ctypes.c_char_p)]
+
+
+class _Answer(ctypes.Structure):
+    """The same with a pointer that is read as a number: text may contain a zero byte."""
+
+    _fields_: ClassVar = [('size', ctypes.c_size_t), ('data', ctypes.c_void_p)]
 
 
 def configuration() -> wasmtime.Config:
@@ -122,7 +135,7 @@ class WasmGuest:
         self._dead = False
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
-        self.set_limits(spec.limits)
+        self._set_limits(spec.limits)
         ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
         self._store.set_wasi(self._wasi(spec))
         self._store.set_epoch_deadline(1)
@@ -132,10 +145,18 @@ class WasmGuest:
         self._context: Any = cast('Any', self._store)._context()
         self._parameters: Any = (ffi.wasmtime_component_val_t * 1)()
         self._parameters[0].kind = _STRING
+        self._argument = _Argument.from_buffer(self._parameters, _TEXT_OFFSET)
         self._result: Any = ffi.wasmtime_component_val_t()
+        self._answer = _Answer.from_buffer(self._result, _TEXT_OFFSET)
+        self._references = byref(self._result), byref(self._result.of.string)
 
-    def set_limits(self, limits: Limits) -> None:
-        """Set the limits."""
+    def assign(self, spec: GuestSpec) -> None:
+        """Give a guest that was started ahead its limits and mounts. It must not have used a file yet."""
+        self._set_limits(spec.limits)
+        if spec.mounts:
+            self._store.set_wasi(self._wasi(spec))
+
+    def _set_limits(self, limits: Limits) -> None:
         self._share = limits.cpu
         self._store.set_limits(memory_size=limits.memory_mb << 20)
 
@@ -178,19 +199,20 @@ class WasmGuest:
             self._outputs['host'] = None
 
     def _enter(self, data: bytes) -> str:
-        argument = self._parameters[0].of.string
-        _bytes_new(byref(argument), len(data), ctypes.cast(ctypes.c_char_p(data), _as_bytes))
-        failed = _call(self._function, self._context, self._parameters, 1, byref(self._result), 1)
-        _bytes_delete(byref(argument))
+        argument, answer = self._argument, self._answer
+        argument.size, argument.data = len(data), data  # borrowed: the call copies it into the guest
+        result, answered = self._references
+        failed = _call(self._function, self._context, self._parameters, 1, result, 1)
+        argument.data = None
         if failed:
             self._dead = True
             raise self._cause(failed)
-        answer = self._result.of.string
-        if answer.size > MAX_MESSAGE:
+        size = answer.size
+        if size > MAX_MESSAGE:
             self._dead = True
-            raise GuestDied('broken', f'the sandbox answered with {answer.size:,} bytes')
-        text = ctypes.string_at(answer.data, answer.size)
-        _bytes_delete(byref(answer))
+            raise GuestDied('broken', f'the sandbox answered with {size:,} bytes')
+        text = ctypes.string_at(answer.data, size)
+        _bytes_delete(answered)
         return text.decode('utf-8', 'replace')
 
     def _cause(self, pointer: Any) -> BaseException:

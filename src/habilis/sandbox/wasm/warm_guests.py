@@ -1,7 +1,8 @@
 """Guests that are started ahead.
 
 A warm guest has run a few cells of the kernel, which loads the memory that a first cell needs: most of the time of a
-first cell. It has no mounts and no data of any user. There are at most `COUNT`, and a background thread replaces those
+first cell. It has no data of any user, and gets its mounts when it is taken: Python looks for mounts at the first use
+of a file, and the cells of the kernel use none. There are at most `COUNT`, and a background thread replaces those
 that are taken.
 """
 
