@@ -27,6 +27,7 @@ GRACE = 1.0
 SAVE_SECONDS = 5.0
 """Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
 
+MAX_PROBLEM = 2000
 T = TypeVar('T')
 _SURROGATE = re.compile('[\ud800-\udfff]')
 
@@ -216,7 +217,7 @@ class Interpreter(Interruptible):
         seconds = self._save_seconds
         answer = await self.request({**request, 'cells': checkpoint.cells}, host(seconds), seconds, dict)
         if problem := answer.get('problem'):
-            raise SnapshotError(str(problem))
+            raise SnapshotError(str(problem)[:MAX_PROBLEM])
         self.checkpoint = checkpoint
         self._cells = checkpoint.cells
 

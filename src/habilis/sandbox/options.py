@@ -10,6 +10,7 @@ from typing import TypedDict, cast
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
+from habilis.sandbox.arguments import check_settings, wrong
 from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
@@ -17,7 +18,7 @@ from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.results import pack_variables
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.workspace import Workspace, usable_folder
 
 PathLike = str | os.PathLike[str]
 WORKSPACE = '/workspace'
@@ -28,14 +29,14 @@ class Settings(TypedDict, total=False):
     """The keyword arguments of `Sandbox.create`, documented there."""
 
     limits: Limits | None
-    tools: Iterable[AnyFunction | HostFunction]
+    tools: Iterable[AnyFunction | HostFunction] | None
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
     read_only: bool
     mounts: Mapping[str, PathLike] | None
     env: Mapping[str, str] | None
-    packages: Iterable[PathLike]
-    network: bool | Iterable[str]
+    packages: Iterable[PathLike] | None
+    network: bool | Iterable[str] | None
     policy: Policy | None
     input: AnswerInput | Iterable[str] | None
     checkpoints: bool
@@ -100,14 +101,15 @@ async def make_options(settings: Settings) -> Options:
     if unknown := settings.keys() - Settings.__annotations__.keys():
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
         raise TypeError(msg)
-    functions = host_functions(settings.get('tools', ()))
+    check_settings(settings)
+    functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
     mounted = [_mount(target, source) for target, source in (settings.get('mounts') or {}).items()]
     paths: list[str] = []
-    packages = settings.get('packages', ())
+    packages = settings.get('packages') or ()
     if wanted := [packages] if isinstance(packages, str) else list(packages):
-        folder = await asyncio.to_thread(package_folder, [os.fspath(package) for package in wanted])
+        folder = await asyncio.to_thread(package_folder, [_package_path(package) for package in wanted])
         mounted.append(Mount(source=folder, target=PACKAGES))
         paths.append(PACKAGES)
     read_only = settings.get('read_only', False)
@@ -123,26 +125,29 @@ async def make_options(settings: Settings) -> Options:
         mounts=tuple(mounted),
         paths=tuple(paths),
         env=env,
-        network=make_network(settings.get('network', False)),
+        network=make_network(settings.get('network') or False),
         policy=settings.get('policy'),
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
 
 
+def _package_path(package: PathLike) -> str:
+    if not isinstance(package, str | os.PathLike) or not isinstance(path := os.fspath(package), str):
+        raise wrong('packages', package, "a list such as ['attrs==25.3']")
+    return path
+
+
 def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace | None:
     if workspace is None or workspace is False:
         return None
     if workspace is True:
-        return Workspace.temporary()
-    return Workspace.at(Path(workspace), must_exist=read_only)
+        return Workspace.temporary(read_only=read_only)
+    return Workspace.at(Path(workspace), must_exist=read_only, read_only=read_only)
 
 
 def _mount(target: str, source: PathLike) -> Mount:
-    folder = Path(source).expanduser().resolve()
-    if not folder.is_dir():
-        msg = f'cannot mount {str(source)!r}: it is not a folder'
-        raise SandboxError(msg)
+    folder = usable_folder(Path(source), 'the folder to mount,', make=False)
     parts = Path(target).parts
     if not target.startswith('/') or '..' in parts or len(parts) < 2 or parts[1] in ('workspace', 'packages', 'python'):
         msg = f'cannot mount at {target!r}: use an absolute path such as /data, outside /workspace and /packages'

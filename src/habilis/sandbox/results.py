@@ -9,6 +9,7 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
+from habilis.sandbox.arguments import check
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
 from habilis.sandbox.previews import shorten
@@ -171,7 +172,9 @@ def parse_descriptions(answer: Json) -> dict[str, Variable]:
 def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
     """Encode variables for the guest; the error names the one that is not plain data."""
     packed: dict[str, Json] = {}
+    check('variables', variables, Mapping, 'a dict of plain data by name')
     for name, value in variables.items():
+        check('the name of a variable', name, str, 'text')
         if not name.isidentifier():
             msg = f'{name!r} is not a valid variable name'
             raise SandboxError(msg)

@@ -265,6 +265,28 @@ def test_a_workspace_is_shared_and_made(place: Place) -> None:
     assert (folder / 'kept.txt').read_text() == '1'
 
 
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('dangling', 'does not exist'),
+        ('loop', 'Symlink loop'),
+        ('file/below', 'is not a folder'),
+        ('x' * 300, 'File name too long'),
+        ('/proc/1/root/no-such-folder', 'cannot be used'),
+    ],
+)
+def test_a_workspace_that_cannot_be_used_is_one_line(place: Place, name: str, reason: str) -> None:
+    (place.folder / 'file').touch()
+    (place.folder / 'dangling').symlink_to(place.folder / 'nothing')
+    (place.folder / 'loop').symlink_to(place.folder / 'loop')
+    done = run('Do it', '-q', '-w', name, '-m', script(place.folder, code('final_answer(1)')))
+    assert (done.returncode, done.stdout) == (1, '')
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 2  # the first says that the model is scripted
+    assert not any(word in done.stderr for word in ('Traceback', 'bug', 'panicked'))
+    assert not (place.folder / 'nothing').exists()
+
+
 def test_without_a_workspace_no_file_of_this_machine_is_there(place: Place) -> None:
     tried = code("import os\nfinal_answer([os.path.exists(p) for p in ('/etc/passwd', 'script.jsonl')])")
     assert run('Look around', '-q', '-m', script(place.folder, tried)).stdout == '[False, False]\n'

@@ -59,8 +59,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         for field, patterns in (('imports', self.imports or ()), ('allow', self.allow)):
+            if not isinstance(cast('object', patterns), tuple | list):
+                msg = f"{field} must be a tuple of names, such as ('math',), not {patterns!r:.100}"
+                raise TypeError(msg)
             for pattern in patterns:
-                if not _PATTERN.fullmatch(pattern):
+                if not isinstance(cast('object', pattern), str) or not _PATTERN.fullmatch(pattern):
                     msg = f"{field}: {pattern!r} is not a dotted name; write 'numpy', 'numpy.*' or '*'"
                     raise ValueError(msg)
 
