@@ -90,7 +90,7 @@ class Evil:
     def __init__(self, code: str) -> None:
         self.code = code
 
-    def __reduce__(self) -> object:
+    def __reduce__(self) -> tuple[object, ...]:
         return (exec, (self.code,))
 
 

@@ -132,7 +132,8 @@ def test_a_value_of_too_many_parts_is_refused() -> None:
 
 
 def test_the_largest_values_of_every_kind_come_back() -> None:
-    for item in (1, (), {}, {1: 2}, 1j, [], 'é"[,'):
+    items: list[object] = [1, (), {}, {1: 2}, 1j, [], 'é"[,']
+    for item in items:
         value = [item] * (codec.MAX_NODES // 20)
         text = codec.encode(value)
         codec.check_size(text)

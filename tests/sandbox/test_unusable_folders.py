@@ -4,8 +4,9 @@ import asyncio
 import os
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
@@ -92,19 +93,19 @@ def common() -> Iterator[Path]:
 
 @pytest.mark.skipif(os.getuid() != 0, reason='only root can become another user')
 @pytest.mark.parametrize('mode', [0o000, 0o111, 0o444, 0o222, 0o666, 0o333])
-@pytest.mark.parametrize('read_only', [False, True])
-def test_a_folder_of_another_user_that_is_closed_to_us(common: Path, mode: int, read_only: bool) -> None:
+def test_a_folder_of_another_user_that_is_closed_to_us(common: Path, mode: int) -> None:
     folder = common / 'closed'
     folder.mkdir()
     folder.chmod(mode)
+    assert as_nobody('use_closed_folder', folder) == ''
 
-    async def use() -> None:
+
+async def use_closed_folder(folder: Path) -> None:
+    for read_only in (False, True):
         with pytest.raises(SandboxError, match='cannot be used: Permission denied'):
             await Sandbox.create(workspace=folder, read_only=read_only)
-        with pytest.raises(SandboxError, match='cannot be used: Permission denied'):
-            await Sandbox.create(mounts={'/data': folder})
-
-    assert as_nobody(use) == ''
+    with pytest.raises(SandboxError, match='cannot be used: Permission denied'):
+        await Sandbox.create(mounts={'/data': folder})
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason='only root can become another user')
@@ -113,46 +114,42 @@ def test_files_of_another_user_in_a_workspace(common: Path) -> None:
     (common / 'secret').write_text('x')
     (common / 'secret').chmod(0)
     (common / 'open').write_text('y')
-
-    async def use() -> None:
-        async with await Sandbox.create(workspace=common) as sandbox:
-            cell = await sandbox.run('open("secret").read()')
-            assert cell.error is not None
-            assert cell.error.type == 'PermissionError'
-            assert (await sandbox.run('open("open").read()')).value == 'y'
-            for path in ('secret', 'closed/x'):
-                with pytest.raises(WorkspaceError, match='Permission denied'):
-                    await sandbox.download(path)
-                with pytest.raises(WorkspaceError, match='Permission denied'):
-                    await sandbox.upload(path, 'z')
-            assert sandbox.workspace.files() == ['open', 'secret']
-
-    assert as_nobody(use) == ''
+    assert as_nobody('use_files', common) == ''
 
 
-def as_nobody(use: Callable[[], Coroutine[object, object, None]]) -> str:
-    """Run it in a child process that gave up the rights of root, which ignores modes. Returns all that it wrote to
-    stderr, and the error."""
-    with tempfile.TemporaryFile('w+') as report:
-        child = os.fork()
-        if child == 0:
-            try:
-                os.dup2(report.fileno(), 2)
-                asyncio.run(_give_up_rights_and(use))
-            except BaseException:
-                traceback.print_exc(file=report)
-            finally:
-                report.flush()
-                os._exit(0)
-        os.waitpid(child, 0)
-        report.seek(0)
-        return report.read()
+async def use_files(folder: Path) -> None:
+    async with await Sandbox.create(workspace=folder) as sandbox:
+        cell = await sandbox.run('open("secret").read()')
+        assert cell.error is not None
+        assert cell.error.type == 'PermissionError'
+        assert (await sandbox.run('open("open").read()')).value == 'y'
+        for path in ('secret', 'closed/x'):
+            with pytest.raises(WorkspaceError, match='Permission denied'):
+                await sandbox.download(path)
+            with pytest.raises(WorkspaceError, match='Permission denied'):
+                await sandbox.upload(path, 'z')
+        assert sandbox.workspace.files() == ['open', 'secret']
 
 
-async def _give_up_rights_and(use: Callable[[], Coroutine[object, object, None]]) -> None:
-    async with await Sandbox.create() as warm:  # what is imported later may be in a folder of root
-        await warm.run('open("/no/such/file")')
-    os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
-    await use()
+def as_nobody(function: str, folder: Path) -> str:
+    """Call a function of this module in a process that gave up the rights of root, which ignores modes. Returns what it
+    wrote to stderr."""
+    code = f'from {__name__} import call_as_nobody, {function}; call_as_nobody({function})'
+    command = [sys.executable, '-c', code, str(folder)]
+    root = Path(__file__).parents[2]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, timeout=180).stderr
+
+
+def call_as_nobody(use: Callable[[Path], Coroutine[object, object, None]]) -> None:
+    """The main function of that process."""
+
+    async def main() -> None:
+        async with await Sandbox.create() as warm:  # what is imported later may be in a folder of root
+            await warm.run('open("/no/such/file")')
+        await asyncio.to_thread(int)
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        await use(Path(sys.argv[1]))
+
+    asyncio.run(main())

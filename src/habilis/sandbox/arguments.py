@@ -11,7 +11,7 @@ from habilis.sandbox.previews import shorten
 
 Kind = type | UnionType
 MAX_SHOWN = 60
-_PATH = str | os.PathLike
+_PATH: UnionType = str | os.PathLike  # pyright: ignore[reportMissingTypeArgument]
 
 
 def check(name: str, value: object, kind: Kind, wanted: str) -> None:

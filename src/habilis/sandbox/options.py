@@ -132,10 +132,10 @@ async def make_options(settings: Settings) -> Options:
     )
 
 
-def _package_path(package: PathLike) -> str:
-    if not isinstance(package, str | os.PathLike) or not isinstance(path := os.fspath(package), str):
+def _package_path(package: object) -> str:
+    if not isinstance(package, str | os.PathLike):
         raise wrong('packages', package, "a list such as ['attrs==25.3']")
-    return path
+    return str(os.fspath(cast('PathLike', package)))
 
 
 def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace | None:

@@ -116,7 +116,7 @@ class _Rule:
             msg = f"{owner}.{name} is refused: it leads to modules that are not on the policy's list"
             raise PolicyError(msg, line=caller.f_lineno)
         whole = f'{owner}.{name}'
-        if not (sys.modules.get(whole) is value or policy.permits(whole) or policy.permits(value.__name__)):
+        if sys.modules.get(whole) is not value and not _is_listed(policy, whole, value):
             raise refused_import(policy, value.__name__, caller.f_lineno)
         self.guard(value)
         return value
@@ -198,5 +198,12 @@ def _require_members_listed(policy: Policy, name: str, module: ModuleType, membe
     for member in members:
         value: object = module.__dict__.get(str(member))
         whole = f'{name}.{member}'
-        if isinstance(value, ModuleType) and not policy.permits(whole) and not policy.permits(value.__name__):
+        if isinstance(value, ModuleType) and not _is_listed(policy, whole, value):
             raise refused_import(policy, whole, line)
+
+
+def _is_listed(policy: Policy, whole: str, module: ModuleType) -> bool:
+    """Whether a module that is an attribute of another is on the list. `json.codecs` is codecs, so not in 'json.*'."""
+    if policy.permits(module.__name__) or whole in (policy.imports or ()):
+        return True
+    return sys.modules.get(whole) is module and policy.permits(whole)
