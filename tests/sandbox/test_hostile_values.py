@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
+from habilis.sandbox import cell_host
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, assert_right, kind_of, prepare
 
@@ -54,7 +56,7 @@ def store(value: object) -> None:
 
 @pytest.fixture
 async def roomy() -> AsyncIterator[Sandbox]:
-    async with await Sandbox.create(limits=Limits(seconds=30, memory_mb=512), tools=[echo, store]) as made:
+    async with await Sandbox.create(limits=Limits(seconds=120, memory_mb=512), tools=[echo, store]) as made:
         yield made
 
 
@@ -120,10 +122,36 @@ async def test_forged_variables_do_not_block_the_loop(roomy: Sandbox, beating: H
 
 @pytest.mark.parametrize('tool', ['echo', 'store'])
 async def test_forged_arguments_do_not_block_the_loop(roomy: Sandbox, beating: Heartbeat, tool: str) -> None:
-    message = f'\'s[1,"{tool}",[[[\' + \'{{"$":"tuple","v":[]}},\' * 900_000 + \'1]],{{}}]]\''
+    message = f'\'s[1,"{tool}",[[[\' + \'{{"$":"tuple","v":[]}},\' * 300_000 + \'1]],{{}}]]\''
     cell = await roomy.run(HOST + f'host({message})\nlen(host("w10"))')
     assert cell.error is None
     assert [call.name for call in cell.calls] == [tool]
+
+
+async def test_no_tool_starts_if_its_cell_ended_while_the_arguments_were_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[object] = []
+
+    def note(value: object) -> None:
+        called.append(value)
+
+    async def note_later(value: object) -> None:
+        called.append(value)
+
+    real = cell_host.unpack
+
+    def slow(message: Json) -> object:
+        time.sleep(0.3)
+        return real(message)
+
+    monkeypatch.setattr(cell_host, 'unpack', slow)
+    for code in ('note(1)', 'await note_later(1)'):
+        async with await Sandbox.create(tools=[note, note_later]) as sandbox:
+            cell = await sandbox.run(code, seconds=0.1)
+            assert kind_of(cell) == 'time'
+    await asyncio.sleep(0.5)
+    assert called == []
 
 
 async def test_a_large_result_of_a_tool_does_not_block_the_loop(roomy: Sandbox, beating: Heartbeat) -> None:

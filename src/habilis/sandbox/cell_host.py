@@ -196,12 +196,22 @@ class CellHost:
 
     def _run(self, call: '_Call', packed: Json) -> None:
         """Call a plain function on the thread of the guest, which waits for it anyway."""
+        if self._unpack(call, packed):
+            try:
+                call.result = self._context.run(call.tool.call, *call.args, **call.kwargs)
+            except BaseException as raised:
+                call.error = raised
+        call.seconds = time.monotonic() - call.started
+
+    def _unpack(self, call: '_Call', packed: Json) -> bool:
+        """Unpack the arguments of a call. False if they are malformed; raises `Interrupted` if the cell has ended."""
         try:
             call.args, call.kwargs = _arguments(packed)
-            call.result = self._context.run(call.tool.call, *call.args, **call.kwargs)
-        except BaseException as raised:
+        except CodecError as raised:
             call.error = raised
-        call.seconds = time.monotonic() - call.started
+            return False
+        self.check()  # parsing may have taken long, and no tool starts after the end of its cell
+        return True
 
     def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
         """Start a coroutine function on the event loop of the session; the call is put into the inbox when it ends."""
@@ -210,8 +220,10 @@ class CellHost:
             self._run(call, packed)
             self._inbox.put(call)
             return
+        if not self._unpack(call, packed):
+            self._inbox.put(call)
+            return
         try:
-            call.args, call.kwargs = _arguments(packed)
             coroutine = tool.call(*call.args, **call.kwargs)
             task = self._context.run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
         except BaseException as raised:

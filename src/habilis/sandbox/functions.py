@@ -75,7 +75,7 @@ def is_async(function: object) -> bool:
 def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[str, HostFunction]:
     """The tools of a sandbox by name. Raises `SandboxError` for duplicate names."""
     tools: dict[str, HostFunction] = {}
-    given: object = functions
+    given = cast('object', functions)
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         msg = f'tools must be a list of functions, not {functions!r:.100}'
         raise TypeError(msg)

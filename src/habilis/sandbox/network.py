@@ -109,9 +109,9 @@ class Network:
             connection.close()
 
 
-def make_network(granted: bool | Iterable[str]) -> Network | None:
+def make_network(granted: bool | Iterable[str] | None) -> Network | None:
     """The network for the setting `network=`: none, any host, or host patterns (`*` matches any part)."""
-    if granted is False:
+    if granted is False or granted is None:
         return None
     if granted is True:
         return Network(None)

@@ -125,7 +125,7 @@ async def make_options(settings: Settings) -> Options:
         mounts=tuple(mounted),
         paths=tuple(paths),
         env=env,
-        network=make_network(settings.get('network') or False),
+        network=make_network(settings.get('network')),
         policy=settings.get('policy'),
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
