@@ -243,7 +243,7 @@ async def test_a_forged_answer_makes_the_cell_broken_and_the_sandbox_new(sandbox
 
 @pytest.mark.parametrize('answer', FORGED[:16])
 async def test_a_forged_answer_at_the_very_end_of_a_cell_is_no_better(sandbox: Sandbox, answer: str) -> None:
-    code = f'import habilis.sandbox.guest.kernel as module\nmodule.dump_with = lambda answer, field: {answer!r}'
+    code = f'import habilis.sandbox.guest.kernel as module\nmodule.encode_answer = lambda answer, field: {answer!r}'
     assert kind_of(await attack(sandbox, code)) == 'broken'
 
 

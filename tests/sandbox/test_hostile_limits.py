@@ -112,7 +112,7 @@ async def test_waiting_for_what_cannot_come_does_not_outlast_the_time_limit(sand
 async def test_a_cell_that_answers_just_after_its_time_is_over_was_too_late() -> None:
     host = CellHost(tools={}, limits=Limits(), seconds=2, loop=asyncio.get_running_loop())
     host.end('time')
-    error = results.cell_result({'value': 1, 'text': '1'}, host).error
+    error = results.parse_cell({'value': 1, 'text': '1'}, host, 1, describe=False).cell.error
     assert error is not None
     assert (error.kind, error.message) == ('time', 'the cell took longer than its 2 s')
 

@@ -48,7 +48,7 @@ async def test_a_mount_must_have_a_place_of_its_own(target: str, tmp_path: Path)
 
 
 async def test_a_mount_must_be_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match='it is not a folder'):
+    with pytest.raises(SandboxError, match='does not exist'):
         await Sandbox.create(mounts={'/data': tmp_path / 'missing'})
 
 

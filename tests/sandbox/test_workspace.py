@@ -185,7 +185,7 @@ async def test_a_missing_folder_is_made_unless_it_is_read_only(tmp_path: Path) -
     async with await Sandbox.create(workspace=tmp_path / 'made' / 'here'):
         assert (tmp_path / 'made' / 'here').is_dir()
     (tmp_path / 'file').write_text('')
-    with pytest.raises(WorkspaceError, match='cannot be used'):
+    with pytest.raises(WorkspaceError, match='is not a folder'):
         await Sandbox.create(workspace=tmp_path / 'file' / 'below')
 
 

@@ -16,17 +16,19 @@ import math
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from typing import Any, cast
 
 Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
 
 MAX_DEPTH = 200
 MAX_NODES = 1_000_000
-MAX_SEPARATORS = 8 * MAX_NODES  # brackets and commas of a message; three bytes `[],` take sixty bytes in memory
+MAX_CHARACTERS = 64 << 20  # of a message from the sandbox, without the saved variables
+MAX_PARTS = 4 * MAX_NODES  # opening brackets and commas of a message; no value takes more than four per node
 MAX_FRACTION_DIGITS = 4096  # hexadecimal; creating a fraction takes quadratic time
 MAX_SAME_HASH = 100
-_LARGE_INT = 1 << 4096  # Python refuses to parse longer decimal numbers, so they are encoded in hexadecimal
+MAX_LABEL = 200
+_LARGE_INT = 1 << 2048  # larger ones are hexadecimal: Python may refuse 640 decimal digits, which take quadratic time
 
 
 def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
@@ -41,13 +43,14 @@ def _make_writer() -> Callable[[Json, int], Iterable[str]] | None:
 
 
 _encoder = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(',', ':'), check_circular=False)
-_scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
+scan = cast('Callable[[str, int], tuple[Json, int]]', cast('Any', json.JSONDecoder()).scan_once)
 _write = _make_writer()
 _SEPARATOR = '\x1f'
 """Separates JSON from the text after it; JSON escapes this character."""
 
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_COUNTED = 1 << 20
 _ATOMS = frozenset({int, str, bool, float, type(None)})
-_PIECE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"]+', re.DOTALL)  # a string, or what is between strings
 
 
 class NotPlain(TypeError):
@@ -87,22 +90,19 @@ def dump_with(message: dict[str, Json], field: str) -> str:
     return f'{dump({name: value for name, value in message.items() if name != field})}{_SEPARATOR}{message[field]}'
 
 
-def parse_with(text: str, field: str) -> Json:
-    """Parse the text of `dump_with`."""
+def parse_with(text: str, field: str, parse_head: Callable[[str], Json] | None = None) -> Json:
+    """Parse the text of `dump_with`; `parse_head` parses the JSON, `parse` if it is not given."""
     head, separator, tail = text.partition(_SEPARATOR)
-    message = parse(head)
+    message = (parse_head or parse)(head)
     if separator and isinstance(message, dict):
         message[field] = tail
     return message
 
 
 def parse(text: str) -> Json:
-    """Parse JSON text that may be hostile. Raises `CodecError`."""
-    if len(text) > MAX_SEPARATORS and _has_too_many_separators(text):
-        msg = f'not a message: it has more than {MAX_SEPARATORS:,} parts'
-        raise CodecError(msg)
+    """Parse JSON text. Raises `CodecError`. The sandbox limits the size of hostile text before it is parsed."""
     try:
-        message, end = _scan(text, 0)
+        message, end = scan(text, 0)
     except (ValueError, RecursionError, StopIteration) as error:
         msg = f'not JSON: {type(error).__name__}: {str(error)[:100]}'
         raise CodecError(msg) from None
@@ -112,22 +112,37 @@ def parse(text: str) -> Json:
     return message
 
 
-def _has_too_many_separators(text: str) -> bool:
-    if _separators(text) <= MAX_SEPARATORS:
-        return False
-    count = (text.count('"') - text.count('\\"')) // 2  # strings
-    if count > MAX_SEPARATORS // 2:
-        return True
-    for match in _PIECE.finditer(text):
-        piece = match.group()
-        count += 0 if piece[0] == '"' else _separators(piece)
-        if count > MAX_SEPARATORS:
-            return True
-    return False
+def check_size(text: str) -> None:
+    """Raise `CodecError` if a message of the sandbox is too large for the host; it names the limit."""
+    if len(text) > MAX_CHARACTERS:
+        msg = f'takes {len(text):,} characters as JSON, more than the {MAX_CHARACTERS:,} allowed'
+        raise CodecError(msg)
+    if _separators(text) > MAX_PARTS and _has_too_many_parts(text):
+        msg = f'takes more than {MAX_PARTS:,} parts as JSON'
+        raise CodecError(msg)
 
 
 def _separators(text: str) -> int:
     return text.count('[') + text.count('{') + text.count(',')
+
+
+def _has_too_many_parts(text: str) -> bool:
+    """Whether too many separators are outside of strings."""
+    parts = start = 0
+    while start < len(text) and parts <= MAX_PARTS:
+        piece = text[start : start + _COUNTED]
+        outside = _STRING.sub('', piece)
+        opened = outside.find('"')
+        if opened < 0:
+            start += len(piece)
+        elif opened or len(outside) < len(piece):  # the piece ends within a string: the next one starts with it
+            start += len(piece) - (len(outside) - opened)
+            outside = outside[:opened]
+        else:
+            longer = _STRING.match(text, start)
+            start, outside = longer.end() if longer else len(text), ''
+        parts += _separators(outside)
+    return parts > MAX_PARTS
 
 
 def pack(value: object) -> Json:
@@ -159,7 +174,9 @@ class _Packer:
                 return _pack_atom(_plain(value, base))
         for scalar, tag, to_text in _SCALARS:
             if isinstance(value, scalar):
-                return {'$': tag, 'v': to_text(value)}
+                text = to_text(value)
+                self.nodes += len(text) if isinstance(text, list) else 0
+                return {'$': tag, 'v': text}
         raise NotPlain('', f'is not plain data but {_article(type(value).__name__)}')
 
     def items(self, values: Iterable[object], depth: int) -> list[Json]:
@@ -179,10 +196,11 @@ class _Packer:
             try:
                 packed[cast('str', key)] = self.pack(item, depth)
             except NotPlain as error:
-                raise NotPlain(f'[{key!r}]{error.path}', error.reason) from None
+                raise NotPlain(f'[{_label(key)}]{error.path}', error.reason) from None
         return packed
 
     def pair(self, key: object, item: object, depth: int) -> Json:
+        self.nodes += 1
         try:
             packed_key = self.pack(key, depth)
         except NotPlain as error:
@@ -190,7 +208,7 @@ class _Packer:
         try:
             return {'$': 'tuple', 'v': [packed_key, self.pack(item, depth)]}
         except NotPlain as error:
-            raise NotPlain(f'[{unpack(packed_key)!r}]{error.path}', error.reason) from None
+            raise NotPlain(f'[{_label(unpack(packed_key))}]{error.path}', error.reason) from None
 
 
 def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:
@@ -204,6 +222,13 @@ def _pack_atom(value: object) -> Json:
     if isinstance(value, int) and not -_LARGE_INT < value < _LARGE_INT:
         return {'$': 'int', 'v': hex(value)}
     return value  # type: ignore[return-value]
+
+
+def _label(key: object) -> str:
+    try:
+        return repr(key)[:MAX_LABEL]
+    except ValueError:  # an integer with too many digits
+        return f'<{type(key).__name__}>'
 
 
 def _article(name: str) -> str:
@@ -239,8 +264,10 @@ _SCALARS: tuple[tuple[type, str, Callable[[Any], Json]], ...] = (
 
 def unpack(message: Json) -> object:
     """Convert packed JSON types back to the value. Raises `CodecError`."""
+    if type(message) in _ATOMS:
+        return message
     try:
-        return _unpack(message)
+        return _Unpacker().value(message)
     except CodecError:
         raise
     except (ValueError, TypeError, ArithmeticError, binascii.Error, RecursionError) as error:
@@ -248,18 +275,40 @@ def unpack(message: Json) -> object:
         raise CodecError(msg) from None
 
 
-def _unpack(message: Json) -> object:
-    if isinstance(message, list):
-        return [_unpack(item) for item in message]
-    if not isinstance(message, dict):
-        return message
-    if '$' not in message:
-        return {key: _unpack(item) for key, item in message.items()}
-    tag = message['$']
-    if not isinstance(tag, str) or tag not in _READERS or message.keys() != {'$', 'v'}:
-        msg = f'unknown tag {str(tag)[:40]!r}'
-        raise CodecError(msg)
-    return _READERS[tag](message['v'])
+class _Unpacker:
+    """Counts the nodes as `_Packer` does."""
+
+    def __init__(self) -> None:
+        self.nodes = 0
+
+    def value(self, message: Json) -> object:
+        if isinstance(message, list):
+            return self.items(message)
+        if not isinstance(message, dict):
+            return message
+        if '$' not in message:
+            self.count(message)
+            return {key: item if type(item) in _ATOMS else self.value(item) for key, item in message.items()}
+        tag = message['$']
+        if not isinstance(tag, str) or message.keys() != {'$', 'v'}:
+            msg = f'unknown tag {str(tag)[:40]!r}'
+            raise CodecError(msg)
+        if make := _COLLECTION_READERS.get(tag):
+            return make(self.items(_list(message['v'])))
+        if tag not in _READERS:
+            msg = f'unknown tag {tag[:40]!r}'
+            raise CodecError(msg)
+        return _READERS[tag](message['v'])
+
+    def count(self, parts: Sized) -> None:
+        self.nodes += len(parts)
+        if self.nodes > MAX_NODES:
+            msg = f'a value of more than {MAX_NODES:,} parts'
+            raise CodecError(msg)
+
+    def items(self, values: list[Json]) -> list[object]:
+        self.count(values)
+        return [item if type(item) in _ATOMS else self.value(item) for item in values]
 
 
 def _text(value: Json) -> str:
@@ -291,12 +340,7 @@ def _keys(keys: list[object]) -> list[object]:
     return keys
 
 
-def _items(value: Json) -> list[object]:
-    return [_unpack(item) for item in _list(value)]
-
-
-def _read_dict(value: Json) -> dict[object, object]:
-    pairs = _items(value)
+def _read_dict(pairs: list[object]) -> dict[object, object]:
     if not all(isinstance(pair, tuple) for pair in pairs):
         msg = 'expected pairs'
         raise CodecError(msg)
@@ -335,11 +379,13 @@ def _read_timedelta(value: Json) -> datetime.timedelta:
     return datetime.timedelta(days, seconds, microseconds)
 
 
-_READERS: dict[str, Callable[[Json], object]] = {
-    'tuple': lambda value: tuple(_items(value)),
-    'set': lambda value: set(_keys(_items(value))),
-    'frozenset': lambda value: frozenset(_keys(_items(value))),
+_COLLECTION_READERS: dict[str, Callable[[list[object]], object]] = {
+    'tuple': tuple,
+    'set': lambda items: set(_keys(items)),
+    'frozenset': lambda items: frozenset(_keys(items)),
     'dict': _read_dict,
+}
+_READERS: dict[str, Callable[[Json], object]] = {
     'int': lambda value: int(_text(value), 16),
     'float': lambda value: float(_text(value)),
     'bytes': _read_bytes,

@@ -24,6 +24,17 @@ class Limits:
     """Maximum CPU share of one core. A busy cell is slowed down, not ended."""
 
     def __post_init__(self) -> None:
+        for name, kind, wanted in (
+            ('seconds', int | float, 'a number'),
+            ('memory_mb', int, 'a whole number'),
+            ('output_bytes', int, 'a whole number'),
+            ('calls', int, 'a whole number'),
+            ('cpu', int | float, 'a number'),
+        ):
+            value: object = getattr(self, name)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                msg = f'Limits.{name} must be {wanted}, not {value!r:.100}'
+                raise TypeError(msg)
         _require('seconds', self.seconds, self.seconds > 0 and math.isfinite(self.seconds), 'a positive number')
         _require('memory_mb', self.memory_mb, 48 <= self.memory_mb <= 4096, 'between 48 and 4096')
         _require('output_bytes', self.output_bytes, self.output_bytes >= 0, 'zero or more')

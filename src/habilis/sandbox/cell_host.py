@@ -6,19 +6,22 @@ what is counted here, whatever the guest says.
 
 import asyncio
 import codecs
+import contextlib
 import contextvars
 import operator
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import cast
 
-from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, parse, unpack
+from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, unpack
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.deadline import Deadline, current_deadline
 from habilis.sandbox.functions import HostFunction, label_arguments
+from habilis.sandbox.guest_messages import parse_message
 from habilis.sandbox.network import Network
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 
@@ -30,7 +33,6 @@ MAX_IGNORED_REPLIES = 100
 MAX_RECORDED = 16 << 20
 """Max bytes of arguments in the calls of a `Cell`; later calls are recorded without arguments."""
 
-_WAKE = (0, None)
 _UTF_8 = codecs.getincrementaldecoder('utf-8')
 
 
@@ -58,7 +60,7 @@ class CellHost:
         self._network = network
         self._context = contextvars.copy_context()
         self._context.run(current_deadline.set, self.deadline)
-        self._inbox: SimpleQueue[tuple[int, Json]] = SimpleQueue()
+        self._inbox: SimpleQueue[_Call | None] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
@@ -69,6 +71,9 @@ class CellHost:
         self._force = False
         self.limit = seconds
         self.ended: ErrorKind | None = None
+        self.exit_code: int | None = None
+        """What the code said before it ended the interpreter."""
+
         self._calls: list[tuple[float, ToolCall]] = []
 
     # Called by the session --------------------------------------------------------------------------------------------
@@ -77,7 +82,7 @@ class CellHost:
         """End the request at its next message or check. Thread-safe."""
         self.ended = self.ended or kind
         self._force = True
-        self._inbox.put(_WAKE)
+        self._inbox.put(None)
 
     def output(self, stream: Stream) -> str:
         """The output of a stream so far."""
@@ -90,10 +95,15 @@ class CellHost:
         return time.monotonic() - self._started
 
     def close(self) -> None:
-        """Cancel the tools that are still running."""
+        """Cancel the tools that are still running, and record all calls whose answers were not fetched."""
         for task in list(self._tasks.values()):
             task.cancel()
         self._tasks.clear()
+        with contextlib.suppress(Empty):
+            while True:
+                call = self._inbox.get_nowait()
+                if call is not None:
+                    self._record(call)
 
     # Called by the guest, on the worker thread -----------------------------------------------------------------------
 
@@ -157,7 +167,9 @@ class CellHost:
             return self._end_cell('calls')
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
-        reply = self._run(tool, arguments)
+        call = _Call(tool)
+        self._run(call, arguments)
+        reply = self._finish(call)
         self.check()
         return dump(reply)
 
@@ -182,70 +194,77 @@ class CellHost:
             raise _Refused('NameError', f'there is no tool called {name[:100]!r}')
         return tool
 
-    def _run(self, tool: HostFunction, packed: Json) -> Json:
+    def _run(self, call: '_Call', packed: Json) -> None:
         """Call a plain function on the thread of the guest, which waits for it anyway."""
-        started = time.monotonic()
-        args: list[object] = []
-        kwargs: dict[str, object] = {}
-        result: object = None
+        if self._unpack(call, packed):
+            try:
+                call.result = self._context.run(call.tool.call, *call.args, **call.kwargs)
+            except BaseException as raised:
+                call.error = raised
+        call.seconds = time.monotonic() - call.started
+
+    def _unpack(self, call: '_Call', packed: Json) -> bool:
+        """Unpack the arguments of a call. False if they are malformed; raises `Interrupted` if the cell has ended."""
         try:
-            args, kwargs = _arguments(packed)
-            result = self._context.run(tool.call, *args, **kwargs)
-            reply, error = _reply(tool, result), None
-        except BaseException as raised:
-            reply, error = _error_reply(raised), raised
-        self._record(tool, args, kwargs, started, result, error)
-        return reply
+            call.args, call.kwargs = _arguments(packed)
+        except CodecError as raised:
+            call.error = raised
+            return False
+        self.check()  # parsing may have taken long, and no tool starts after the end of its cell
+        return True
 
     def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
-        """Start a coroutine function on the event loop of the session; its answer is put into the inbox."""
+        """Start a coroutine function on the event loop of the session; the call is put into the inbox when it ends."""
+        call = _Call(tool, number)
         if not tool.is_async:
-            self._inbox.put((number, self._run(tool, packed)))
+            self._run(call, packed)
+            self._inbox.put(call)
             return
-        started = time.monotonic()
-        args: list[object] = []
-        kwargs: dict[str, object] = {}
+        if not self._unpack(call, packed):
+            self._inbox.put(call)
+            return
         try:
-            args, kwargs = _arguments(packed)
-            coroutine = tool.call(*args, **kwargs)
+            coroutine = tool.call(*call.args, **call.kwargs)
             task = self._context.run(asyncio.run_coroutine_threadsafe, coroutine, self._loop)
         except BaseException as raised:
-            self._record(tool, args, kwargs, started, None, raised)
-            self._inbox.put((number, _error_reply(raised)))
+            call.error = raised
+            self._inbox.put(call)
             return
         self._tasks[number] = task
 
         def finished(done: Future[object]) -> None:
             self._tasks.pop(number, None)
-            result: object = None
+            call.seconds = time.monotonic() - call.started
             try:
-                result = done.result()
-                reply, error = _reply(tool, result), None
+                call.result = done.result()
             except BaseException as raised:
-                reply, error = _error_reply(raised), raised
-            self._record(tool, args, kwargs, started, result, error)
-            self._inbox.put((number, reply))
+                call.error = raised
+            self._inbox.put(call)
 
         task.add_done_callback(finished)
 
-    def _record(
-        self,
-        tool: HostFunction,
-        args: list[object],
-        kwargs: dict[str, object],
-        started: float,
-        result: object,
-        error: BaseException | None,
-    ) -> None:
-        call = ToolCall(
-            name=tool.name,
-            arguments=label_arguments(tool.parameters, args, kwargs) if self._argument_bytes <= MAX_RECORDED else None,
-            ok=error is None,
-            result=shorten(result, RESULT_LENGTH) if error is None else '',
-            seconds=time.monotonic() - started,
-            error=None if error is None else f'{type(error).__name__}: {_message(error)}',
+    def _finish(self, call: '_Call') -> Json:
+        """The reply to a call, which is recorded. On the thread of the guest: a large result takes time to pack."""
+        reply: Json = None
+        if call.error is None:
+            try:
+                reply = {'ok': pack(call.result)}
+            except NotPlain as error:
+                call.error = TypeError(f'the tool {call.tool.name} returned something that is not plain data: {error}')
+        self._record(call)
+        return reply if call.error is None else _error_reply(call.error)
+
+    def _record(self, call: '_Call') -> None:
+        kept = self._argument_bytes <= MAX_RECORDED
+        done = ToolCall(
+            name=call.tool.name,
+            arguments=label_arguments(call.tool.parameters, call.args, call.kwargs) if kept else None,
+            ok=call.error is None,
+            result=shorten(call.result, RESULT_LENGTH) if call.error is None else '',
+            seconds=call.seconds,
+            error=None if call.error is None else f'{type(call.error).__name__}: {_message(call.error)}',
         )
-        self._calls.append((started, call))
+        self._calls.append((call.started, done))
 
     @property
     def calls(self) -> list[ToolCall]:
@@ -261,20 +280,19 @@ class CellHost:
     def _wait(self, body: str) -> str:
         """Wait for an answer, for the requested time, or until the cell must end."""
         try:
-            asked = parse(body)
+            asked = parse_message(body)
         except CodecError:
             asked = 0
         longest = self.deadline.remaining() + 0.01
         wanted = longest if asked is None else 0.0
         if isinstance(asked, (int, float)) and asked > 0:  # false for NaN
             wanted = min(asked, longest)
-        answers: list[Json] = []
-        try:
-            answers.append(list(self._next_answer(wanted)))
+        ended: list[_Call | None] = []
+        with contextlib.suppress(Empty):
+            ended.append(self._next_call(wanted))
             while True:
-                answers.append(list(self._inbox.get_nowait()))
-        except Empty:
-            pass
+                ended.append(self._inbox.get_nowait())
+        answers: list[Json] = [[call.number, self._finish(call)] for call in ended if call is not None]
         self.check()
         return dump(answers)
 
@@ -282,13 +300,17 @@ class CellHost:
         if self._network is None:
             return dump({'error': ['PermissionError', 'this sandbox has no network: pass network=True to grant it']})
         try:
-            request = parse(body)
+            request = parse_message(body)
             return dump({'ok': self._network.handle(request if isinstance(request, list) else [], self.check)})
         except (OSError, ValueError) as raised:
             kind = next(base.__name__ for base in type(raised).__mro__ if base.__module__ == 'builtins')
             return dump({'error': [kind, str(raised)]})
 
-    def _next_answer(self, seconds: float) -> tuple[int, Json]:
+    def _note_exit(self, body: str) -> str:
+        self.exit_code = int(body) if body.isascii() and body.isdigit() and len(body) <= 3 else None
+        return ''
+
+    def _next_call(self, seconds: float) -> '_Call | None':
         """`get_nowait` first: in CPython 3.11 and 3.12 a `get` whose timeout passes too early waits for ever."""
         try:
             return self._inbox.get_nowait()
@@ -300,7 +322,7 @@ class CellHost:
             text = 'input() is not available in this sandbox (pass input=… to Sandbox.create to answer it)'
             return dump({'error': ['EOFError', text]})
         try:
-            prompt = parse(body)
+            prompt = parse_message(body)
             return dump({'ok': str(self._context.run(self._answer_input, str(prompt)))})
         except BaseException as raised:
             return dump(_error_reply(raised))
@@ -314,6 +336,20 @@ def _first_bytes(text: str, size: int) -> str:
     return text.encode('utf-8', 'backslashreplace')[: max(0, size)].decode('utf-8', 'ignore')
 
 
+@dataclass
+class _Call:
+    """A call of a tool, and what became of it."""
+
+    tool: HostFunction
+    number: int = 0
+    started: float = field(default_factory=time.monotonic)
+    args: list[object] = field(default_factory=list[object])
+    kwargs: dict[str, object] = field(default_factory=dict[str, object])
+    result: object = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+
+
 class _Refused(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -323,7 +359,7 @@ class _Refused(Exception):
 def _fields(body: str, *types: type) -> list[Json]:
     """The fields of a message, each checked for its type."""
     try:
-        parts = parse(body)
+        parts = parse_message(body)
     except CodecError as error:
         raise _Refused('RuntimeError', f'malformed message: {error}') from None
     right = isinstance(parts, list) and len(parts) == len(types)
@@ -340,14 +376,6 @@ def _arguments(packed: Json) -> tuple[list[object], dict[str, object]]:
             return cast('list[object]', args), cast('dict[str, object]', kwargs)
     msg = 'malformed arguments'
     raise CodecError(msg)
-
-
-def _reply(tool: HostFunction, result: object) -> Json:
-    try:
-        return {'ok': pack(result)}
-    except NotPlain as error:
-        msg = f'the tool {tool.name} returned something that is not plain data: {error}'
-        raise TypeError(msg) from None
 
 
 def _error_reply(error: BaseException) -> Json:
@@ -373,4 +401,5 @@ _HANDLERS: dict[str, Callable[[CellHost, str], str]] = {
     'w': CellHost._wait,  # pyright: ignore[reportPrivateUsage]
     'n': CellHost._use_network,  # pyright: ignore[reportPrivateUsage]
     'i': CellHost._input,  # pyright: ignore[reportPrivateUsage]
+    'x': CellHost._note_exit,  # pyright: ignore[reportPrivateUsage]
 }

@@ -50,6 +50,9 @@ def host_function(function: 'AnyFunction | HostFunction') -> HostFunction:
     describe = getattr(type(function), '__host_function__', None)
     if describe is not None:  # as `Tool` has it
         return describe(function)
+    if not callable(function) or isinstance(function, type):
+        msg = f'tools must be functions, not {function!r:.100}'
+        raise TypeError(msg)
     name = getattr(function, '__name__', type(function).__name__)
     if not name.isidentifier() or keyword.iskeyword(name):
         msg = f'{name!r} cannot be the name of a tool: give the function a name (def …), not a lambda'
@@ -72,6 +75,10 @@ def is_async(function: object) -> bool:
 def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[str, HostFunction]:
     """The tools of a sandbox by name. Raises `SandboxError` for duplicate names."""
     tools: dict[str, HostFunction] = {}
+    given = cast('object', functions)
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
+        msg = f'tools must be a list of functions, not {functions!r:.100}'
+        raise TypeError(msg)
     for function in functions:
         tool = host_function(function)
         if tool.name in tools:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from habilis.core.codec import CodecError, Json, dump_with, parse_with
+from habilis.core.codec import CodecError, Json, dump_with
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.sandbox import results
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec, Variable
+from habilis.sandbox.guest_messages import parse_answer
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Checkpoint
@@ -26,6 +27,7 @@ GRACE = 1.0
 SAVE_SECONDS = 5.0
 """Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
 
+MAX_PROBLEM = 2000
 T = TypeVar('T')
 _SURROGATE = re.compile('[\ud800-\udfff]')
 
@@ -98,11 +100,15 @@ class Interpreter(Interruptible):
         self.described = None
         self._cells += 1
         died = True
+        message, cells = self._cell_request(code, policy, describe), self._cells
+
+        def read(answer: dict[str, Json]) -> results.CellAnswer:
+            return results.parse_cell(answer, host, cells, describe=describe)
+
         try:
-            answer = await self._enter(self._cell_request(code, policy, describe), host, seconds)
-            cell = results.cell_result(answer, host)
-            self.described = results.parse_descriptions(answer['names']) if describe and 'names' in answer else None
-            self._remember(answer)
+            done = await self._enter(message, host, seconds, read)
+            cell, self.described = done.cell, done.described
+            self._remember(done)
             died = False
         except GuestDied as death:
             cell = results.cell_of_dead_guest(host, host.ended or death.kind, death, seconds)
@@ -132,7 +138,7 @@ class Interpreter(Interruptible):
         if request['op'] != 'save':
             self.described = None
         try:
-            return read(await self._enter(self._message(request), host, seconds))
+            return await self._enter(self._message(request), host, seconds, read)
         except (GuestDied, CodecError) as error:
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
@@ -141,25 +147,21 @@ class Interpreter(Interruptible):
         finally:
             host.close()
 
-    async def _enter(self, message: str, host: CellHost, seconds: float) -> dict[str, Json]:
+    async def _enter(self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]) -> T:
+        """Send a message and parse the answer on the same worker: a forged one must not block the event loop."""
         guest = self._guest
         assert guest is not None
-        job = WORKERS.start(lambda: guest.enter(message, host))
+        job = WORKERS.start(lambda: read(parse_answer(guest.enter(message, host))))
         self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
         self._entered = host, guest
         try:
-            text = await job.future
+            return await job.future
         except asyncio.CancelledError:
             await self._stop(host, guest, job)
             raise
         finally:
             self._entered = None
             self._timer.cancel()
-        answer = parse_with(text, 'state')
-        if not isinstance(answer, dict):
-            msg = 'the sandbox did not answer with an object'
-            raise CodecError(msg)
-        return answer
 
     def _message(self, request: dict[str, Json]) -> str:
         """Encode a request; the first one of a guest includes the setup."""
@@ -169,7 +171,7 @@ class Interpreter(Interruptible):
             return dump_with({**request, 'setup': setup}, 'state')
         return dump_with(request, 'state')
 
-    def _expire(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
+    def _expire(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
         loop = asyncio.get_running_loop()
         if not host.deadline.is_expired():  # it was paused
             self._timer = loop.call_later(host.deadline.remaining(), self._expire, host, guest, job)
@@ -178,13 +180,13 @@ class Interpreter(Interruptible):
         guest.interrupt()
         loop.call_later(GRACE, self._abandon, job)
 
-    def _abandon(self, job: Job[str]) -> None:
+    def _abandon(self, job: Job[T]) -> None:
         """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
         if job.running and not job.future.done():
             self._guest = None  # never closed: the thread still runs in it
             job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
 
-    async def _stop(self, host: CellHost, guest: Guest, job: Job[str]) -> None:
+    async def _stop(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
         """End the guest after the caller was cancelled, before the next request."""
         host.end('cancelled')
         guest.interrupt()
@@ -232,7 +234,7 @@ class Interpreter(Interruptible):
         seconds = self._save_seconds
         answer = await self.request({**request, 'cells': checkpoint.cells}, host(seconds), seconds, dict)
         if problem := answer.get('problem'):
-            raise SnapshotError(str(problem))
+            raise SnapshotError(str(problem)[:MAX_PROBLEM])
         self.checkpoint = checkpoint
         self._cells = checkpoint.cells
 
@@ -246,12 +248,12 @@ class Interpreter(Interruptible):
             msg = f'the variables could not be restored ({error}); the sandbox is empty now'
             raise GuestFailed(msg) from error
 
-    def _remember(self, answer: dict[str, Json]) -> None:
+    def _remember(self, done: results.CellAnswer) -> None:
         """Keep the variables in an answer, or note that they must be saved."""
-        if 'state' in answer and self._options.checkpoints:
-            self.checkpoint = results.parse_checkpoint(answer, self._cells)
+        if done.checkpoint is not None and self._options.checkpoints:
+            self.checkpoint = done.checkpoint
             self.unsaved = False
-        elif 'unsaved' in answer or not self._options.checkpoints:
+        elif done.unsaved or not self._options.checkpoints:
             self.unsaved = True
 
     async def current(self, host: Callable[[float], CellHost]) -> Checkpoint:

@@ -109,15 +109,15 @@ class Network:
             connection.close()
 
 
-def make_network(granted: bool | Iterable[str]) -> Network | None:
+def make_network(granted: bool | Iterable[str] | None) -> Network | None:
     """The network for the setting `network=`: none, any host, or host patterns (`*` matches any part)."""
-    if granted is False:
+    if granted is False or granted is None:
         return None
     if granted is True:
         return Network(None)
     hosts = (granted,) if isinstance(granted, str) else tuple(granted)
-    for host in hosts:
-        if not host or '/' in host:
+    for host in cast('tuple[object, ...]', hosts):
+        if not isinstance(host, str) or not host or '/' in host:
             msg = (
                 f'{host!r} is not a host; name it as in network=["api.example.com", "*.example.org", "localhost:8000"]'
             )

@@ -10,13 +10,14 @@ from typing import TypedDict, cast
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
+from habilis.sandbox.arguments import check_settings, wrong
 from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.results import pack_variables
-from habilis.sandbox.workspace import WORKSPACE, Workspace
+from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
@@ -26,14 +27,14 @@ class Settings(TypedDict, total=False):
     """The keyword arguments of `Sandbox.create`, documented there."""
 
     limits: Limits | None
-    tools: Iterable[AnyFunction | HostFunction]
+    tools: Iterable[AnyFunction | HostFunction] | None
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
     read_only: bool
     mounts: Mapping[str, PathLike] | Iterable[Mount] | None
     env: Mapping[str, str] | None
-    packages: Iterable[PathLike]
-    network: bool | Iterable[str]
+    packages: Iterable[PathLike] | None
+    network: bool | Iterable[str] | None
     policy: Policy | None
     input: AnswerInput | Iterable[str] | None
     checkpoints: bool
@@ -141,14 +142,15 @@ async def make_options(settings: Settings) -> Options:
     if unknown := settings.keys() - Settings.__annotations__.keys():
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
         raise TypeError(msg)
-    functions = host_functions(settings.get('tools', ()))
+    check_settings(settings)
+    functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
     mounted = _mounts(settings.get('mounts'))
     folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
-    packages = settings.get('packages', ())
-    wanted = [packages] if isinstance(packages, str) else [os.fspath(package) for package in packages]
+    packages = settings.get('packages') or ()
+    wanted = [packages] if isinstance(packages, str) else [_package_path(package) for package in packages]
     installed = await Packages().add(wanted)
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
@@ -168,19 +170,25 @@ async def make_options(settings: Settings) -> Options:
         paths=tuple(paths),
         packages=installed,
         env=env,
-        network=make_network(settings.get('network', False)),
+        network=make_network(settings.get('network')),
         policy=settings.get('policy'),
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
 
 
+def _package_path(package: object) -> str:
+    if not isinstance(package, str | os.PathLike):
+        raise wrong('packages', package, "a list such as ['attrs==25.3']")
+    return str(os.fspath(cast('PathLike', package)))
+
+
 def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace | None:
     if workspace is None or workspace is False:
         return None
     if workspace is True:
-        return Workspace.temporary()
-    return Workspace.at(Path(workspace), must_exist=read_only)
+        return Workspace.temporary(read_only=read_only)
+    return Workspace.at(Path(workspace), must_exist=read_only, read_only=read_only)
 
 
 def _mounts(mounts: Mapping[str, PathLike] | Iterable[Mount] | None) -> list[Mount]:
@@ -197,10 +205,8 @@ def _mounts(mounts: Mapping[str, PathLike] | Iterable[Mount] | None) -> list[Mou
 
 
 def _mount(mount: Mount) -> Mount:
-    folder, target = Path(mount.source).expanduser().resolve(), str(PurePosixPath(mount.target))
-    if not folder.is_dir():
-        msg = f'cannot mount {str(mount.source)!r}: it is not a folder'
-        raise SandboxError(msg)
+    folder = usable_folder(Path(mount.source), 'the folder to mount,', make=False)
+    target = str(PurePosixPath(mount.target))
     parts = PurePosixPath(target).parts
     if not target.startswith('/') or '..' in parts or len(parts) < 2 or parts[1] in ('workspace', 'packages', 'python'):
         msg = f'cannot mount at {target!r}: use an absolute path such as /data, outside /workspace and /packages'

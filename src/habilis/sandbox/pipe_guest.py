@@ -3,8 +3,8 @@
 import contextlib
 import json
 import subprocess
-from typing import cast
 
+from habilis.core.codec import parse
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted
 
 MAX_LINE = 256 << 20
@@ -44,8 +44,8 @@ class PipeGuest:
         if not line:
             raise self._death()
         try:
-            kind, text = line[:1].decode(), cast('object', json.loads(line[1:]))
-        except (ValueError, RecursionError):
+            kind, text = line[:1].decode(), parse(line[1:].decode().strip()) if line[1:2] == b'"' else None
+        except ValueError:
             kind, text = '', None
         if kind not in ('a', 'q') or not isinstance(text, str):
             self.interrupt()

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from habilis.core.errors import PoolTimeout, SandboxClosed, SandboxError
+from habilis.sandbox.arguments import check, check_number
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
@@ -40,6 +41,10 @@ class SandboxPool:
             backend: name of the backend.
             settings: the settings of `Sandbox.create`.
         """
+        for name, value in (('size', size), ('warm', warm)):
+            check(name, value, int, 'a whole number')
+        check_number('idle_seconds', idle_seconds)
+        check_number('timeout', timeout)
         if size < 1 or warm < 0:
             msg = f'size must be at least 1 and warm at least 0, not {size} and {warm}'
             raise ValueError(msg)
@@ -59,6 +64,7 @@ class SandboxPool:
     async def acquire(self, *, timeout: float | None = None) -> Sandbox:
         """A new sandbox, first come, first served. Raises `PoolTimeout` if no slot becomes free in time."""
         self._require_open()
+        check_number('timeout', timeout)
         wait = self._timeout if timeout is None else timeout
         try:
             async with asyncio.timeout(wait):
@@ -81,6 +87,7 @@ class SandboxPool:
 
     async def release(self, sandbox: Sandbox) -> None:
         """Close a sandbox and free its slot. May be called twice."""
+        check('sandbox', sandbox, Sandbox, 'a sandbox of the pool')
         if sandbox in self._used:
             self._used.discard(sandbox)
             self._slots.release()

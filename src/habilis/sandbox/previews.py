@@ -1,7 +1,11 @@
 """Short texts of values, for records and messages."""
 
+import math
 import reprlib
 from itertools import islice
+
+MAX_DECIMAL_BITS = 2000
+"""Larger integers are described: Python may refuse to print more than 640 digits, and takes quadratic time for them."""
 
 
 class _Repr(reprlib.Repr):
@@ -11,6 +15,12 @@ class _Repr(reprlib.Repr):
             return '{...}'
         pairs = [f'{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}' for key in islice(x, self.maxdict)]
         return f'{{{", ".join([*pairs, "..."] if len(x) > self.maxdict else pairs)}}}'
+
+    def repr_int(self, x: int, level: int) -> str:
+        """In decimal unless that takes long, or Python refuses it."""
+        if x.bit_length() <= MAX_DECIMAL_BITS:
+            return repr(x)
+        return f'<int of about {round(x.bit_length() * math.log10(2)):,} digits>'
 
 
 _repr = _Repr()

@@ -3,16 +3,24 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
+from habilis.sandbox.arguments import check
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
+from habilis.sandbox.previews import shorten
 from habilis.sandbox.snapshot import Checkpoint
 
 MAX_DISPLAYS = 1000
+MAX_TEXT = 1 << 20
+MAX_LOST = 10_000
+MAX_LINE = 1 << 31
+MAX_NAME = 1000
+MAX_SHOWN = 100
 _KINDS_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
 _LIMIT_MESSAGES: dict[str, str] = {
     'time': 'the cell took longer than its {limit:g} s',
@@ -26,15 +34,38 @@ _LIMIT_MESSAGES: dict[str, str] = {
 class Malformed(CodecError):
     """An answer that the kernel never gives."""
 
+    def __init__(self, field: str) -> None:
+        super().__init__(f'the sandbox sent a malformed answer: {field}')
 
-def cell_result(answer: dict[str, Json], host: CellHost) -> Cell:
-    """The result of a cell whose interpreter is still running."""
+
+@dataclass(frozen=True, kw_only=True)
+class CellAnswer:
+    """What the guest answered to a cell."""
+
+    cell: Cell
+    described: dict[str, Variable] | None
+    checkpoint: Checkpoint | None
+    unsaved: bool
+
+
+def parse_cell(answer: dict[str, Json], host: CellHost, cells: int, *, describe: bool) -> CellAnswer:
+    """The result of a cell whose interpreter is still running, which ends the tools that it has left running."""
+    host.close()
+    return CellAnswer(
+        cell=_cell(answer, host),
+        described=parse_descriptions(answer['names']) if describe and 'names' in answer else None,
+        checkpoint=parse_checkpoint(answer, cells) if 'state' in answer else None,
+        unsaved='unsaved' in answer,
+    )
+
+
+def _cell(answer: dict[str, Json], host: CellHost) -> Cell:
     error = _parse_error(answer.get('error'))
     if host.ended and (error is None or error.kind != host.ended):
         error = _limit_error(host.ended, host.limit)
     text = answer.get('text')
-    if text is not None and not isinstance(text, str):
-        raise Malformed('text')
+    if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT):
+        raise Malformed(f'text (more than {MAX_TEXT:,} characters, or none)')
     return Cell(
         value=unpack(answer.get('value')),
         seconds=host.seconds(),
@@ -49,10 +80,14 @@ def cell_result(answer: dict[str, Json], host: CellHost) -> Cell:
 
 def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
     """The result of a cell whose interpreter has ended."""
+    host.close()
+    message = str(cause)
+    if kind == 'exit' and host.exit_code is not None:  # WASI itself knows only success and failure
+        message = f'the code ended the interpreter with exit code {host.exit_code}'
     error = (
         _limit_error(kind, limit)
         if kind in _LIMIT_MESSAGES
-        else CellError(kind=kind, type=_TYPES[kind], message=str(cause))
+        else CellError(kind=kind, type=_TYPES[kind], message=message)
     )
     out, err = host.output('stdout'), host.output('stderr')
     return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls), seconds=host.seconds())
@@ -84,11 +119,16 @@ def _parse_error(data: Json) -> CellError | None:
     line = data.get('line')
     return CellError(
         kind=cast('ErrorKind', kind),
-        type=str(data.get('type', ''))[:200],
-        message=str(data.get('message', ''))[:10_000],
-        traceback=str(data.get('traceback', ''))[:50_000],
-        line=line if isinstance(line, int) else None,
+        type=_text(data.get('type', ''), 200),
+        message=_text(data.get('message', ''), 10_000),
+        traceback=_text(data.get('traceback', ''), 50_000),
+        line=line if isinstance(line, int) and 0 < line < MAX_LINE else None,
     )
+
+
+def _text(value: Json, length: int) -> str:
+    """Text of the guest, truncated; what should have been text is shown in short."""
+    return value[:length] if isinstance(value, str) else shorten(value, min(length, MAX_SHOWN))
 
 
 def _parse_displays(data: Json) -> tuple[Display, ...]:
@@ -112,7 +152,8 @@ def parse_checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
     state, python, lost = answer.get('state'), answer.get('python'), answer.get('lost', [])
     if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
         raise Malformed('state')
-    return Checkpoint(state=state, python=python, cells=cells, lost=tuple(str(name) for name in lost))
+    names = tuple(_text(name, MAX_NAME) for name in lost[:MAX_LOST])
+    return Checkpoint(state=state, python=python[:MAX_NAME], cells=cells, lost=names)
 
 
 def parse_descriptions(answer: Json) -> dict[str, Variable]:
@@ -123,7 +164,7 @@ def parse_descriptions(answer: Json) -> dict[str, Variable]:
     for name, parts in answer.items():
         if not (isinstance(parts, list) and len(parts) == 3):
             raise Malformed('names')
-        kind, size, text = (str(part)[:100] for part in parts)
+        kind, size, text = (_text(part, MAX_SHOWN) for part in parts)
         found[name] = Variable(name=name, type=kind, size=size, text=text)
     return found
 
@@ -131,7 +172,9 @@ def parse_descriptions(answer: Json) -> dict[str, Variable]:
 def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
     """Encode variables for the guest; the error names the one that is not plain data."""
     packed: dict[str, Json] = {}
+    check('variables', variables, Mapping, 'a dict of plain data by name')
     for name, value in variables.items():
+        check('the name of a variable', name, str, 'text')
         if not name.isidentifier():
             msg = f'{name!r} is not a valid variable name'
             raise SandboxError(msg)
@@ -149,6 +192,6 @@ def parse_variables(answer: dict[str, Json], wanted: tuple[str, ...]) -> dict[st
     if not isinstance(values, dict) or not isinstance(missing, dict):
         raise Malformed('variables')
     if wanted and missing:
-        msg = '; '.join(f'{name} {reason}' for name, reason in missing.items())
-        raise SandboxError(msg)
+        told = list(islice(missing.items(), MAX_DISPLAYS))
+        raise SandboxError('; '.join(f'{name[:MAX_NAME]} {_text(reason, MAX_NAME)}' for name, reason in told))
     return {name: unpack(value) for name, value in values.items()}

@@ -12,6 +12,7 @@ from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.sandbox import results, snapshot
+from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable
@@ -62,6 +63,7 @@ class Sandbox:
             input: answers `input()`: a function of the prompt, or a list of lines.
             checkpoints: save the variables after each cell, to restore them after a cell was stopped by force.
         """
+        check('the backend', backend_name, str, 'a name, such as "wasm"')
         maker = backend(backend_name)
         options = await make_options(settings)
         made = cls(Interpreter(maker, options), options)
@@ -80,6 +82,9 @@ class Sandbox:
         try:
             await made._add_packages(checkpoint.packages, replaces=False)
             await made._interpreter.load(checkpoint, made._quiet_host)
+        except GuestFailed as failure:
+            await made.close()
+            raise snapshot.not_restored(failure) from failure
         except BaseException:
             await made.close()
             raise
@@ -120,7 +125,10 @@ class Sandbox:
         async with self._turns.next():
             self._failure, self._interpreter.checkpoint = None, checkpoint
             await self._interpreter.roll_back()
-            await self._wake()
+            try:
+                await self._wake()
+            except GuestFailed as failure:
+                raise snapshot.not_restored(failure) from failure
 
     async def install(self, *packages: str | os.PathLike[str]) -> None:
         """Add packages: requirements, wheels or folders, as in `create`. The variables stay.
@@ -170,6 +178,12 @@ class Sandbox:
             tools: offer these from now on, as `set_tools` does; for several users of one sandbox.
             describe: fetch the answer of the next `describe_variables` with the cell, which saves a round trip.
         """
+        check('code', code, str, 'Python code as text')
+        check('policy', self.policy, Policy | None, "a Policy, such as Policy(imports=('math',))")
+        check_number('seconds', seconds)
+        if on_output is not None and not callable(on_output):
+            raise wrong('on_output', on_output, 'a function of stream and text')
+        functions = None if tools is None else host_functions(tools)
         if seconds is not None and not seconds > 0:
             msg = f'seconds must be greater than 0, not {seconds!r}'
             raise ValueError(msg)
@@ -179,8 +193,8 @@ class Sandbox:
                 await self._wake()
             except GuestFailed as failure:  # because of an earlier cell; this one has not run
                 return results.cell_of_dead_guest(self._make_host(limit), 'broken', failure, limit)
-            if tools is not None:
-                await self._offer(host_functions(tools))
+            if functions is not None:
+                await self._offer(functions)
             before = [(folder, folder.scan()) for folder in self._options.writable_folders]
             host = self._make_host(limit, on_output)
             cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
@@ -207,6 +221,8 @@ class Sandbox:
 
     async def get_variables(self, *names: str) -> dict[str, object]:
         """The values of these variables, or of all that are plain data. An unknown name is an error."""
+        for name in names:
+            check('the name of a variable', name, str, 'text')
         seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()

@@ -8,6 +8,8 @@ from typing import cast
 from habilis.core.errors import SnapshotError
 
 MAGIC = b'habilis snapshot 1\n'
+MAX_CELLS = 1 << 53
+_MALFORMED = 'this snapshot is malformed (it was not made by Habilis)'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,10 @@ def to_bytes(checkpoint: Checkpoint) -> Snapshot:
 
 def from_bytes(data: bytes) -> Checkpoint:
     """The checkpoint of a snapshot, after checking that it is whole."""
+    if not isinstance(cast('object', data), bytes | bytearray | memoryview):
+        msg = f'a snapshot is bytes, as Sandbox.snapshot() returns them, not {type(data).__name__}'
+        raise TypeError(msg)
+    data = bytes(data)
     if not data.startswith(b'habilis snapshot '):
         msg = 'this is not a Habilis snapshot'
         raise SnapshotError(msg)
@@ -62,17 +68,22 @@ def from_bytes(data: bytes) -> Checkpoint:
         raise SnapshotError(msg)
     text, _, state = content.partition(b'\n')
     try:
-        header = cast('dict[str, object]', json.loads(text))
-        return Checkpoint(
-            state=state.decode('latin-1'),
-            python=str(header['python']),
-            cells=int(cast('int', header['cells'])),
-            lost=tuple(map(str, cast('list[object]', header['lost']))),
-            packages=_parse_packages(header.get('packages')),
-        )
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
-        msg = 'this snapshot is malformed (it was not made by Habilis)'
-        raise SnapshotError(msg) from error
+        match json.loads(text):
+            case {'python': str(python), 'cells': int(cells), 'lost': [*lost], **rest} if 0 <= cells < MAX_CELLS:
+                names = tuple(name for name in cast('list[object]', lost) if isinstance(name, str))
+                packages = _parse_packages(cast('dict[str, object]', rest).get('packages'))
+                return Checkpoint(
+                    state=state.decode('latin-1'), python=python, cells=cells, lost=names, packages=packages
+                )
+            case _:
+                raise SnapshotError(_MALFORMED)
+    except (ValueError, RecursionError) as error:
+        raise SnapshotError(_MALFORMED) from error
+
+
+def not_restored(failure: Exception) -> SnapshotError:
+    """The error for a snapshot whose variables break the interpreter that loads them."""
+    return SnapshotError(f'the snapshot cannot be restored: {failure}')
 
 
 def _parse_packages(data: object) -> tuple[str, ...]:
@@ -84,7 +95,7 @@ def _parse_packages(data: object) -> tuple[str, ...]:
     if not isinstance(data, list) or not all(
         isinstance(one, str) and is_pin(one) for one in cast('list[object]', data)
     ):
-        raise ValueError(data)
+        raise ValueError(cast('object', data))
     return tuple(cast('list[str]', data))
 
 

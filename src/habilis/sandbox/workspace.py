@@ -10,6 +10,7 @@ import stat
 import weakref
 from collections.abc import Callable, Generator
 from pathlib import Path, PurePosixPath
+from typing import cast
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.contract import FileChange
@@ -35,36 +36,35 @@ class _Temporary:
 class Workspace:
     """A folder of the host, mounted at `/workspace`, or at another `target`."""
 
-    def __init__(self, folder: Path, temporary: _Temporary | None = None, *, target: str = WORKSPACE) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        temporary: _Temporary | None = None,
+        *,
+        target: str = WORKSPACE,
+        read_only: bool = False,
+    ) -> None:
         self.folder = folder
         self.target = target
+        self.read_only = read_only
         self._temporary = temporary
         if temporary is not None:
             temporary.users += 1
 
     @classmethod
-    def at(cls, folder: Path, *, must_exist: bool) -> 'Workspace':
+    def at(cls, folder: Path, *, must_exist: bool, read_only: bool = False) -> 'Workspace':
         """A workspace in this folder, which is created unless `must_exist`."""
-        folder = folder.expanduser().resolve()
-        if must_exist and not folder.is_dir():
-            msg = f'the workspace {str(folder)!r} does not exist'
-            raise WorkspaceError(msg)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            msg = f'the workspace {str(folder)!r} cannot be used: {error.strerror}'
-            raise WorkspaceError(msg) from error
-        return cls(folder)
+        return cls(usable_folder(folder, 'the workspace', make=not must_exist), read_only=read_only)
 
     @classmethod
-    def temporary(cls) -> 'Workspace':
+    def temporary(cls, *, read_only: bool = False) -> 'Workspace':
         """A workspace in a new folder, removed when the sandbox and all its forks are closed."""
         folder, remove = temporary_folder()
-        return cls(folder, _Temporary(folder, remove))
+        return cls(folder, _Temporary(folder, remove), read_only=read_only)
 
     def shared(self) -> 'Workspace':
         """The same workspace for another sandbox."""
-        return Workspace(self.folder, self._temporary)
+        return Workspace(self.folder, self._temporary, read_only=self.read_only)
 
     def close(self) -> None:
         """Remove a temporary folder if no other sandbox uses it."""
@@ -86,6 +86,12 @@ class Workspace:
 
     def write(self, path: str, data: bytes | str) -> None:
         """Create or replace a file, and create its parent folders."""
+        if self.read_only:
+            msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
+            raise WorkspaceError(msg)
+        if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
+            msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
+            raise TypeError(msg)
         content = data.encode() if isinstance(data, str) else data
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, 'O_NONBLOCK', 0)
         with self._opened(path, flags, make=True) as descriptor:
@@ -157,6 +163,33 @@ class Workspace:
                     os.close(opened)
 
 
+def usable_folder(folder: Path, role: str, *, make: bool) -> Path:
+    """The real path of a folder that this process can list and enter. Raises `WorkspaceError`."""
+    try:
+        folder = folder.expanduser()
+        folder = folder.resolve(strict=not make or folder.is_symlink())  # nothing is created behind a dangling link
+        str(folder).encode()
+        if make:
+            folder.mkdir(parents=True, exist_ok=True)
+        with os.scandir(folder) as entries:
+            next(entries, None)
+        os.stat(f'{folder}/.')  # needs the right to enter it, which listing does not
+    except FileNotFoundError as error:
+        msg = f'{role} {str(folder)!r} does not exist; create it, or name another folder'
+        raise WorkspaceError(msg) from error
+    except (NotADirectoryError, FileExistsError) as error:
+        msg = f'{role} {str(folder)!r} is not a folder; name a folder'
+        raise WorkspaceError(msg) from error
+    except (OSError, RuntimeError) as error:  # a loop of links, no home folder
+        reason = getattr(error, 'strerror', None) or error
+        msg = f'{role} {str(folder)!r} cannot be used: {reason}; name a folder that this user can read'
+        raise WorkspaceError(msg) from error
+    except ValueError as error:  # a null character, or text that is no file name
+        msg = f'{role} {str(folder)!r} is not the name of a folder: {error}'
+        raise WorkspaceError(msg) from error
+    return folder
+
+
 def _require_file(path: str, descriptor: int) -> os.stat_result:
     """Raise `WorkspaceError` unless it is a regular file."""
     info = os.fstat(descriptor)
@@ -168,6 +201,9 @@ def _require_file(path: str, descriptor: int) -> os.stat_result:
 
 def _steps(path: str, target: str) -> tuple[str, ...]:
     """The components of a path inside the folder; `/workspace/x` and `x` are the same."""
+    if not isinstance(cast('object', path), str):
+        msg = f'a path inside the workspace must be text, not {path!r:.100}'
+        raise TypeError(msg)
     parts, above = PurePosixPath(path).parts, PurePosixPath(target).parts
     if parts[: len(above)] == above:
         parts = parts[len(above) :]

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -263,6 +264,38 @@ def test_a_workspace_is_shared_and_made(place: Place) -> None:
     done = run('Save it', '-q', '-w', str(folder), '-m', script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')))
     assert done.returncode == 0
     assert (folder / 'kept.txt').read_text() == '1'
+
+
+@pytest.mark.parametrize(
+    ('name', 'reason'),
+    [
+        ('dangling', 'does not exist'),
+        ('loop', 'Symlink loop'),
+        ('file/below', 'is not a folder'),
+        ('x' * 300, 'File name too long'),
+        ('/proc/1/root/no-such-folder', 'cannot be used'),
+    ],
+)
+def test_a_workspace_that_cannot_be_used_is_one_line(place: Place, name: str, reason: str) -> None:
+    (place.folder / 'file').touch()
+    (place.folder / 'dangling').symlink_to(place.folder / 'nothing')
+    (place.folder / 'loop').symlink_to(place.folder / 'loop')
+    done = run('Do it', '-q', '-w', name, '-m', script(place.folder, code('final_answer(1)')))
+    assert (done.returncode, done.stdout) == (1, '')
+    assert reason in done.stderr
+    assert len(done.stderr.splitlines()) == 2  # the first says that the model is scripted
+    assert not any(word in done.stderr for word in ('Traceback', 'bug', 'panicked'))
+    assert not (place.folder / 'nothing').exists()
+
+
+def test_a_journal_that_cannot_be_used_is_said_in_whole_sentences(place: Place) -> None:
+    (place.folder / 'file').touch()
+    with sqlite3.connect(place.folder / 'other.db') as other:
+        other.execute('create table mine (x)')
+    for journal, reason in (('files:file', 'it is a file; give a folder'), ('other.db', 'give another file')):
+        done = run('Do it', '-q', '--journal', journal, '-m', script(place.folder, code('final_answer(1)')))
+        assert done.returncode == 1
+        assert f'{reason}. The run was not started; name another journal' in done.stderr
 
 
 def test_without_a_workspace_no_file_of_this_machine_is_there(place: Place) -> None:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, RefusedImport, check
+from habilis.sandbox.guest.import_gate import ImportGate
+from habilis.sandbox.guest.policy import Policy, PolicyError, RefusedImport, check
 
 CALLS = Policy(calls=True)
 STRINGS = Policy(strings=True)

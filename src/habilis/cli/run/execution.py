@@ -42,7 +42,7 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
         execution.view.end_line()
         if execution.is_recorded:
             raise
-        why = str(error).removesuffix(RESUME_LATER)
+        why = str(error).removesuffix(RESUME_LATER).rstrip('. ')
         msg = f'{why}. The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:

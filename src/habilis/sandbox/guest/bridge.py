@@ -1,15 +1,15 @@
 """Messages to the host, the only way out of the sandbox. Each is a text with one reply.
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
-`k` cancel it, `w` wait, `i` ask for input, `n` use the network. A reply that starts with `!` ends the cell; the rest
-names the limit.
+`k` cancel it, `w` wait, `i` ask for input, `n` use the network, `x` tell the exit code. A reply that starts with `!`
+ends the cell; the rest names the limit.
 """
 
 import builtins
 from collections.abc import Callable
 from typing import cast
 
-from habilis.core.codec import Json, NotPlain, dump, pack, parse, unpack
+from habilis.core.codec import CodecError, Json, NotPlain, check_size, dump, pack, parse, unpack
 
 Reply = tuple[bool, object]
 
@@ -43,12 +43,12 @@ class Bridge:
 
     def call(self, name: str, arguments: Json) -> object:
         """Call a tool and wait for its answer."""
-        return result_of(parse(self._ask('c' + dump([name, arguments]))))
+        return result_of(parse(self._ask('c' + _bounded(name, dump([name, arguments])))))
 
     def submit(self, name: str, arguments: Json) -> int:
         """Start an asynchronous tool; `wait` returns its answer with the number that is returned here."""
         self._next_id += 1
-        self._ask('s' + dump([self._next_id, name, arguments]))
+        self._ask('s' + _bounded(name, dump([self._next_id, name, arguments])))
         return self._next_id
 
     def cancel(self, number: int) -> None:
@@ -74,6 +74,15 @@ class Bridge:
         if reply[:1] == '!':
             raise CellEnded(reply[1:])
         return reply
+
+
+def _bounded(tool: str, message: str) -> str:
+    try:
+        check_size(message)
+    except CodecError as error:
+        msg = f'{tool}: what it is called with {error}; pass less, or a file of the workspace'
+        raise ValueError(msg) from None
+    return message
 
 
 def result_of(reply: Json) -> object:

@@ -1,6 +1,7 @@
 """An asyncio event loop whose only event source is the host: time passing, and tools that have answered."""
 
 import asyncio
+import contextlib
 from asyncio import base_events
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -16,7 +17,7 @@ class HostSelector:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._waiting: dict[int, asyncio.Future[object]] = {}
+        self._waiting: dict[int, tuple[str, asyncio.Future[object]]] = {}
 
     def select(self, timeout: float | None) -> list[tuple[int, Json]]:
         """The answers of the host within the timeout."""
@@ -31,7 +32,7 @@ class HostSelector:
         """Call an asynchronous host tool."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         number = self._bridge.submit(name, arguments)
-        self._waiting[number] = future
+        self._waiting[number] = name, future
         try:
             return await future
         finally:
@@ -40,7 +41,7 @@ class HostSelector:
 
     def resolve(self, number: int, reply: Json) -> None:
         """Set the result of the call with this number."""
-        future = self._waiting.pop(number, None)
+        _, future = self._waiting.pop(number, ('', None))
         if future is None or future.done():
             return
         try:
@@ -49,6 +50,17 @@ class HostSelector:
             future.set_exception(RuntimeError(f'StopIteration: {error}'))
         except Exception as error:
             future.set_exception(error)
+
+    def end_calls(self) -> None:
+        """Cancel the calls that a cell has left running: every call belongs to one cell, and ends with it.
+
+        A task that waits for such a call gets `CancelledError` as soon as it continues, in a later cell.
+        """
+        while self._waiting:
+            number, (name, future) = self._waiting.popitem()
+            self._bridge.cancel(number)
+            with contextlib.suppress(RuntimeError):  # its loop is closed
+                future.cancel(f'the cell that called {name} has ended, and the call with it: await it in the same cell')
 
     def close(self) -> None:
         """Required by the event loop; there is nothing to release."""

@@ -15,16 +15,18 @@ from asyncio import events
 from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
-from habilis.core.codec import Json, NotPlain, dump, dump_with, pack, parse_with, unpack
+from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, state
+from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
 from habilis.sandbox.guest.displays import displays_of
 from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
+from habilis.sandbox.guest.import_gate import ImportGate, refuse_forged_code
 from habilis.sandbox.guest.output import HostStream
-from habilis.sandbox.guest.policy import ImportGate, Policy, PolicyError, check
+from habilis.sandbox.guest.policy import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
-from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_user_file, remember_source
+from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, remember_source
 from habilis.sandbox.guest.value_text import PLAIN, descriptions, text_of
 
 Request = dict[str, Json]
@@ -41,6 +43,8 @@ _COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, Memor
 """What compiling a cell may raise. Anything else means that an earlier cell has tampered with the compiler."""
 
 _INT64 = 1 << 63
+_exit = os._exit
+_posix: Any = sys.modules[os.name if os.name in sys.modules else 'os']
 _NO_EXPRESSION_START = frozenset(' \t#@')
 _STATEMENT_PARTS = ('\n', '=', 'await')
 WARM_CELLS = ('1 + 1',)
@@ -87,7 +91,14 @@ class Kernel:
         time.sleep = self.sleep  # type: ignore[assignment]
         select.select = network.sleeping_select(self.sleep)
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - a private attribute
-        ImportGate().install(lambda: self.policy, lambda frame: is_user_file(frame.f_code.co_filename))
+        os._exit = _posix._exit = self.exit  # type: ignore[assignment]
+        sys.set_int_max_str_digits(0)  # the time limit ends a conversion that takes too long
+
+        def is_user(frame: types.FrameType) -> bool:
+            return not is_library_file(frame.f_code.co_filename)
+
+        ImportGate().install(lambda: self.policy, is_user)
+        refuse_forged_code(lambda: self.policy, is_user, is_library_file)
 
     def reset(self) -> None:
         """Remove everything that cells have left."""
@@ -115,7 +126,7 @@ class Kernel:
 
     def _encode(self, answer: Json, long: str | None) -> str:
         try:
-            return dump(answer) if long is None else dump_with(cast('Request', answer), long)
+            return dump(answer) if long is None else encode_answer(cast('Request', answer), long)
         except MemoryError as error:  # there was memory for the value, not for its encoding
             self.reserve = None
             return dump({'error': describe(error, 'memory')})
@@ -136,7 +147,7 @@ class Kernel:
             self.has_files = True
             cwd = cast('str', setup['cwd'])
             os.chdir(self.places.get(cwd, cwd))
-        self.namespace.update(cast('state.Values', unpack(setup.get('variables', {}))))
+        self._set(cast('Request', setup.get('variables', {})))
 
     # The requests -----------------------------------------------------------------------------------------------------
 
@@ -162,6 +173,7 @@ class Kernel:
             raise
         except BaseException as error:
             answer['error'] = self._explain(error)
+        self.selector.end_calls()
         if stdout.pending or stderr.pending:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
@@ -209,12 +221,16 @@ class Kernel:
                 values[name] = pack(self.namespace[name])
             except NotPlain as error:
                 missing[name] = str(error).replace('the value ', '', 1)
+        leave_out_large(values, missing)
         return {'values': values, 'missing': missing}
 
     def set_variables(self, request: Request) -> Json:
         """Set variables from the host."""
-        self.namespace.update(cast('state.Values', unpack(request['values'])))
+        self._set(cast('Request', request['values']))
         return {}
+
+    def _set(self, variables: Request) -> None:
+        self.namespace.update({name: unpack(value) for name, value in variables.items()})
 
     def use_tools(self, request: Request) -> Json:
         """Replace the tools. A variable of the name of an earlier tool is kept."""
@@ -388,6 +404,11 @@ class Kernel:
         """Ask the host for a line of text."""
         self.stdout.flush()
         return self.bridge.input(str(prompt))
+
+    def exit(self, status: int, /) -> None:
+        """`os._exit`. WASI knows only success and failure, so the host is told the exit code first."""
+        self.bridge.send(f'x{int(status) & 255}')
+        _exit(status)
 
     def sleep(self, seconds: float, /) -> None:
         """Sleep on the host, where the time limit can end it."""

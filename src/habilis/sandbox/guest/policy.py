@@ -4,25 +4,22 @@ Policies are for tidiness and for early, clear errors. They are **not** the secu
 kernel runs in, and nothing may rely on these checks for safety. Python offers endless ways round a static check; the
 aim here is that a model's usual mistakes and tricks get a message that says what to do instead.
 
-`check` reads a cell before it runs. `ImportGate` is the run-time half of the import list, for names that only exist
+`check` reads a cell before it runs. `import_gate.py` is the run-time half of the import list, for names that only exist
 then. Files are left to the sandbox, so `open` and `os.remove` are never refused.
 """
 
 import ast
-import builtins
-import importlib
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from types import FrameType, ModuleType
 from typing import Literal, cast
 
 from habilis.sandbox.guest.policy_rules import (
     DANGEROUS_BUILTINS,
     ESCAPES,
     IMPORTERS,
+    LEADS_TO_MODULES,
     LOOKUPS,
     CellWalk,
     folded,
@@ -62,8 +59,11 @@ class Policy:
 
     def __post_init__(self) -> None:
         for field, patterns in (('imports', self.imports or ()), ('allow', self.allow)):
+            if not isinstance(cast('object', patterns), tuple | list):
+                msg = f"{field} must be a tuple of names, such as ('math',), not {patterns!r:.100}"
+                raise TypeError(msg)
             for pattern in patterns:
-                if not _PATTERN.fullmatch(pattern):
+                if not isinstance(cast('object', pattern), str) or not _PATTERN.fullmatch(pattern):
                     msg = f"{field}: {pattern!r} is not a dotted name; write 'numpy', 'numpy.*' or '*'"
                     raise ValueError(msg)
 
@@ -73,6 +73,10 @@ class Policy:
             pattern in {'*', module} or (pattern.endswith('.*') and f'{module}.'.startswith(pattern[:-1]))
             for pattern in self.imports
         )
+
+    def permits_all(self) -> bool:
+        """Whether every module may be imported."""
+        return self.imports is None or '*' in self.imports
 
     def authorises(self, name: str) -> bool:
         """Whether `allow` makes an exception for a dotted name."""
@@ -131,92 +135,8 @@ def check(tree: ast.Module, policy: Policy) -> None:
         raise error
 
 
-class ImportGate:
-    """Refuses imports outside the list at run time, however the code got the name.
-
-    Only the direct caller counts: what the standard library imports for its own use passes.
-    """
-
-    def __init__(self) -> None:
-        self._restore: list[Callable[[], None]] = []
-
-    def install(self, policy_getter: Callable[[], Policy | None], is_user_frame: Callable[[FrameType], bool]) -> None:
-        """Wrap the import functions. `policy_getter` is asked at each import, `is_user_frame` only under a list."""
-        self.uninstall()
-        for module in (builtins, importlib):
-            self._replace(module, '__import__', _gated_import(module.__import__, policy_getter, is_user_frame))
-        gated = _gated_import_module(importlib.import_module, policy_getter, is_user_frame)
-        self._replace(importlib, 'import_module', gated)
-
-    def uninstall(self) -> None:
-        """Restore the original functions; does nothing if not installed."""
-        while self._restore:
-            self._restore.pop()()
-
-    def _replace(self, module: ModuleType, name: str, wrapper: Callable[..., ModuleType]) -> None:
-        original = getattr(module, name)
-        self._restore.append(lambda: setattr(module, name, original))
-        setattr(module, name, wrapper)
-
-
-def _gated_import(
-    original: Callable[..., ModuleType],
-    policy_getter: Callable[[], Policy | None],
-    is_user_frame: Callable[[FrameType], bool],
-) -> Callable[..., ModuleType]:
-    def gated(
-        name: str,
-        globals: object = None,
-        locals: object = None,
-        fromlist: Sequence[str] | None = (),
-        level: int = 0,
-    ) -> ModuleType:
-        policy = policy_getter()
-        if policy is None or policy.imports is None or level > 0 or not is_user_frame(caller := _caller()):
-            return original(name, globals, locals, fromlist, level)
-        _require_listed(policy, name, fromlist or (), caller.f_lineno)
-        module = original(name, globals, locals, fromlist, level)
-        _require_members_listed(policy, name, module, fromlist or (), caller.f_lineno)
-        return module
-
-    return gated
-
-
-def _gated_import_module(
-    original: Callable[..., ModuleType],
-    policy_getter: Callable[[], Policy | None],
-    is_user_frame: Callable[[FrameType], bool],
-) -> Callable[..., ModuleType]:
-    def gated(name: str, package: str | None = None) -> ModuleType:
-        policy = policy_getter()
-        if policy is None or policy.permits(name) or name.startswith('.') or not is_user_frame(caller := _caller()):
-            return original(name, package)
-        raise _refused_import(policy, name, caller.f_lineno)
-
-    return gated
-
-
-def _caller() -> FrameType:
-    """The frame of the caller's caller."""
-    return sys._getframe(2)  # pyright: ignore[reportPrivateUsage]
-
-
-def _require_listed(policy: Policy, name: str, members: Sequence[str], line: int) -> None:
-    by_member = bool(members) and all(member != '*' and policy.permits(f'{name}.{member}') for member in members)
-    if not by_member and not policy.permits(name):
-        raise _refused_import(policy, name, line)
-
-
-def _require_members_listed(policy: Policy, name: str, module: ModuleType, members: Sequence[str], line: int) -> None:
-    """`from x import y` imports a module too when y is one: x.y, or a module that x itself imported."""
-    for member in members:
-        value: object = getattr(module, str(member), None)
-        whole = f'{name}.{member}'
-        if isinstance(value, ModuleType) and not policy.permits(whole) and not policy.permits(value.__name__):
-            raise _refused_import(policy, whole, line)
-
-
-def _refused_import(policy: Policy, name: str, line: int) -> RefusedImport:
+def refused_import(policy: Policy, name: str, line: int) -> RefusedImport:
+    """The error for a module that is not on the list."""
     listed = ', '.join(policy.imports or ()) or 'which is empty'
     msg = (
         f"import of {name} is refused: it is not on the policy's list ({listed}). "
@@ -264,7 +184,8 @@ class _CheckedWalk(CellWalk):
             case ast.Attribute(attr=attr, ctx=context):
                 self._escape(node, attr)
                 self._judge(node, self.dotted(node) if isinstance(context, ast.Load) else None)
-            case ast.Subscript(slice=key):
+            case ast.Subscript(value=owner, slice=key):
+                self._loaded_module(node, owner, folded(key))
                 self._escape(node, folded(key))
                 self._judge(node, self.dotted(node))
                 self._text(node)
@@ -310,13 +231,19 @@ class _CheckedWalk(CellWalk):
         if name in _ATTRIBUTE_FETCHERS:
             for attr in (first or '').split('.'):
                 self._escape(node, attr)
-        if method in LOOKUPS:
+        if method in LOOKUPS and isinstance(node.func, ast.Attribute):
+            self._loaded_module(node, node.func.value, first)
             self._escape(node, first)
         if method in {'format', 'format_map'} and isinstance(node.func, ast.Attribute):
             for attr in _FORMAT_FIELD.findall(folded(node.func.value) or ''):
                 self._escape(node, attr)
         if name in _TAKES_A_NAME and any(map(is_reversal, args)):
             self._refuse(node, 'strings', name, 'its text is written backwards')
+
+    def _loaded_module(self, node: ast.expr, owner: ast.expr, name: str | None) -> None:
+        """`sys.modules[name]` is an import by another means."""
+        if self.dotted(owner) == 'sys.modules':
+            self._require(node, name or 'a module by a computed name')
 
     def _reflect(self, node: ast.Call, function: str, attr: str | None) -> None:
         if attr is None:
@@ -345,12 +272,16 @@ class _CheckedWalk(CellWalk):
             self._refuse(node, 'strings', name, why)
 
     def _escape(self, node: _Placed, attr: str | None) -> None:
+        if attr in LEADS_TO_MODULES and not self._policy.permits_all() and not self._policy.authorises(attr):
+            how = f"To allow it, add {attr!r} to the policy's `allow`."
+            msg = f"{attr} is refused: it leads to modules that are not on the policy's list. {how}"
+            self._note(node, PolicyError(msg, line=node.lineno))
         if attr in ESCAPES:
             self._refuse(node, 'calls', attr, "it leads from a value into the interpreter's internals")
 
     def _require(self, node: _Placed, *modules: str) -> None:
         if not any(map(self._policy.permits, modules)):
-            self._note(node, _refused_import(self._policy, modules[0], node.lineno))
+            self._note(node, refused_import(self._policy, modules[0], node.lineno))
 
     def _refuse(self, node: _Placed, rule: Rule, name: str, why: str) -> None:
         switched_on = self._policy.calls if rule == 'calls' else self._policy.strings

@@ -40,6 +40,12 @@ ESCAPES = frozenset(
     '__loader__ __reduce__ __reduce_ex__ __getattribute__ f_globals f_locals f_builtins f_back f_code gi_frame gi_code '
     'tb_frame cr_frame cr_code ag_frame ag_code'.split()
 )
+LEADS_TO_MODULES = frozenset(
+    '__globals__ __builtins__ __loader__ __spec__ __subclasses__ __getattribute__ __closure__ f_globals f_builtins '
+    'f_back gi_frame tb_frame cr_frame ag_frame'.split()
+)
+"""Attributes by which code gets at modules that it has not imported."""
+
 IMPORTERS = frozenset({'__import__', 'importlib.import_module', 'importlib.__import__'})
 LOOKUPS = frozenset({'get', 'pop', 'setdefault', '__getitem__'})
 _TEXT_METHODS = frozenset({'lower', 'upper', 'casefold', 'swapcase', 'strip', 'lstrip', 'rstrip', 'replace'})

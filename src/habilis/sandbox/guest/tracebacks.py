@@ -10,6 +10,13 @@ CELL_PREFIX = '<cell '
 USER_PATHS = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
 MAX_CHARACTERS = 20_000
 
+_LIBRARY_PATHS = (
+    '<frozen ',
+    '/packages/',
+    traceback.format_exc.__code__.co_filename.rpartition('/')[0] + '/',
+    __file__.partition('habilis/sandbox/guest/')[0],
+)
+
 _format = traceback.TracebackException
 _sources = linecache.cache
 
@@ -23,6 +30,11 @@ def remember_source(filename: str, source: str) -> None:
 def is_user_file(filename: str) -> bool:
     """Whether a frame belongs to the user: a cell, or a file of theirs."""
     return filename.startswith(USER_PATHS)
+
+
+def is_library_file(filename: str) -> bool:
+    """Whether code is of the standard library, of a package, or of the kernel."""
+    return filename.startswith(_LIBRARY_PATHS)
 
 
 def describe(error: BaseException, kind: str) -> Json:

@@ -1,12 +1,16 @@
 """Texts of values: the `repr`, truncated, and short descriptions."""
 
+import math
 import reprlib
+import sys
 import types
 from typing import Any
 
 from habilis.core.codec import Json
 
 MAX_CHARACTERS = 100_000
+MAX_DECIMAL_BITS = 1_000_000
+MAX_DIGITS = 10_000
 MAX_SHORT = 60
 MAX_SHORT_ITEMS = 8
 _INT64 = 1 << 63
@@ -25,25 +29,44 @@ class _Bounded(reprlib.Repr):
         self.maxlist = self.maxtuple = self.maxdict = self.maxset = self.maxfrozenset = self.maxdeque = 20
         self.maxstring = self.maxother = self.maxlong = 1000
 
+    def repr_int(self, x: int, level: int) -> str:
+        """The decimal digits, unless there are too many."""
+        bits = x.bit_length()
+        return repr(x) if bits < MAX_DIGITS else f'<int of about {round(bits * math.log10(2)):,} digits>'
+
 
 _bounded = _Bounded()
 
 
 def text_of(value: object, whole: bool) -> str:
     """`repr(value)`, truncated; `whole=False` for values known to be huge, of which only a part is formatted."""
-    try:
-        text = repr(value) if whole else _bounded.repr(value)
-    except ValueError as error:
-        if type(value) is int:  # too long for a decimal number
-            return hex(value)[:MAX_CHARACTERS]
-        return _failed_repr(value, error)
-    except Exception as error:
-        return _failed_repr(value, error)
-    if type(text) is not str:
-        text = str.__str__(text)
+    if type(value) is int:
+        text = repr(value) if value.bit_length() < MAX_DECIMAL_BITS else hex(value)
+    else:
+        text = _text_of(value, whole)
     if len(text) <= MAX_CHARACTERS:
         return text
     return f'{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} characters more)'
+
+
+def _text_of(value: object, whole: bool) -> str:
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(MAX_DIGITS)  # a huge integer inside would take minutes
+    try:
+        return _plain_repr(value) if whole else _bounded.repr(value)
+    except ValueError as error:
+        if 'digits' not in str(error):
+            return _failed_repr(value, error)
+    except Exception as error:
+        return _failed_repr(value, error)
+    finally:
+        sys.set_int_max_str_digits(limit)
+    return _bounded.repr(value)
+
+
+def _plain_repr(value: object) -> str:
+    text = repr(value)
+    return text if type(text) is str else str.__str__(text)
 
 
 def _failed_repr(value: object, error: Exception) -> str:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, cast
 import wasmtime
 from wasmtime import component
 
+from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
 from habilis.sandbox.workers import STACK, require_deep_stack
@@ -165,7 +166,11 @@ class WasmGuest:
         wasi.stdout_custom = self._writer('stdout')
         wasi.stderr_custom = self._writer('stderr')
         for mount in spec.mounts:
-            wasi.preopen_dir(str(mount.source), mount.target, mount.writable)
+            try:
+                wasi.preopen_dir(str(mount.source), mount.target, mount.writable)
+            except wasmtime.WasmtimeError as error:
+                msg = f'the folder {str(mount.source)!r} can no longer be opened; was it removed, or its mode changed?'
+                raise SandboxError(msg) from error
         return wasi
 
     def _writer(self, stream: Stream) -> Callable[[bytes], None]:
