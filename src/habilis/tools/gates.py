@@ -33,6 +33,7 @@ from habilis.tools.contract import (
 )
 from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFailed
 from habilis.tools.logs import LOGGER
+from habilis.tools.permits import check_open
 
 Changed = Callable[[Mapping[str, object]], GateCall]
 """Returns the call with other arguments, validated."""
@@ -140,6 +141,7 @@ class Approvals:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
+            check_open()  # it may have waited for its turn
             self._emit(ApprovalAsked(request=request))
             try:
                 with deadline_paused():

@@ -32,6 +32,7 @@ from habilis.journal.failures import StepFailed, failed_paths
 from habilis.journal.index import name_of, parent_of
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
+from habilis.tools.attempts import on_thread
 from habilis.tools.logs import lines_now
 
 Work = Callable[[], Awaitable[Any]]
@@ -213,7 +214,8 @@ class Recorder:
         if not self.top or self.is_behind:
             return
         if result.ended == 'answer':
-            await self.journal.write('done', self.scope.path, value=ResultCodec(output).write(result))
+            written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
+            await self.journal.write('done', self.scope.path, value=written)
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'
         value: dict[str, Json] = {'ended': result.ended}

@@ -18,6 +18,7 @@ from habilis.agent.options import AnyTool, check_types
 from habilis.core.errors import AgentError, JournalError
 from habilis.journal import Paused
 from habilis.models.contract import Message
+from habilis.tools.permits import Permit
 
 
 class Run:
@@ -65,6 +66,7 @@ class Run:
         token = parent_ledgers.set((components.ledger, *components.parent_ledgers))
         try:
             with (
+                Permit().entered(),
                 contextlib.nullcontext() if recorder is None else recorder.scope.entered(),
                 self.toolbox.lent(tools) as lent,
             ):

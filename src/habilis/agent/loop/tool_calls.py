@@ -14,6 +14,8 @@ from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import NeedsAnswer, Toolbox
+from habilis.tools.attempts import on_thread
+from habilis.tools.calls import PreparedCall
 from habilis.tools.tool_names import CODE_FUNCTIONS
 
 
@@ -72,10 +74,13 @@ class ToolCaller:
 
         Each has a task of its own: a tool that cancels itself does not cancel the run.
         """
-        tasks = [asyncio.ensure_future(self._call(call)) for call in calls]
+        self._toolbox.open()
+        prepared = await on_thread(lambda: [self._prepare(call) for call in calls])
+        tasks = [asyncio.ensure_future(self._call(call)) for call in prepared]
         try:
             await asyncio.wait(tasks)
         finally:
+            self._toolbox.cancel()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -84,7 +89,8 @@ class ToolCaller:
             raise min(errors, key=lambda error: isinstance(error, Paused))
         return ['ToolError: the tool was cancelled' if task.cancelled() else task.result() for task in tasks]
 
-    async def _call(self, call: FunctionCall) -> str:
+    def _prepare(self, call: FunctionCall) -> PreparedCall | str:
+        """A call with its arguments read and validated, or what is wrong with it. Not on the event loop."""
         names = [function.name for function in self.functions or self.model_tools]
         if call.name not in names:
             near = get_close_matches(call.name, names, n=3, cutoff=0.4) or names
@@ -92,10 +98,14 @@ class ToolCaller:
         arguments = _read(call.arguments or '{}')
         if not isinstance(arguments, dict):
             return f'The arguments of {call.name} must be a JSON object.'
+        return self._toolbox.prepare(call.name, cast('dict[str, object]', arguments))
+
+    async def _call(self, call: PreparedCall | str) -> str:
+        if isinstance(call, str):
+            return call
         records: list[ToolCall] = []
         try:
-            given = cast('dict[str, object]', arguments)
-            text = _written(await self._toolbox.call_for_model(call.name, given, ended=records.append))
+            text = _written(await self._toolbox.make(call, ended=records.append))
         except (JournalError, Paused, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise  # the run must stop
         except NeedsAnswer:

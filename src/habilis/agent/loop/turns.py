@@ -145,7 +145,7 @@ class Turns:
         if not can_stop:
             return await self._reject(reply, number, SeenReply(form='words', text=text))
         try:
-            answer.take_text(text)
+            await answer.take_text(text)
         except WrongOutput as wrong:
             self.repairs += 1
             self._answer_reply(reply, str(wrong))
