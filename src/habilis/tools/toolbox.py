@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Mapping
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
@@ -81,10 +81,10 @@ class Toolbox:
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
 
-    def stubs(self) -> str:
-        """The enabled tools for code, as Python stubs for the model."""
+    def stubs(self, only: Container[str] | None = None) -> str:
+        """The enabled tools for code, or `only` those of these names, as Python stubs for the model."""
         names = TypeNames()
-        functions = [tool.render(names) for tool in self._offered('code')]
+        functions = [tool.render(names) for tool in self._offered('code') if only is None or tool.name in only]
         return '\n\n'.join([*names.stubs(), *functions])
 
     def model_functions(self) -> list[ModelFunction]:

@@ -153,6 +153,20 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
     return '\n\n'.join(pieces)
 
 
+def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequence[str], functions: bool) -> str:
+    """Tools that were enabled or disabled since the last step. `functions`: the request itself offers the calls."""
+    pieces: list[str] = []
+    if stubs:
+        pieces.append(f'From now on, these functions are defined for your code too:\n```python\n{stubs}\n```')
+    if calls and functions:
+        pieces.append(f'Functions you may call from now on: {", ".join(function.name for function in calls)}.')
+    elif calls:
+        pieces.append(f'Functions you may call from now on{_written_calls(calls)}')
+    if gone:
+        pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
+    return '\n\n'.join(pieces)
+
+
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:
     """Documents given to one step: their names and texts, the long ones in part; `code` has them whole."""
     pieces = [f'Documents for this step.{" In code they are in the dict `artifacts`, by name." if code else ""}']

@@ -63,6 +63,7 @@ class Run:
         self.is_busy = True
         components = self._components
         recorder = components.recorder
+        changed = components.offered.update(announce=bool(self.steps))
         token = parent_ledgers.set((components.ledger, *components.parent_ledgers))
         try:
             with (
@@ -72,7 +73,8 @@ class Run:
             ):
                 check_variables(components.variables, lent.names())
                 try:
-                    return await self._step(can_stop, artifacts or {}, components.tools.describe(lent))
+                    tools = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
+                    return await self._step(can_stop, artifacts or {}, tools)
                 except Paused:
                     self.is_interrupted = True
                     if recorder is None or not recorder.top:
@@ -97,7 +99,7 @@ class Run:
             return
         raise AgentError(msg)
 
-    async def _step(self, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Result[object] | None:
+    async def _step(self, can_stop: bool, artifacts: Mapping[str, str], tools: str) -> Result[object] | None:
         """One step within the limits of the run."""
         components = self._components
         meter, events, recorder = components.meter, components.events, components.recorder
@@ -114,7 +116,7 @@ class Run:
                 events.on_live = functools.partial(self._start_clock, timeout)
                 if not is_replayed:
                     events.go_live()
-                self.steps.append(await self._turns.take(events.step, can_stop, artifacts, lent))
+                self.steps.append(await self._turns.take(events.step, can_stop, artifacts, tools))
         except TimeoutError:
             if not meter.is_time_over():
                 raise

@@ -1,6 +1,7 @@
 """Puts a run together: sandbox, tools, prompt, conversation, policy."""
 
 import asyncio
+import functools
 from collections.abc import Mapping
 
 from habilis.agent.context.conversation import Conversation
@@ -15,6 +16,7 @@ from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.further_solutions import compare_with, save_start
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
+from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.recalled_calls import CallResults
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
@@ -68,9 +70,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         history=history,
         recorder=recorder,
     )
-    prompt = _prompt(setup, inputs, sandboxes, toolbox, tools)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
     variables = await code.begin(inputs.variables) if code else []
-    conversation = Conversation(system_prompt(prompt), inputs.history)
+    conversation = Conversation(system_prompt(prompt()), inputs.history)
     first_message = conversation.add_task(
         task_message(inputs.task, [_describe(variable, inputs.variables) for variable in variables]),
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
@@ -81,11 +83,11 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     components = Components(
         run_id=inputs.run_id,
         conversation=conversation,
-        system_without_stop=system_prompt(prompt.without_stop()),
         model=ModelTurn(model, conversation, events, (inputs.ledger, *ledgers), recorder),
         code=code,
         tools=tools,
         toolbox=toolbox,
+        offered=OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history),
         answer=answer,
         policy=policy,
         history=history,

@@ -37,11 +37,11 @@ class Turns:
         self.empty_replies = 0
         self._components = components
 
-    async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Step:
-        """Ask the model once and do what it says. `lent` describes the tools that are there for this step only."""
+    async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], tools: str) -> Step:
+        """Ask the model once and do what it says. `tools` describes those that are new, or there for this step only."""
         components, started = self._components, time.perf_counter()
         self.reply, empty_replies, self.empty_replies = None, self.empty_replies, 0
-        extra = [lent] if lent else []
+        extra = [tools] if tools else []
         if artifacts:
             extra.append(artifacts_message(artifacts, components.tools.bounds, code=components.code is not None))
             if components.code:
@@ -54,7 +54,7 @@ class Turns:
         has_python = components.code is not None
         reply = self.reply = await components.model.ask(
             options,
-            system=None if can_stop else components.system_without_stop,
+            system=None if can_stop else components.offered.system_without_stop,
             extra='\n\n'.join(extra),
             code=has_python,
         )
