@@ -73,8 +73,8 @@ class Run:
             ):
                 check_variables(components.variables, lent.names())
                 try:
-                    tools = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
-                    return await self._step(can_stop, artifacts or {}, tools)
+                    described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
+                    return await self._step(can_stop, artifacts or {}, described)
                 except Paused:
                     self.is_interrupted = True
                     if recorder is None or not recorder.top:

@@ -53,7 +53,8 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
 async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
     events = Dispatcher(inputs.hooks, run=inputs.run_id, agent=setup.name)
-    model, recorder, meter = inputs.model, inputs.recorder, Meter(inputs.limits)
+    model, recorder = inputs.model, inputs.recorder
+    meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted)
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy, history = load_policy(setup.policy, model.traits), History(tools=toolbox.signatures())

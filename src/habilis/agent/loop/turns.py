@@ -59,7 +59,10 @@ class Turns:
             code=has_python,
         )
         parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
-        if reply.calls or parsed.calls:
+        is_cut = reply.finish == 'length' or parsed.truncated
+        if is_cut and not reply.calls and is_repeating(reply.text or reply.thinking):
+            step = await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
+        elif reply.calls or parsed.calls:
             step = await self._make_calls(reply, parsed, number, can_stop)
         elif parsed.code is not None and components.code is not None:
             step = await self._run_code(components.code, reply, parsed, number, can_stop)
@@ -74,11 +77,8 @@ class Turns:
 
     async def _run_code(self, runner: CodeRunner, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         code = parsed.code or ''
-        if parsed.truncated or reply.finish == 'length':
-            if is_repeating(reply.text):
-                return await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
-            if not compiles(code):
-                return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
+        if (parsed.truncated or reply.finish == 'length') and not compiles(code):
+            return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         outcome = await runner.run(code, number=number, can_stop=can_stop)
         if self._take_outcome(outcome):
             self._components.conversation.add(reply.message)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.core.codec import Json, NotPlain, pack
@@ -90,7 +90,8 @@ def limit_message(result: Result[Any], settings: Settings, output_type: str | No
 
 def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     """Each limit as text, and what raises it."""
-    steps, seconds, cost = settings.max_steps, settings.max_seconds or 0, settings.max_cost or 0
+    steps, seconds, cost = settings.max_steps, settings.max_seconds, settings.max_cost or 0
+    seconds = seconds if isinstance(seconds, float) else LOCAL_SECONDS
     return {
         'max_steps': (count_steps(steps), f'--max-steps {2 * steps}'),
         'max_seconds': (f'{seconds:g} s', f'--max-seconds {2 * seconds:g}'),
