@@ -190,7 +190,14 @@ class _Packer:
         try:
             return {'$': 'tuple', 'v': [packed_key, self.pack(item, depth)]}
         except NotPlain as error:
-            raise NotPlain(f'[{unpack(packed_key)!r}]{error.path}', error.reason) from None
+            raise NotPlain(f'[{_key_text(unpack(packed_key))}]{error.path}', error.reason) from None
+
+
+def _key_text(key: object) -> str:
+    try:
+        return repr(key)
+    except ValueError:  # an integer with too many digits to print
+        return '…'
 
 
 def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:

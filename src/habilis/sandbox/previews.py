@@ -3,8 +3,17 @@
 import reprlib
 from itertools import islice
 
+from habilis.core.integers import short_integer
+
+_LONG_INTEGER = 10_000
+"""Bits of an integer that is not formatted as a whole."""
+
 
 class _Repr(reprlib.Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        """Also one with more digits than Python prints."""
+        return short_integer(x) if x.bit_length() > _LONG_INTEGER else super().repr_int(x, level)
+
     def repr_dict(self, x: dict[object, object], level: int) -> str:
         """In the order that it has, not sorted."""
         if level <= 0:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
+from habilis.core.integers import error_text
 from habilis.sandbox.functions import is_async
 from habilis.sandbox.workers import WORKERS
 from habilis.tools.contract import NeedsAnswer, ToolOptions
@@ -163,4 +164,4 @@ async def _tool_result(name: str, work: Work, *, here: bool) -> object:
 
 
 async def _log_retry(number: int, error: Exception) -> None:
-    log(f'attempt {number} failed: {type(error).__name__}: {error}; retrying')
+    log(f'attempt {number} failed: {error_text(error)}; retrying')

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
+from habilis.core.integers import error_text
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
@@ -335,7 +336,7 @@ class Calls:
             arguments=call.arguments,
             ok=error is None,
             result=shorten(result, RESULT_LENGTH) if error is None else '',
-            error=None if error is None else _text(error),
+            error=None if error is None else error_text(error),
             hidden=hidden,
             log=tuple(channel.lines),
             seconds=time.monotonic() - call.started,
@@ -371,14 +372,6 @@ async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> st
     if preview is None:
         return ''
     return str(await attempts.call(functools.partial(preview, *bound.args, **bound.kwargs)))
-
-
-def _text(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # its `__str__` may do anything
-        text = ''
-    return f'{type(error).__name__}: {text}' if text else type(error).__name__
 
 
 def _plain(call: _Call, released: object) -> object:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
+from habilis.core.integers import error_text
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
@@ -116,7 +117,7 @@ class Gates:
     def _failed(self, gate: object, call: GateCall, message: Message, error: Exception, reason: str = '') -> ToolDenied:
         """Report a gate that failed; the error for the code."""
         denied = message(call, reason or f'a gate failed ({_name(gate)})')
-        text = f'the gate {_name(gate)} failed, so {denied}: {type(error).__name__}: {error}'
+        text = f'the gate {_name(gate)} failed, so {denied}: {error_text(error)}'
         LOGGER.error('%s', text, exc_info=error)
         self._emit(HookFailed(error=error, message=text))
         return ToolDenied(denied)
@@ -149,7 +150,7 @@ class Approvals:
             except JournalError:
                 raise
             except Exception as error:
-                text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
+                text = f'asking for approval of {request.tool} failed: {error_text(error)}'
                 LOGGER.error('%s', text, exc_info=error)
                 self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error

@@ -9,6 +9,7 @@ from habilis.agent.context.type_description import describe_type
 from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError, ToolDefinitionError
+from habilis.core.integers import error_text, read_integer
 from habilis.sandbox.previews import shorten
 from habilis.tools.validation import MAX_ERRORS, TypeValidator
 
@@ -57,7 +58,7 @@ class OutputType:
         except ValidationError as error:
             why = _problems(error)
         except Exception as error:  # a check of the user's own may raise anything
-            why = f'{type(error).__name__}: {as_text(error)}'
+            why = error_text(error)
         msg = f'final_answer needs {self.name}, not {type(value).__name__} {shorten(value, SHOWN)}. {why}'
         raise WrongOutput(msg)
 
@@ -81,13 +82,17 @@ def _written_values(text: str) -> list[object]:
     values: list[object] = []
     for candidate in (text, *reversed(fences), text.rsplit('\n', maxsplit=1)[-1]):
         cleaned = candidate.strip().strip('`*').strip()
-        for read in (json.loads, read_literal):
+        for read in (_read_json, read_literal):
             try:
                 values.append(read(cleaned))
                 break
             except (ValueError, RecursionError):
                 continue
     return values
+
+
+def _read_json(text: str) -> object:
+    return json.loads(text, parse_int=read_integer)
 
 
 def as_text(value: object, form: Callable[[object], str] = str) -> str:

@@ -27,6 +27,7 @@ from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable
+from habilis.core.integers import error_text
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import StepFailed, failed_paths
 from habilis.journal.index import name_of, parent_of
@@ -234,7 +235,7 @@ class Recorder:
             await self._refuse_reply()
         if self.top:
             stopped = not isinstance(error, Exception)
-            text = '' if stopped else f'{type(error).__name__}: {error}'
+            text = '' if stopped else error_text(error)
             await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:

@@ -10,6 +10,7 @@ from habilis.agent.context.observation import tool_log
 from habilis.agent.context.prompt import PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
+from habilis.core.integers import error_text, integer_text, read_integer, safe_repr
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
@@ -17,6 +18,9 @@ from habilis.tools import NeedsAnswer, Toolbox
 from habilis.tools.attempts import on_thread
 from habilis.tools.calls import PreparedCall
 from habilis.tools.tool_names import CODE_FUNCTIONS
+
+_LONG_INTEGER = 10_000
+"""Bits of an integer that is sent as text: most readers of JSON would refuse the number."""
 
 
 class ToolCaller:
@@ -111,7 +115,7 @@ class ToolCaller:
         except NeedsAnswer:
             return 'The user has been asked.'
         except BaseException as error:  # a tool may raise anything; the model is told, the run goes on
-            text = (records[0].error if records else None) or f'{type(error).__name__}: {error}'
+            text = (records[0].error if records else None) or error_text(error)
         text, log = truncate(text, self.bounds).text, tool_log(records, self.bounds)
         return f'{text}\n{log}' if log else text
 
@@ -133,21 +137,26 @@ def _as_json(value: object) -> object:
     """Plain data with the keys and lists that JSON has. A set is sorted: its order would differ in each process."""
     if isinstance(value, dict):
         items = cast('dict[object, object]', value).items()
-        return {key if isinstance(key, (str, int, float)) else str(key): _as_json(item) for key, item in items}
+        return {_key(key): _as_json(item) for key, item in items}
     if isinstance(value, (set, frozenset)):
         return [_as_json(item) for item in sorted(cast('set[object]', value), key=_place)]
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in cast('list[object]', value)]
-    return value
+    return integer_text(value) if isinstance(value, int) and value.bit_length() > _LONG_INTEGER else value
+
+
+def _key(key: object) -> str | int | float:
+    key = _as_json(key)
+    return key if isinstance(key, (str, int, float)) else safe_repr(key)
 
 
 def _place(item: object) -> tuple[bool, float, str]:
     """Numbers by their size, then all else by its text."""
-    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, str(item))
+    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, safe_repr(item))
 
 
 def _read(text: str) -> object:
     try:
-        return json.loads(text, strict=False)
+        return json.loads(text, strict=False, parse_int=read_integer)
     except (ValueError, RecursionError):
         return None
