@@ -85,7 +85,7 @@ def _printable(value: object, depth: int) -> object:
     if isinstance(value, dict):
         items = cast('dict[object, object]', value).items()
         return {_printable(key, depth + 1): _printable(item, depth + 1) for key, item in items}
-    if isinstance(value, (set, frozenset)) and value:
+    if isinstance(value, (set, frozenset)):
         inside = ', '.join(repr(_printable(item, depth + 1)) for item in cast('set[object]', value))
         return _Text(f'{{{inside}}}' if name == 'set' else f'{name}({{{inside}}})')
     if isinstance(value, (list, tuple)):

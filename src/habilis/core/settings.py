@@ -29,7 +29,8 @@ from pydantic_core import ErrorDetails
 from habilis.core import settings_sources
 from habilis.core.errors import SettingsError
 from habilis.core.folders import config_folder
-from habilis.core.logs import hide, parse_levels, redact
+from habilis.core.logs import parse_levels
+from habilis.core.secrets import hide, redact
 from habilis.core.settings_sources import Layer, LocatedValue, Source
 
 SECRET_ENDINGS = ('_KEY', '_TOKEN', '_SECRET', '_PASSWORD', '_ACCESS_KEY_ID', '_BEDROCK')

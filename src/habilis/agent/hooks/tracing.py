@@ -31,7 +31,7 @@ from habilis.agent.events import (
 )
 from habilis.agent.hooks.sanitize import one_line
 from habilis.core.dataclass_codec import pack_or_repr
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 from habilis.models.contract import Message, Usage
 
 if TYPE_CHECKING:
