@@ -7,10 +7,11 @@ from difflib import get_close_matches
 from typing import cast
 
 from habilis.agent.context.observation import tool_log
+from habilis.agent.context.output import as_text
 from habilis.agent.context.prompt import PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
-from habilis.core.integers import error_text, integer_text, read_integer, safe_repr
+from habilis.core.integers import error_text, integer_text, read_integer
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
@@ -142,17 +143,22 @@ def _as_json(value: object) -> object:
         return [_as_json(item) for item in sorted(cast('set[object]', value), key=_place)]
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in cast('list[object]', value)]
-    return integer_text(value) if isinstance(value, int) and value.bit_length() > _LONG_INTEGER else value
+    return _number(value) if isinstance(value, int) else value
 
 
 def _key(key: object) -> str | int | float:
-    key = _as_json(key)
-    return key if isinstance(key, (str, int, float)) else safe_repr(key)
+    if isinstance(key, int):
+        return _number(key)
+    return key if isinstance(key, (str, float)) else as_text(key)
+
+
+def _number(value: int) -> int | str:
+    return integer_text(value) if value.bit_length() > _LONG_INTEGER else value
 
 
 def _place(item: object) -> tuple[bool, float, str]:
     """Numbers by their size, then all else by its text."""
-    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, safe_repr(item))
+    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, as_text(item))
 
 
 def _read(text: str) -> object:
