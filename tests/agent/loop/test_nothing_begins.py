@@ -33,6 +33,11 @@ class Obstacle:
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(0.01)
 
+    async def release_after(self, seconds: float) -> None:
+        await until(self.reached.is_set)
+        await asyncio.sleep(seconds)
+        self.released.set()
+
     async def gate(self, call: GateCall) -> None:
         await self.wait()
 
@@ -118,8 +123,9 @@ async def test_no_tool_begins_after_the_time_limit_of_the_run(kind: str, code: s
     of_tools, of_agent = obstacles(kind, obstacle)
     tools = payments(paid, **of_tools)
     agent = Agent(ScriptedModel([block(code)]), tools=tools, limits=RunLimits(seconds=0.5), journal='off', **of_agent)
-    asyncio.get_running_loop().call_later(0.7, obstacle.released.set)
+    releasing = asyncio.ensure_future(obstacle.release_after(0.7))
     result = await agent.run('go')
+    await releasing
     await asyncio.sleep(AFTERWARDS)
     assert result.ended == 'max_seconds'
     assert paid == []
@@ -134,8 +140,9 @@ async def test_no_tool_begins_after_the_time_limit_of_its_cell(kind: str, code: 
     model = ScriptedModel([block(code), block('final_answer(1)')])
     settings = SandboxSettings(limits=Limits(seconds=0.5))
     made = Agent(model, tools=payments(paid, **of_tools), sandbox_settings=settings, **of_agent)
-    asyncio.get_running_loop().call_later(0.7, obstacle.released.set)
+    releasing = asyncio.ensure_future(obstacle.release_after(0.7))
     result = await made.run('go')
+    await releasing
     await asyncio.sleep(AFTERWARDS)
     assert result.output == 1
     assert paid == []
