@@ -20,11 +20,10 @@ from habilis.core.logs import (
     Redaction,
     TerminalHandler,
     configure_logging,
-    hide,
     log_to_terminal,
     parse_levels,
-    redact,
 )
+from habilis.core.secrets import hide, redact
 from habilis.core.settings import load_settings
 from tests.place import Place
 
@@ -131,7 +130,8 @@ def test_nothing_is_shown_unless_the_program_sets_up_logging() -> None:
 
 TERMINAL = """
 import logging
-from habilis.core.logs import configure_logging, hide, log_to_terminal
+from habilis.core.logs import configure_logging, log_to_terminal
+from habilis.core.secrets import hide
 hide(['private-value'])
 configure_logging('info')
 log_to_terminal()

@@ -164,3 +164,21 @@ async def test_a_reply_that_speaks_of_the_mark_does_not_end_with_it(server: Prot
         await _listen(model, heard)
     await model.close()
     assert ''.join(item.text for item in heard) == 'See:\ndata: [DONE]\n'
+
+
+@pytest.mark.parametrize(('provider', 'is_bounded'), [('ollama', True), ('openai', False)])
+async def test_a_reply_of_a_server_on_this_machine_is_bounded_unless_its_length_is_set(
+    provider: str, is_bounded: bool, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('habilis.models.engine.LOCAL_REPLY_TOKENS', 1)
+    config = replace(config_for(server, provider, exchange(provider, 'stream').model), max_tokens=None)
+    for chosen, bounded in ((config, is_bounded), (replace(config, max_tokens=4096), False)):
+        server.will_answer(exchange(provider, 'stream').answer())
+        model = EngineModel(chosen)
+        items = [item async for item in model.stream(START)]
+        await model.close()
+        reply = items[-1]
+        assert isinstance(reply, Reply)
+        assert (len(items) == 2) == bounded
+        assert (reply.finish == 'length') == bounded
+        assert reply.calls == () or not bounded

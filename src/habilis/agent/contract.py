@@ -12,6 +12,9 @@ from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
 
 T = TypeVar('T', default=Any)
+LOCAL_SECONDS = 600.0
+"""Default time limit of a run with a model on this machine, whose processor it keeps busy: ten minutes are enough for
+twenty steps of a small model, and a run that goes in circles ends within a coffee break."""
 
 Ended = Literal[
     'answer',
@@ -36,7 +39,9 @@ class RunLimits:
     steps: int | None = 20
     """Maximum number of model replies that are acted on."""
 
-    seconds: float | None = None
+    seconds: float | Literal['default'] | None = 'default'
+    """Time in which the run works. By default `LOCAL_SECONDS` with a model on this machine, no limit with others."""
+
     requests: int | None = None
     """Maximum number of model requests, repairs and summary included."""
 
@@ -51,6 +56,8 @@ class RunLimits:
     def __post_init__(self) -> None:
         for name in ('steps', 'seconds', 'requests', 'tokens', 'cost', 'tool_calls'):
             value = getattr(self, name)
+            if name == 'seconds' and value == 'default':
+                continue
             kind, words = (int | float, 'a number') if name in ('seconds', 'cost') else (int, 'a whole number')
             good = isinstance(value, kind) and value is not True and value > 0 and math.isfinite(value)
             if value is not None and not good:

@@ -139,9 +139,10 @@ def with_max_steps(limits: RunLimits, max_steps: int | None) -> RunLimits:
 
 def limits_from(settings: Settings) -> RunLimits:
     """The limits of a run that the settings name."""
+    seconds = 'default' if settings.max_seconds is None else settings.max_seconds
     return RunLimits(
         steps=settings.max_steps,
-        seconds=settings.max_seconds,
+        seconds=None if seconds == 'off' else seconds,
         tokens=settings.max_run_tokens,
         cost=settings.max_cost,
         tool_calls=settings.max_tool_calls,

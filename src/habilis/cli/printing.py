@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.core.integers import safe_repr
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +31,11 @@ def console() -> 'Console':
     if shown.width < 1:  # COLUMNS=0 would hide everything
         shown.width = MAX_CELL_CHARS
     return shown
+
+
+def arguments_text(arguments: Mapping[str, object]) -> str:
+    """The arguments of a call: `name=value, …`."""
+    return ', '.join(f'{name}={safe_repr(value)}' for name, value in arguments.items())
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

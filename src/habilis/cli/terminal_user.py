@@ -7,6 +7,7 @@ import threading
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
+from habilis.core.integers import safe_repr
 from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
@@ -62,7 +63,7 @@ class TerminalUser:
 def describe(request: ApprovalRequest) -> str:
     """The call, its diff and the question."""
     arguments = ', '.join(
-        f'{name}={one_line(repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
+        f'{name}={one_line(safe_repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
     )
     diff = [_colour(line) for line in escape_controls(request.diff).splitlines()]
     return '\n'.join(['', f'{request.tool}({arguments})', *diff, escape_controls(request.question)])

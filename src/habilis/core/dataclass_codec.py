@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
+from habilis.core.integers import safe_repr
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -90,5 +91,5 @@ def _plain_or_repr(value: object) -> object:
     try:
         codec.pack(value)
     except NotPlain:
-        return repr(value)
+        return safe_repr(value)
     return value

@@ -5,14 +5,14 @@ handler on the `habilis` logger removes secrets from each record before other ha
 """
 
 import logging
-import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Protocol
 
 from habilis.core.errors import SettingsError
+from habilis.core.secrets import redact
 
 ROOT = 'habilis'
 ROOMS = ('core', 'journal', 'models', 'sandbox', 'tools', 'memory', 'agent', 'forge', 'flows', 'server', 'cli')
@@ -27,24 +27,6 @@ LEVELS = {
 }
 _LEVEL_ALIASES = {'warn': 'warning', 'fatal': 'critical'}
 
-_MIN_SECRET_LENGTH = 6  # shorter values may be ordinary words
-_HIDDEN = '***'
-_hidden: set[str] = set()
-
-_SECRET_PATTERNS = (
-    re.compile(r'(?P<keep>\bBearer\s+)[^\s"\',;]+', re.IGNORECASE),
-    re.compile(r'(?P<keep>\bBasic\s+)[A-Za-z0-9+/=_-]{8,}'),
-    re.compile(
-        r"""(?P<keep>["']?\b(?:x-)?(?:goog-)?api[-_]?key["']?\s*[:=]\s*["']?)[^\s"',;&)}\]]+""",
-        re.IGNORECASE,
-    ),
-    re.compile(r'(?P<keep>\b\w{1,20}://[^\s/:@]*:)[^\s/@]+(?=@)'),
-    re.compile(r'(?P<keep>)\b(?:sk|pk|rk)-[A-Za-z0-9_-]{8,}'),
-    re.compile(r'(?P<keep>)\b(?:gsk|hf|xai|ghp|gho|github_pat|xox[abprs])[-_][A-Za-z0-9_-]{16,}'),
-    re.compile(r'(?P<keep>)\bAIza[A-Za-z0-9_-]{20,}'),
-    re.compile(r'(?P<keep>)\b(?:AKIA|ASIA)[A-Z0-9]{12,}'),
-)
-
 
 class Verbosity(Protocol):
     """Log settings for `configure_logging`. `Settings` implements it."""
@@ -58,20 +40,6 @@ class Verbosity(Protocol):
     def debug(self) -> bool:
         """Whether to log everything."""
         ...
-
-
-def hide(secrets: Iterable[str]) -> None:
-    """Register secrets, which are removed from all later log records."""
-    _hidden.update(secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH)
-
-
-def redact(text: str) -> str:
-    """Remove registered secrets, and anything that looks like a key."""
-    for secret in sorted(_hidden, key=len, reverse=True):  # a long secret may contain a short one
-        text = text.replace(secret, _HIDDEN)
-    for pattern in _SECRET_PATTERNS:
-        text = pattern.sub(rf'\g<keep>{_HIDDEN}', text)
-    return text
 
 
 class Redaction(logging.Filter):

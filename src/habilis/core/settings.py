@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self, cast
+from typing import Annotated, Literal, Self, cast
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -29,7 +29,8 @@ from pydantic_core import ErrorDetails
 from habilis.core import settings_sources
 from habilis.core.errors import SettingsError
 from habilis.core.folders import config_folder
-from habilis.core.logs import hide, parse_levels, redact
+from habilis.core.logs import parse_levels
+from habilis.core.secrets import hide, redact
 from habilis.core.settings_sources import Layer, LocatedValue, Source
 
 SECRET_ENDINGS = ('_KEY', '_TOKEN', '_SECRET', '_PASSWORD', '_ACCESS_KEY_ID', '_BEDROCK')
@@ -78,7 +79,9 @@ Switch = Annotated[bool, Expects('true or false')]
 _Number = BeforeValidator(_reject_bool)
 Count = Annotated[int, _Number, Field(ge=1), Expects('a whole number, 1 or more')]
 Temperature = Annotated[float, _Number, Field(ge=0, le=2, allow_inf_nan=False), Expects('a number from 0 to 2')]
-Seconds = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False), Expects('a number of seconds above 0')]
+_SECONDS = (_Number, Field(gt=0, allow_inf_nan=False))
+Seconds = Annotated[float, *_SECONDS, Expects('a number of seconds above 0')]
+RunSeconds = Annotated[float, *_SECONDS, Expects("a number of seconds above 0, or 'off'")]
 Dollars = Annotated[float, _Number, Field(gt=0, allow_inf_nan=False), Expects('a number of US dollars above 0')]
 Retries = Annotated[int, _Number, Field(ge=0, le=100), Expects('a whole number from 0 to 100')]
 Megabytes = Annotated[int, _Number, Field(ge=48, le=4096), Expects('a whole number from 48 to 4096')]
@@ -161,7 +164,9 @@ class Settings(BaseModel):
     max_steps: Count = 20
     """Limits of one run, like the next four settings; None: no limit."""
 
-    max_seconds: Seconds | None = None
+    max_seconds: RunSeconds | Literal['off'] | None = None
+    """None: ten minutes with a model on this machine, no limit with others."""
+
     max_run_tokens: Count | None = None
     max_cost: Dollars | None = None
     max_tool_calls: Count | None = None

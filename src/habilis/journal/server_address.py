@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from habilis.core.errors import JournalError, SettingsError
-from habilis.core.logs import hide, redact
+from habilis.core.secrets import hide, redact
 from habilis.journal.contract import Durability
 
 _SECRETS = frozenset({'password', 'sslpassword', 'ssl_password'})

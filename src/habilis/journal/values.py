@@ -82,7 +82,11 @@ class Codec(Generic[T]):
             return cast('T', plain)
         if 'p' in written:
             return cast('T', self._adapter.validate_python(plain))
-        return cast('T', self._adapter.validate_json(json.dumps(plain)))  # not `dump`: a field may be NaN
+        try:
+            text = json.dumps(plain)  # not `dump`: a field may be NaN
+        except ValueError:  # an integer that has more digits than JSON is read with
+            return cast('T', self._adapter.validate_python(plain))
+        return cast('T', self._adapter.validate_json(text))
 
     def as_replayed(self, value: T, written: Json) -> T:
         """The value as a replay returns it: a subclass of a plain type, for example, becomes that type."""

@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
-from habilis.core.logs import hide
+from habilis.core.secrets import hide
 from habilis.core.settings import Settings
 from habilis.core.settings_sources import Source
 from habilis.models.config import ModelConfig

@@ -1,10 +1,11 @@
 """Hosted models and model servers, through pydantic-ai's model layer, which is imported with the first request."""
 
 import asyncio
+import math
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 _GRACE = 5.0
 """Seconds that the timeout of the SDK is longer than ours, so that ours always ends the call."""
+
+LOCAL_REPLY_TOKENS = 8192
+"""Maximum length of a reply of a server on this machine, if none is set: most would write until their context is full.
+Each part of a stream counts as one token. More than for the embedded model, because many of these models reason."""
 
 _importing = threading.Lock()
 """Serializes imports: two threads that import the same large packages at once can deadlock."""
@@ -94,12 +99,20 @@ class EngineModel:
                         streamed = await stack.enter_async_context(opened)
                 stack.push_async_callback(prepared.close_responses)  # not every SDK does it when a stream is abandoned
                 stack.push_async_callback(streamed.cancel)
-                async for delta in self._deltas(streamed, stops):
-                    reply_started = True
-                    yield delta
+                left = self._most_deltas(options)
+                async with aclosing(self._deltas(streamed, stops)) as deltas:
+                    async for delta in deltas:
+                        reply_started = True
+                        yield delta
+                        left -= 1
+                        if left <= 0:
+                            break
                 response = streamed.get()
         except Exception as error:
             raise self._error(error, prepared, reply_started=reply_started) from None
+        if left <= 0:
+            yield replace(self._reply(response, options, started), finish='length', calls=())
+            return
         if self._is_interrupted(response, prepared):
             raise provider_errors.interrupted(self._endpoint, prepared.response)
         yield self._reply(response, options, started)
@@ -118,7 +131,12 @@ class EngineModel:
         """Whether stop sequences are applied here because the protocol has none."""
         return self._endpoint.provider.name == 'openai-responses'
 
-    async def _deltas(self, streamed: 'StreamedResponse', stops: StopFilter) -> AsyncIterator[Delta]:
+    def _most_deltas(self, options: Options) -> float:
+        """Maximum length of a reply. Not sent: a server refuses a number that does not fit into its context."""
+        has_limit = options.max_tokens is not None or self.config.max_tokens is not None
+        return math.inf if has_limit or not self.traits.local else LOCAL_REPLY_TOKENS
+
+    async def _deltas(self, streamed: 'StreamedResponse', stops: StopFilter) -> AsyncGenerator[Delta]:
         from habilis.models.conversion import delta_from
 
         events = aiter(streamed)

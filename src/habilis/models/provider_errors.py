@@ -17,7 +17,7 @@ from habilis.core.errors import (
     ModelUnavailable,
     RateLimited,
 )
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 from habilis.models.http_response import ObservedResponse
 from habilis.models.model_names import ModelName
 from habilis.models.providers import Provider, proxy_of, shown_url
@@ -29,6 +29,8 @@ _SOCKS = "pip install 'httpx[socks]'"
 _WEB_PAGE = 'a web page'
 _MIN_KEY_LENGTH = 6  # shorter ones are placeholders such as `none`, and may occur in the message
 _TOKENS = re.compile(r'\b(?:sk|pk|gsk|key|xai)[-_][\w*-]{8,}|\bAIza[\w-]{10,}|\bAKIA\w{10,}|(?<=Bearer )\S+')
+"""More than `redact` takes for a key: a message about a key often has a part of it."""
+
 """Partial and masked keys, which servers quote in error messages."""
 
 _TOO_LONG = re.compile(

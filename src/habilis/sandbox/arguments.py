@@ -6,6 +6,7 @@ from types import UnionType
 from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.sandbox.contract import Mount
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.previews import shorten
 
@@ -65,13 +66,20 @@ def _mapping_to(kind: Kind) -> Callable[[object], bool]:
 
 
 _are_texts, _are_paths = _are(str), _are(_PATH)
+
+
+def _are_mounts(value: object) -> bool:
+    test = _mapping_to(_PATH) if isinstance(value, Mapping) else _are(Mount)
+    return test(cast('object', value))
+
+
 _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     'limits': (_is(Limits | None), 'a Limits, such as Limits(seconds=5)'),
     'tools': (_are(object), 'a list of functions'),
     'variables': (_mapping_to(object), 'a dict of plain data by name'),
     'workspace': (_is(_PATH | bool | None), 'the path of a folder, or True for a temporary one'),
     'read_only': (_is(bool), 'True or False'),
-    'mounts': (_mapping_to(_PATH), "a dict of folders by their path inside, such as {'/data': 'data'}"),
+    'mounts': (_are_mounts, "a dict of folders by their path inside, such as {'/data': 'data'}, or a list of Mount"),
     'env': (_mapping_to(str), "a dict of texts by name, such as {'LANG': 'C'}"),
     'packages': (lambda value: isinstance(value, str) or _are_paths(value), "a list such as ['attrs==25.3']"),
     'network': (lambda value: isinstance(value, bool | str) or _are_texts(value), 'True, False or a list of hosts'),

@@ -150,7 +150,7 @@ async def make_options(settings: Settings) -> Options:
     folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
     packages = settings.get('packages') or ()
-    wanted = [packages] if isinstance(packages, str) else [_package_path(package) for package in packages]
+    wanted = [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
     installed = await Packages().add(wanted)
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
@@ -177,7 +177,8 @@ async def make_options(settings: Settings) -> Options:
     )
 
 
-def _package_path(package: object) -> str:
+def package_text(package: object) -> str:
+    """A package as text. Raises `TypeError` if it is neither text nor a path."""
     if not isinstance(package, str | os.PathLike):
         raise wrong('packages', package, "a list such as ['attrs==25.3']")
     return str(os.fspath(cast('PathLike', package)))

@@ -1,11 +1,12 @@
 """Short texts of values, for records and messages."""
 
-import math
 import reprlib
 from itertools import islice
 
+from habilis.core.integers import short_integer
+
 MAX_DECIMAL_BITS = 2000
-"""Larger integers are described: Python may refuse to print more than 640 digits, and takes quadratic time for them."""
+"""Larger integers are shortened: Python may refuse to print more than 640 digits, and takes quadratic time for them."""
 
 
 class _Repr(reprlib.Repr):
@@ -20,7 +21,7 @@ class _Repr(reprlib.Repr):
         """In decimal unless that takes long, or Python refuses it."""
         if x.bit_length() <= MAX_DECIMAL_BITS:
             return repr(x)
-        return f'<int of about {round(x.bit_length() * math.log10(2)):,} digits>'
+        return short_integer(x)
 
 
 _repr = _Repr()

@@ -18,7 +18,7 @@ from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.options import Options, Settings, make_options
+from habilis.sandbox.options import Options, Settings, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
 from habilis.sandbox.turns import Turns
@@ -136,7 +136,7 @@ class Sandbox:
         The interpreter is replaced, so what a snapshot does not hold is reset: imported modules, environment, folder.
         Raises `PackageError` if a package cannot be installed, and `SandboxError` if a variable cannot be saved.
         """
-        await self._add_packages([os.fspath(package) for package in packages], replaces=True)
+        await self._add_packages([package_text(package) for package in packages], replaces=True)
 
     async def close(self) -> None:
         """Stop the running cell and free all resources. May be called twice."""

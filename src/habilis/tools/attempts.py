@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
+from habilis.core.integers import error_text
 from habilis.sandbox.functions import is_async
 from habilis.sandbox.workers import WORKERS
 from habilis.tools.contract import NeedsAnswer, ToolOptions
 from habilis.tools.logs import log
+from habilis.tools.permits import Permit, check_open
 
 T = TypeVar('T')
 Work = Callable[[], object]
@@ -24,10 +26,19 @@ MAX_DELAY = 2.0
 # Calls ----------------------------------------------------------------------------------------------------------------
 
 
-async def on_thread(work: Work) -> object:
-    """Run a blocking function on a thread, with the context variables of the caller."""
-    context = contextvars.copy_context()
-    return await WORKERS.submit(lambda: context.run(_guarded, work))
+async def on_thread(work: Callable[[], T]) -> T:
+    """Run a blocking function on a thread, with the context variables of the caller.
+
+    It does not begin if the caller is cancelled first.
+    """
+    permit = Permit()
+    with permit.entered():
+        context = contextvars.copy_context()
+    try:
+        return await WORKERS.submit(lambda: context.run(_guarded, work))
+    except asyncio.CancelledError:
+        permit.close()
+        raise
 
 
 async def call(work: Work, *, thread: Callable[[Work], Awaitable[object]] = on_thread) -> object:
@@ -41,8 +52,9 @@ async def call(work: Work, *, thread: Callable[[Work], Awaitable[object]] = on_t
     return await cast('Awaitable[object]', result) if inspect.isawaitable(result) else result
 
 
-def _guarded(work: Work) -> object:
+def _guarded(work: Callable[[], T]) -> T:
     """A future cannot carry a `StopIteration`: awaiting it would never return."""
+    check_open()
     try:
         return work()
     except StopIteration as error:
@@ -138,6 +150,7 @@ async def call_tool(
 async def _tool_result(name: str, work: Work, *, here: bool) -> object:
     try:
         if is_async(work):
+            check_open()
             return await cast('Awaitable[object]', work())
         result = _guarded(work) if here else await on_thread(work)
     except SystemExit as error:  # it would end the program that uses the tool
@@ -151,4 +164,4 @@ async def _tool_result(name: str, work: Work, *, here: bool) -> object:
 
 
 async def _log_retry(number: int, error: Exception) -> None:
-    log(f'attempt {number} failed: {type(error).__name__}: {error}; retrying')
+    log(f'attempt {number} failed: {error_text(error)}; retrying')

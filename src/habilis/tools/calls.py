@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
+from habilis.core.integers import error_text
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
@@ -34,6 +35,7 @@ from habilis.tools.contract import (
 from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
 from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
+from habilis.tools.permits import Permit, check_open
 from habilis.tools.plain_data import NotConvertible, to_plain
 
 Bind = Callable[[], inspect.BoundArguments]
@@ -63,6 +65,15 @@ class CallableTool(Protocol):
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
     async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedCall:
+    """A call whose arguments have been validated."""
+
+    tool: CallableTool
+    bind: Bind
+    written: Mapping[str, object]
 
 
 @dataclass(kw_only=True)
@@ -111,7 +122,22 @@ class Calls:
         self._records: deque[ToolCall] = deque(maxlen=MAX_RECORDS)
         self._question: str | None = None
         self._memory: dict[object, object] = {}
+        self._permit: Permit | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
+
+    def open(self) -> None:
+        """Start a cell: its calls begin only while the task of its run is not cancelled."""
+        self._permit = Permit()
+
+    def end(self) -> None:
+        """End the cell: none of its calls begins any more. Calls of the host do."""
+        self.close()
+        self._permit = None
+
+    def close(self) -> None:
+        """Let no further call of the cell begin. Thread-safe."""
+        if self._permit is not None:
+            self._permit.close()
 
     def bind(self, loop: asyncio.AbstractEventLoop) -> None:
         """Emit events on this event loop from now on."""
@@ -169,17 +195,22 @@ class Calls:
         channel = Channel(emit=lambda make: self.emit(make(call.as_gate_call())), memory=self._memory)
         if self._emit is not None:
             self.emit(ToolCalled(call=call.as_gate_call()))
-        token = open_channel(channel)
+        token, permit = open_channel(channel), Permit(self._permit)
         try:
-            bound = await self._admitted(call, bind)
-            result = await self._recorded_or_made(call, functools.partial(self._run, call, bound, here))
+            with permit.entered():
+                bound = await self._admitted(call, bind)
+                check_open()
+                result = await self._recorded_or_made(call, functools.partial(self._run, call, bound, here))
         except Exception as error:
+            permit.release()
             return self._failed(call, channel, error)
         except BaseException as error:  # cancelled
+            permit.close()
             self._record(call, channel, error=error)
             raise
         finally:
             close_channel(token)
+        permit.release()
         self._record(call, channel, result=result)
         return result
 
@@ -312,7 +343,7 @@ class Calls:
             arguments=call.arguments,
             ok=error is None,
             result=shorten(result, RESULT_LENGTH) if error is None else '',
-            error=None if error is None else _text(error),
+            error=None if error is None else error_text(error),
             hidden=hidden,
             log=tuple(channel.lines),
             seconds=time.monotonic() - call.started,
@@ -326,6 +357,19 @@ class Calls:
             self.emit(ToolReturned(call=record))
 
 
+def validate_now(bind: Bind) -> Bind:
+    """Validate on this thread, not on the event loop, which a validator of the user could block. Its outcome, later."""
+    try:
+        bound = bind()
+    except Exception as error:
+        return functools.partial(_raise_now, error)
+    return lambda: bound
+
+
+def _raise_now(error: Exception) -> inspect.BoundArguments:
+    raise error
+
+
 async def _raise(error: Exception) -> object:
     """Raise the error, as the work of a call that was denied."""
     raise error
@@ -335,14 +379,6 @@ async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> st
     if preview is None:
         return ''
     return str(await attempts.call(functools.partial(preview, *bound.args, **bound.kwargs)))
-
-
-def _text(error: BaseException) -> str:
-    try:
-        text = str(error)
-    except Exception:  # its `__str__` may do anything
-        text = ''
-    return f'{type(error).__name__}: {text}' if text else type(error).__name__
 
 
 def _plain(call: _Call, released: object) -> object:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
+from habilis.core.integers import error_text
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
@@ -33,6 +34,7 @@ from habilis.tools.contract import (
 )
 from habilis.tools.events import ApprovalAnswered, ApprovalAsked, Emit, HookFailed
 from habilis.tools.logs import LOGGER
+from habilis.tools.permits import check_open
 
 Changed = Callable[[Mapping[str, object]], GateCall]
 """Returns the call with other arguments, validated."""
@@ -115,7 +117,7 @@ class Gates:
     def _failed(self, gate: object, call: GateCall, message: Message, error: Exception, reason: str = '') -> ToolDenied:
         """Report a gate that failed; the error for the code."""
         denied = message(call, reason or f'a gate failed ({_name(gate)})')
-        text = f'the gate {_name(gate)} failed, so {denied}: {type(error).__name__}: {error}'
+        text = f'the gate {_name(gate)} failed, so {denied}: {error_text(error)}'
         LOGGER.error('%s', text, exc_info=error)
         self._emit(HookFailed(error=error, message=text))
         return ToolDenied(denied)
@@ -140,6 +142,7 @@ class Approvals:
             raise ToolDenied(_denied(request, 'it needs approval, and there is no one to ask'))
         # A person at a terminal is asked one question at a time; those who answer later see all questions.
         async with contextlib.nullcontext() if self._approve is None else self._turn:
+            check_open()  # it may have waited for its turn
             self._emit(ApprovalAsked(request=request))
             try:
                 with deadline_paused():
@@ -147,7 +150,7 @@ class Approvals:
             except JournalError:
                 raise
             except Exception as error:
-                text = f'asking for approval of {request.tool} failed: {type(error).__name__}: {error}'
+                text = f'asking for approval of {request.tool} failed: {error_text(error)}'
                 LOGGER.error('%s', text, exc_info=error)
                 self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error

@@ -9,7 +9,7 @@ from typing import Any
 
 from habilis.core.errors import ToolCallError
 from habilis.sandbox.functions import HostFunction
-from habilis.tools.calls import CallableTool, Calls
+from habilis.tools.calls import CallableTool, Calls, validate_now
 
 LOOP_CHECK_SECONDS = 1.0
 """How often a waiting thread checks that the event loop it waits for is still open."""
@@ -26,13 +26,13 @@ class HostCalls:
     def function(self, tool: CallableTool) -> HostFunction:
         """The tool as a function for a sandbox."""
 
-        async def call(*args: object, **kwargs: object) -> object:
-            bind = functools.partial(tool.validate, args, kwargs)
-            return await self._calls.make(tool, bind, tool.labelled(args, kwargs))
+        def call(*args: object, **kwargs: object) -> Coroutine[Any, Any, object]:
+            bind = validate_now(functools.partial(tool.validate, args, kwargs))
+            return self._calls.make(tool, bind, tool.labelled(args, kwargs))
 
         def call_and_wait(*args: object, **kwargs: object) -> object:
             here = self._calls.never_waits(tool)
-            bind = functools.partial(tool.validate, args, kwargs)
+            bind = validate_now(functools.partial(tool.validate, args, kwargs))
             made = self._calls.make(tool, bind, tool.labelled(args, kwargs), here=here)
             return _run_at_once(made) if here else self._wait(made)
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, KeysView, Mapping, Set, ValuesView
 from pathlib import PurePath
 from typing import cast
 
+from habilis.core.integers import safe_repr
+
 MAX_DEPTH = 150
 
 _ATOMS = frozenset({int, str, bool, float, type(None)})
@@ -98,7 +100,7 @@ def _mapping(values: Mapping[object, object], depth: int) -> dict[object, object
         try:
             plain[to_plain(key, depth + 1)] = to_plain(item, depth + 1)
         except NotConvertible as error:
-            raise NotConvertible(f'[{key!r}]{error.path}', error.reason) from None
+            raise NotConvertible(f'[{safe_repr(key)}]{error.path}', error.reason) from None
     return plain
 
 

@@ -54,6 +54,19 @@ def make_strict(node: Node, *, result: bool) -> Node:
     return made
 
 
+def node_types(part: object) -> set[str]:
+    """The types of all nodes of a schema, those inside models included."""
+    found: set[str] = set()
+    if isinstance(part, dict):
+        node = cast('Node', part)
+        kind = node.get('type')
+        found |= {kind} if isinstance(kind, str) else set()
+        parts: Iterable[object] = [item for key, item in node.items() if key in _HOLD_SCHEMAS or kind is None]
+    else:
+        parts = cast('Iterable[object]', part) if isinstance(part, (list, tuple)) else ()
+    return found.union(*map(node_types, parts))
+
+
 def field_names(part: object) -> Iterable[str]:
     """The names of all fields of records in a schema."""
     if isinstance(part, dict):

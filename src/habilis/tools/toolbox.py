@@ -4,13 +4,13 @@ import asyncio
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Mapping
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
-from habilis.tools.calls import Calls
+from habilis.tools.calls import Calls, PreparedCall, validate_now
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
 from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
@@ -81,10 +81,10 @@ class Toolbox:
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
 
-    def stubs(self) -> str:
-        """The enabled tools for code, as Python stubs for the model."""
+    def stubs(self, only: Container[str] | None = None) -> str:
+        """The enabled tools for code, or `only` those of these names, as Python stubs for the model."""
         names = TypeNames()
-        functions = [tool.render(names) for tool in self._offered('code')]
+        functions = [tool.render(names) for tool in self._offered('code') if only is None or tool.name in only]
         return '\n\n'.join([*names.stubs(), *functions])
 
     def model_functions(self) -> list[ModelFunction]:
@@ -166,8 +166,17 @@ class Toolbox:
         """Run gates, approvals, events and `async def` tools on this event loop. `functions` uses the running one."""
         self._calls.bind(loop)
 
+    def open(self) -> None:
+        """Start a cell. Its calls do not begin after `close` or `cancel`, or once the current task is cancelled."""
+        self._calls.open()
+
+    def close(self) -> None:
+        """Let no further call of the cell begin, not even one that is waiting. Thread-safe."""
+        self._calls.close()
+
     def cancel(self) -> None:
-        """Cancel the calls that threads of sandboxes wait for: the code gets an error, and the thread is free."""
+        """End the cell, and cancel the calls that threads of sandboxes wait for: the code gets an error."""
+        self._calls.end()
         self._host_calls.cancel()
 
     async def call(self, name: str, /, *args: object, **kwargs: object) -> object:
@@ -183,9 +192,17 @@ class Toolbox:
 
         `ended` is called with the record of the call, which `take_records` also returns.
         """
+        return await self.make(self.prepare(name, arguments), ended=ended)
+
+    def prepare(self, name: str, arguments: Mapping[str, object]) -> PreparedCall:
+        """Validate a function call of the model, to be made later. Thread-safe: a validator may take its time."""
         tool = self._find(name, 'model')
-        bind = functools.partial(tool.validate_json, arguments)
-        return await self._calls.make(tool, bind, dict(arguments), side='model', ended=ended)
+        bind = validate_now(functools.partial(tool.validate_json, arguments))
+        return PreparedCall(tool=tool, bind=bind, written=dict(arguments))
+
+    async def make(self, call: PreparedCall, *, ended: Callable[[ToolCall], object] | None = None) -> object:
+        """Make a prepared call, as `call_for_model` does."""
+        return await self._calls.make(call.tool, call.bind, call.written, side='model', ended=ended)
 
     async def remember(self, call: ToolCall) -> None:
         """Continue after a call of an earlier process. A tool with effects in memory (`in_memory`) is called again."""

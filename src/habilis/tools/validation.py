@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.sandbox.previews import shorten
+from habilis.tools.number_sizes import MAX_DIGITS, is_too_large
 from habilis.tools.pydantic_hints import for_pydantic
-from habilis.tools.strictness import Node, field_names, make_strict
+from habilis.tools.strictness import Node, field_names, make_strict, node_types
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _WRONG_TYPE = ('_type', '_parsing', '_inexact')
 _WRONG_VALUE = frozenset({'enum', 'literal_error', 'none_required', 'is_instance_of', 'int_from_float'})
 """Error types of pydantic, or their endings, which only say that the value has another type."""
+
+MAX_ERRORS = 10_000
+"""Maximum number of errors that are read one by one; a million of them would take seconds."""
 
 _UNKNOWN_KEY = frozenset({'unexpected_keyword_argument', 'extra_forbidden'})
 _ONE_SHOT_TYPES: tuple[object, ...] = (
@@ -46,15 +50,31 @@ class TypeValidator:
         self._is_union = _members(hint) > 1
         self._validator = _validator(self.adapter, result)
         self._validate = self._validator.validate_python
+        self._checks_sizes = not result  # a result comes from the tool, not from code
+        self._has_decimals = 'decimal' in node_types(self.adapter.core_schema)
 
     def check(self, value: object) -> object:
         """Validate and convert a value. Raises pydantic's `ValidationError`."""
+        self._check_sizes(value)
         return self._validate(value)
+
+    def convert(self, value: object) -> object:
+        """The same with the conversions of pydantic, such as text to a number."""
+        self._check_sizes(value)
+        return self.adapter.validate_python(value)
+
+    def _check_sizes(self, value: object) -> None:
+        if self._checks_sizes and type(value) is not str and is_too_large(value, integers=self._has_decimals):
+            from pydantic_core import PydanticCustomError, ValidationError
+
+            error = PydanticCustomError('number_size', cast('Any', f'a number has more than {MAX_DIGITS:,} digits'))
+            raise ValidationError.from_exception_data(self.text, [{'type': error, 'input': value}])
 
     def check_json(self, value: object) -> object:
         """The same for a value from JSON, where bytes and all keys are strings."""
         from pydantic import ValidationError
 
+        self._check_sizes(value)
         try:
             return self._validate(value)
         except ValidationError:
@@ -68,6 +88,8 @@ class TypeValidator:
 
     def problems(self, label: str, value: object, error: 'ValidationError') -> list[str]:
         """The problems of a value, one line each."""
+        if error.error_count() > MAX_ERRORS:
+            return [f'{label}: expected {self.text}, got {describe_value(value)}']
         details = error.errors(include_url=False, include_context=False)
         if self._is_union:  # the first part of the location is a member of the union
             details = [detail for detail in details if len(detail['loc']) == 1 and not _is_other(detail)]

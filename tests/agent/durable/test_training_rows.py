@@ -3,10 +3,11 @@
 import json
 
 from habilis.agent.durable.training_rows import to_json_lines, training_rows
-from habilis.core import logs
+from habilis.core.secrets import hide
 from habilis.journal import MemoryStore, RunInfo
 from habilis.journal.runs import read_run, score_run
 from tests.agent.durable.recorded import block, record_run
+from tests.core.test_secrets import KEYS, pem
 
 
 async def test_rows_are_json_and_the_same_each_time() -> None:
@@ -29,11 +30,24 @@ async def test_a_score_is_the_reward() -> None:
 
 
 async def test_secrets_are_redacted_in_the_rows() -> None:
-    logs.hide(['correct horse battery'])
+    hide(['correct horse battery'])
     store = await record_run(block("d = {'correct horse battery': 'sk-12345678abcdef'}\nprint(d)\nfinal_answer(d)"))
     text = to_json_lines(await training_rows(await read_run(store, 'r')))
     assert 'correct horse' not in text
     assert 'sk-12345678abcdef' not in text
+
+
+async def test_json_web_tokens_and_private_keys_are_redacted_in_the_rows() -> None:
+    key, token = pem('RSA PRIVATE KEY'), KEYS['jwt']
+    code = (
+        f"key = {key!r}\ntoken = '{token}'\nprint(key)\nprint({{'a': [token]}})\ndouble(4)\nfinal_answer([key, token])"
+    )
+    store = await record_run(block(code), block(code))
+    text = to_json_lines(await training_rows(await read_run(store, 'r')))
+    assert 'print(key)' in text
+    assert 'PRIVATE KEY' not in text
+    assert token[-20:] not in text
+    assert not any(line[:30] in text for line in key.splitlines())
 
 
 async def test_a_run_without_steps_has_no_rows() -> None:

@@ -8,7 +8,8 @@ import pytest
 from habilis.agent.hooks import LogEvents
 from habilis.agent.hooks.logs import LENGTH
 from habilis.core.errors import ModelError
-from habilis.core.logs import configure_logging, hide
+from habilis.core.logs import configure_logging
+from habilis.core.secrets import hide
 from tests.agent.hooks.samples import sample
 from tests.agent.hooks.watching import ANSWER, Seen, code, watch
 

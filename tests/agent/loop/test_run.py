@@ -417,7 +417,8 @@ async def test_a_toolset_that_is_off_is_absent_from_the_prompt_and_refused() -> 
         run = await agent.start('go')
         run.toolbox.disable('todo')
         await run.step()
-    assert 'Error' in (run.steps[0].observation or '')
+    assert 'todo' not in sent(model, 0)
+    assert 'todo_read was not called: it is disabled' in (run.steps[0].observation or '')
 
 
 async def test_h6_a_second_run_begins_with_an_empty_list() -> None:

@@ -108,7 +108,7 @@ async def test_nothing_is_loaded_before_the_first_request(weights: Path) -> None
 async def test_without_settings_it_is_deterministic_and_bounded(model: LocalModel) -> None:
     await model.request(said('one'))
     [ask] = paced_backend.asks
-    assert (ask.temperature, ask.max_tokens, ask.stop, ask.extra) == (0.0, 2048, (), {})
+    assert (ask.temperature, ask.max_tokens, ask.stop, ask.extra) == (0.0, 1024, (), {})
 
 
 async def test_settings_reach_the_backend_and_options_win(weights: Path) -> None:

@@ -12,6 +12,7 @@ class Conversation:
 
     def __init__(self, system: str, history: Sequence[Message] = ()) -> None:
         self.system = system
+        self._task = ''
         self._task_notes = ('', '')
         self._turns: tuple[Turn, ...] = tuple(earlier_turn(message) for message in history if message.role != 'system')
 
@@ -23,10 +24,21 @@ class Conversation:
 
     def add_task(self, text: str, *, note: str, note_without_stop: str) -> str:
         """Append the task with the note of the policy below it, which differs in steps that cannot end the run."""
-        self._task_notes = (note, note_without_stop)
-        text = f'{text}\n\n{note}' if note else text
+        self._task, self._task_notes = text, (note, note_without_stop)
+        text = _with_note(text, note)
         self.add(Message(role='user', text=text), by_user=True)
         return text
+
+    def change_task_notes(self, *, note: str, note_without_stop: str) -> None:
+        """Replace the note below the task."""
+        before, after = _with_note(self._task, self._task_notes[0]), _with_note(self._task, note)
+        self._task_notes = (note, note_without_stop)
+        self._turns = tuple(
+            replace(turn, message=replace(turn.message, text=after))
+            if turn.by_user and turn.message.text == before
+            else turn
+            for turn in self._turns
+        )
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -70,3 +82,7 @@ class Conversation:
         changed = shorter != self._turns
         self._turns = shorter
         return changed
+
+
+def _with_note(text: str, note: str) -> str:
+    return f'{text}\n\n{note}' if note else text

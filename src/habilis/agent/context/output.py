@@ -9,8 +9,9 @@ from habilis.agent.context.type_description import describe_type
 from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError, ToolDefinitionError
+from habilis.core.integers import error_text, read_integer
 from habilis.sandbox.previews import shorten
-from habilis.tools.validation import TypeValidator
+from habilis.tools.validation import MAX_ERRORS, TypeValidator
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -51,17 +52,13 @@ class OutputType:
             try:
                 return shape.check(value)
             except ValidationError as strict:
-                if not word and _is_about_truth(strict):
+                if strict.error_count() > MAX_ERRORS or (not word and _is_about_truth(strict)):
                     raise
-                return shape.adapter.validate_python(value)
+                return shape.convert(value)
         except ValidationError as error:
-            problems = [
-                f'{".".join(str(part) for part in problem["loc"]) or "the answer"}: {problem["msg"]}'
-                for problem in error.errors(include_url=False)[:MAX_PROBLEMS]
-            ]
-            why = '; '.join(problems)
+            why = _problems(error)
         except Exception as error:  # a check of the user's own may raise anything
-            why = f'{type(error).__name__}: {as_text(error)}'
+            why = error_text(error)
         msg = f'final_answer needs {self.name}, not {type(value).__name__} {shorten(value, SHOWN)}. {why}'
         raise WrongOutput(msg)
 
@@ -85,7 +82,7 @@ def _written_values(text: str) -> list[object]:
     values: list[object] = []
     for candidate in (text, *reversed(fences), text.rsplit('\n', maxsplit=1)[-1]):
         cleaned = candidate.strip().strip('`*').strip()
-        for read in (json.loads, read_literal):
+        for read in (_read_json, read_literal):
             try:
                 values.append(read(cleaned))
                 break
@@ -94,12 +91,26 @@ def _written_values(text: str) -> list[object]:
     return values
 
 
+def _read_json(text: str) -> object:
+    return json.loads(text, parse_int=read_integer)
+
+
 def as_text(value: object, form: Callable[[object], str] = str) -> str:
     """A value written out; in short where that is not possible: a number of too many digits, or a class that fails."""
     try:
         return form(value)
     except Exception:  # a `__str__` may do anything
         return shorten(value, SHOWN)
+
+
+def _problems(error: 'ValidationError') -> str:
+    if error.error_count() > MAX_ERRORS:
+        return f'It has {error.error_count():,} errors.'
+    problems = [
+        f'{".".join(str(part) for part in problem["loc"]) or "the answer"}: {problem["msg"]}'
+        for problem in error.errors(include_url=False)[:MAX_PROBLEMS]
+    ]
+    return '; '.join(problems)
 
 
 def _is_about_truth(refused: 'ValidationError') -> bool:

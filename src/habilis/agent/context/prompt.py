@@ -59,9 +59,9 @@ class PromptParts:
 
 def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
     """What code may import and reach, in one line."""
-    packages = settings.get('packages', ())
+    packages = settings.get('packages') or ()
     names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
-    network = settings.get('network', False)
+    network = settings.get('network') or False
     has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
     hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
     reach = f'network access{hosts}' if network else 'no network'
@@ -150,6 +150,20 @@ def step_tools_message(stubs: str, calls: Sequence[Function]) -> str:
         pieces.append(f'For this step only, these functions are defined for your code too:\n```python\n{stubs}\n```')
     if calls:
         pieces.append(f'Functions you may call in this step only{_written_calls(calls)}')
+    return '\n\n'.join(pieces)
+
+
+def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequence[str], functions: bool) -> str:
+    """Tools that were enabled or disabled since the last step. `functions`: the request itself offers the calls."""
+    pieces: list[str] = []
+    if stubs:
+        pieces.append(f'From now on, these functions are defined for your code too:\n```python\n{stubs}\n```')
+    if calls and functions:
+        pieces.append(f'Functions you may call from now on: {", ".join(function.name for function in calls)}.')
+    elif calls:
+        pieces.append(f'Functions you may call from now on{_written_calls(calls)}')
+    if gone:
+        pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
     return '\n\n'.join(pieces)
 
 

@@ -33,6 +33,7 @@ from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable
+from habilis.core.integers import error_text
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
@@ -40,6 +41,7 @@ from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import ApprovalRequest, Deny, GateCall
+from habilis.tools.attempts import on_thread
 from habilis.tools.logs import lines_now
 
 Work = Callable[[], Awaitable[Any]]
@@ -224,7 +226,8 @@ class Recorder:
         if not self.top or self.is_behind:
             return
         if result.ended == 'answer':
-            await self.journal.write('done', self.scope.path, value=ResultCodec(output).write(result))
+            written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
+            await self.journal.write('done', self.scope.path, value=written)
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'
         value: dict[str, Json] = {'ended': result.ended}
@@ -243,7 +246,7 @@ class Recorder:
             await self._refuse_reply()
         if self.top:
             stopped = not isinstance(error, Exception)
-            text = '' if stopped else f'{type(error).__name__}: {error}'
+            text = '' if stopped else error_text(error)
             await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from habilis.journal.lookup import value_of
 from habilis.journal.scope import first_path
 from habilis.journal.stores import OFF
 from habilis.models.contract import Message
+from habilis.tools.attempts import on_thread
 
 T = TypeVar('T')
 
@@ -49,7 +50,8 @@ class LoadedRun:
         """The recorded result. Marks the run as done, and releases it."""
         assert self.done is not None
         journal = self.recorder.journal
-        result = ResultCodec(output).read(await journal.value_of(self.done))
+        written = await journal.value_of(self.done)
+        result = await on_thread(lambda: ResultCodec(output).read(written))  # runs its validators
         await self.recorder.finish()
         await self.recorder.close()
         return replace(result, run_id=journal.run)

@@ -9,7 +9,7 @@ from habilis.agent.context.prompt import PYTHON
 from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import Trajectory, Turn, read_trajectories
 from habilis.core.codec import Json
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 from habilis.journal.runs import RunView
 from habilis.models.contract import Message, Reply
 

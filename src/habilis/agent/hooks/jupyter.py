@@ -36,6 +36,7 @@ from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.agent.hooks.tokens import format_cost
 from habilis.sandbox.contract import Cell, Display, ToolCall
+from habilis.sandbox.previews import shorten
 
 PAUSE = timedelta(seconds=0.1)
 """Minimum time between two updates for streamed text; everything else is shown at once."""
@@ -208,7 +209,9 @@ def _add_cell(cell: Cell, panel: _Panel) -> None:
 def _add_call(call: ToolCall, panel: _Panel) -> None:
     panel.end_live()
     if not is_question(call.error):
-        arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in (call.arguments or {}).items())
+        arguments = ', '.join(
+            f'{name}={one_line(shorten(value, 60), 60)}' for name, value in (call.arguments or {}).items()
+        )
         result = call.result if call.ok else f'failed: {call.error}'
         panel.add(one_line(f'{call.name}({arguments}) → {result}', 300), f'{_CODE_STYLE};color:#369')
 

@@ -28,7 +28,7 @@ from habilis.agent.events import (
 )
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 from habilis.models.contract import Usage
 
 LENGTH = 200

@@ -40,6 +40,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import Cell, Stream, ToolCall
+from habilis.sandbox.previews import shorten
 from habilis.tools.contract import ApprovalRequest
 
 if TYPE_CHECKING:
@@ -173,7 +174,9 @@ class TerminalView:
                 self._show_cell(cell)
             case ToolCalled(call=call):
                 state.has_acted = True
-                arguments = ', '.join(f'{name}={one_line(repr(value), 60)}' for name, value in call.arguments.items())
+                arguments = ', '.join(
+                    f'{name}={one_line(shorten(value, 60), 60)}' for name, value in call.arguments.items()
+                )
                 self._line(f'→ {call.tool}({arguments})', 'blue')
             case ToolReturned(call=call):
                 self._show_result(call)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result
 from habilis.agent.events import (
     AgentEvent,
@@ -29,7 +30,8 @@ from habilis.agent.events import (
     ToolReturned,
 )
 from habilis.agent.hooks.sanitize import one_line
-from habilis.core.logs import redact
+from habilis.core.dataclass_codec import pack_or_repr
+from habilis.core.secrets import redact
 from habilis.models.contract import Message, Usage
 
 if TYPE_CHECKING:
@@ -205,7 +207,7 @@ class OpenTelemetryHook:
         call = event.call
         attributes = _common('execute_tool', event) | _tool(call.tool)
         attributes['gen_ai.tool.call.id'] = str(call.id)
-        attributes |= self._content_of('gen_ai.tool.call.arguments', json.dumps(dict(call.arguments), default=repr))
+        attributes |= self._content_of('gen_ai.tool.call.arguments', json.dumps(pack_or_repr(call.arguments)))
         parent = spans.cell if spans.cell is not None and call.side == 'code' else spans.root
         name = f'execute_tool {call.tool}'
         spans.tools[call.id] = self._start_child(parent, name, attributes, event, self._kind.INTERNAL)
@@ -290,7 +292,7 @@ def _parts(message: Message) -> dict[str, object]:
 
 
 def _as_json_answer(result: 'Result[object]') -> str:
-    return _as_json([Message(role='assistant', text='' if result.output is None else str(result.output))])
+    return _as_json([Message(role='assistant', text='' if result.output is None else as_text(result.output))])
 
 
 def _ns(at: datetime) -> int:

@@ -100,7 +100,10 @@ def same_answer(one: object, other: object) -> bool:
     if isinstance(one, float) or isinstance(other, float):
         if not isinstance(one, int | float) or not isinstance(other, int | float):
             return False
-        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
+        try:
+            return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(one) and math.isnan(other))
+        except OverflowError:  # an integer that no float is close to
+            return False
     if isinstance(one, str) and isinstance(other, str):
         return one.strip() == other.strip()
     if type(one) is not type(other):

@@ -1,5 +1,6 @@
 """Runs the model's code, byte for byte as it was written, and builds what the model sees of it."""
 
+import asyncio
 import functools
 import logging
 from collections.abc import Mapping, Sequence
@@ -98,16 +99,20 @@ class CodeRunner:
     async def run(self, code: str, *, number: int, can_stop: bool) -> CellOutcome:
         """Run one cell, or take its outcome from the record."""
         live = functools.partial(self._run_live, code, number=number, can_stop=can_stop)
-        if self._recorder is None:
-            outcome = await live()
-        else:
-            outcome = await self._recorder.cell(code, live, CELL_OUTCOME, snapshot=self._snapshots, stop=self._stop)
-            await self._replay_calls(outcome)
+        try:
+            if self._recorder is None:
+                outcome = await live()
+            else:
+                outcome = await self._recorder.cell(code, live, CELL_OUTCOME, snapshot=self._snapshots, stop=self._stop)
+                await self._replay_calls(outcome)
+        except BaseException:
+            self._answer.withdraw()
+            raise
         self._variables = outcome.variables
         if not outcome.answered:
             self._answer.withdraw()
         elif not self._answer.is_given:  # from the record
-            self._answer.take(outcome.answer)
+            await self._answer.take(outcome.answer)
         self._history.turns.append((outcome.seen, outcome.verdict))
         return outcome
 
@@ -120,10 +125,15 @@ class CodeRunner:
         if imports := missing_imports(code, [*self._variables, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
+        self._toolbox.open()
+        running = asyncio.ensure_future(self._sandbox.run(code, on_output=on_output, tools=functions, describe=True))
         try:
-            cell = await self._sandbox.run(code, on_output=on_output, tools=functions, describe=True)
+            cell = await asyncio.shield(running)
         finally:
-            self._toolbox.cancel()  # calls that a stopped cell has left waiting, perhaps for a person
+            self._toolbox.cancel()  # calls that the cell has left waiting, perhaps for a person; they hold its thread
+            if not running.done():
+                running.cancel()
+                await asyncio.wait((running,))
         self._events.emit(CellFinished(cell=cell))
         variables = await self._describe_variables()
         calls = tuple(self._toolbox.take_records())  # by now with those that were stopped with the cell

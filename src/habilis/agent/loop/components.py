@@ -12,6 +12,7 @@ from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
+from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.policies import History, Policy
 from habilis.models.usage import Ledger
@@ -27,15 +28,13 @@ class Components:
 
     run_id: str
     conversation: Conversation
-    system_without_stop: str
-    """The system prompt of a step that cannot end the run."""
-
     model: ModelTurn
     code: CodeRunner | None
     """None for an agent without Python."""
 
     tools: ToolCaller
     toolbox: Toolbox
+    offered: OfferedTools
     answer: FinalAnswer
     policy: Policy
     history: History

@@ -1,7 +1,12 @@
 """`final_answer` as code calls it."""
 
+import functools
+import threading
+from collections.abc import Callable
+
 from habilis.agent.context.output import OutputType, WrongOutput
 from habilis.sandbox.functions import HostFunction
+from habilis.tools.attempts import on_thread
 
 NAME = 'final_answer'
 
@@ -9,8 +14,12 @@ NAME = 'final_answer'
 class FinalAnswer:
     """Takes the first value of the right type as the answer of a run, whatever that value is."""
 
-    def __init__(self, output: OutputType) -> None:
+    def __init__(self, output: OutputType, on_taken: Callable[[], None] = lambda: None) -> None:
+        """`on_taken` is called when code has given the answer, on the thread of the sandbox."""
         self.output = output
+        self._on_taken = on_taken
+        self._lock = threading.Lock()
+        self._turn = 0
         self.is_given = False
         self.value: object = None
         self.raw: object = None
@@ -22,24 +31,29 @@ class FinalAnswer:
             msg = 'final_answer takes one value: final_answer(value). Put several into a list or a dict.'
             raise WrongOutput(msg)
         [answer] = (*values, *named.values())
-        if self.is_given:
-            self.output.check(answer)
-        else:
-            self.take(answer)
+        turn = self._turn
+        value = self.output.check(answer)
+        with self._lock:
+            if self.is_given or turn != self._turn:  # the cell may have been stopped during the check
+                return
+            self.is_given, self.value, self.raw = True, value, answer
+        self._on_taken()
 
-    def take(self, answer: object) -> None:
-        """Make this the answer. Raises `WrongOutput`."""
-        self.value = self.output.check(answer)
+    async def take(self, answer: object) -> None:
+        """Make this the answer, from a record. Raises `WrongOutput`."""
+        self.value = await on_thread(functools.partial(self.output.check, answer))
         self.is_given, self.raw = True, answer
 
-    def take_text(self, text: str) -> None:
+    async def take_text(self, text: str) -> None:
         """Make a reply in words the answer. Raises `WrongOutput`."""
-        self.value = self.output.check_text(text)
+        self.value = await on_thread(functools.partial(self.output.check_text, text))
         self.is_given = True
 
     def withdraw(self) -> None:
         """Go on as if no answer had been given."""
-        self.is_given, self.value, self.raw = False, None, None
+        with self._lock:
+            self._turn += 1
+            self.is_given, self.value, self.raw = False, None, None
 
     @property
     def function(self) -> HostFunction:

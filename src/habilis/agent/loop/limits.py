@@ -2,7 +2,7 @@
 
 import time
 
-from habilis.agent.contract import Ended, RunLimits
+from habilis.agent.contract import LOCAL_SECONDS, Ended, RunLimits
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import Deny, GateCall
@@ -11,8 +11,10 @@ from habilis.tools import Deny, GateCall
 class Meter:
     """Counts what a run uses. Time counts while it works, not while it waits to be resumed."""
 
-    def __init__(self, limits: RunLimits) -> None:
+    def __init__(self, limits: RunLimits, *, local: bool = False) -> None:
+        """`local`: the model runs on this machine, and has a time limit by default."""
         self.limits = limits
+        self._local = local
         self.seconds = 0.0
         """How long the run has worked."""
 
@@ -28,7 +30,7 @@ class Meter:
         limits = self.limits
         bounds: tuple[tuple[Ended, float | None], ...] = (
             ('max_steps', limits.steps),
-            ('max_seconds', limits.seconds),
+            ('max_seconds', self._max_seconds),
             ('max_requests', limits.requests),
             ('max_tokens', limits.tokens),
             ('max_cost', limits.cost),
@@ -60,12 +62,20 @@ class Meter:
 
     def seconds_left(self) -> float | None:
         """For the step to come."""
-        if self.limits.seconds is None:
+        limit = self._max_seconds
+        if limit is None:
             self._deadline = None
             return None
-        left = max(0.0, self.limits.seconds - (self.seconds - self._before[1]))
+        left = max(0.0, limit - (self.seconds - self._before[1]))
         self._deadline = time.perf_counter() + left
         return left
+
+    @property
+    def _max_seconds(self) -> float | None:
+        seconds = self.limits.seconds
+        if seconds == 'default':
+            return LOCAL_SECONDS if self._local else None
+        return seconds
 
     def is_time_over(self) -> bool:
         """Whether the time of the step has passed, and not somebody else's."""

@@ -12,7 +12,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.events import CompactedEvent, ModelReplied, ModelRequested, RetryEvent, TextEvent, ThinkingEvent
 from habilis.agent.hooks.dispatch import Dispatcher
-from habilis.agent.parsing.repetition import is_repeating
+from habilis.agent.parsing.repetition import HOSTED_PATIENCE, RepetitionDetector
 from habilis.agent.parsing.replies import code_is_complete
 from habilis.core.errors import ContextOverflow, ModelUnavailable
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
@@ -89,18 +89,20 @@ class ModelTurn:
         return replace(reply, usage=_complete_usage(reply, messages, time.perf_counter() - started))
 
     async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply:
-        text, thinking = '', ''
+        text, thinking, arguments = '', '', ''
+        patience = 1 if self._model.traits.local else HOSTED_PATIENCE
+        repeated = [RepetitionDetector(patience) for _ in range(3)]
         async with aclosing(cast('AsyncGenerator[Delta | Reply]', self._model.stream(messages, options))) as stream:
             async for item in stream:
                 if isinstance(item, Reply):
                     return item
-                text, thinking = text + item.text, thinking + item.thinking
+                text, thinking, arguments = text + item.text, thinking + item.thinking, arguments + item.arguments
                 self._emit_delta(item)
-                if stop_early and '\n' in item.text:
-                    if code_is_complete(text):
-                        return Reply(text=text, thinking=thinking, model=self._model.name)
-                    if is_repeating(text):
-                        return Reply(text=text, thinking=thinking, finish='length', model=self._model.name)
+                if stop_early and '\n' in item.text and code_is_complete(text):
+                    return Reply(text=text, thinking=thinking, model=self._model.name)
+                written = (item.text, item.thinking, item.arguments)
+                if any(detector.feed(new) for detector, new in zip(repeated, written, strict=True) if new):
+                    return Reply(text=text or arguments, thinking=thinking, finish='length', model=self._model.name)
         msg = f'{self._model.name} ended its reply without finishing it'
         raise ModelUnavailable(msg)
 

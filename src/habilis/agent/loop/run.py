@@ -18,6 +18,7 @@ from habilis.agent.options import AnyTool, check_types
 from habilis.core.errors import AgentError, JournalError
 from habilis.journal import Paused
 from habilis.models.contract import Message
+from habilis.tools.permits import Permit
 
 
 class Run:
@@ -62,15 +63,18 @@ class Run:
         self.is_busy = True
         components = self._components
         recorder = components.recorder
+        changed = components.offered.update(announce=bool(self.steps))
         token = parent_ledgers.set((components.ledger, *components.parent_ledgers))
         try:
             with (
+                Permit().entered(),
                 contextlib.nullcontext() if recorder is None else recorder.scope.entered(),
                 self.toolbox.lent(tools) as lent,
             ):
                 check_variables(components.variables, lent.names())
                 try:
-                    return await self._step(can_stop, artifacts or {}, components.tools.describe(lent))
+                    described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
+                    return await self._step(can_stop, artifacts or {}, described)
                 except Paused:
                     self.is_interrupted = True
                     if recorder is None or not recorder.top:
@@ -95,7 +99,7 @@ class Run:
             return
         raise AgentError(msg)
 
-    async def _step(self, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Result[object] | None:
+    async def _step(self, can_stop: bool, artifacts: Mapping[str, str], tools: str) -> Result[object] | None:
         """One step within the limits of the run."""
         components = self._components
         meter, events, recorder = components.meter, components.events, components.recorder
@@ -112,7 +116,7 @@ class Run:
                 events.on_live = functools.partial(self._start_clock, timeout)
                 if not is_replayed:
                     events.go_live()
-                self.steps.append(await self._turns.take(events.step, can_stop, artifacts, lent))
+                self.steps.append(await self._turns.take(events.step, can_stop, artifacts, tools))
         except TimeoutError:
             if not meter.is_time_over():
                 raise

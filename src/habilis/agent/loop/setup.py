@@ -1,6 +1,7 @@
 """Puts a run together: sandbox, tools, prompt, conversation, policy."""
 
 import asyncio
+import functools
 from collections.abc import Mapping
 
 from habilis.agent.context.conversation import Conversation
@@ -16,6 +17,7 @@ from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.further_solutions import compare_with, save_start
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
+from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.recalled_calls import CallResults
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
@@ -64,11 +66,12 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
 async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
     events = Dispatcher(inputs.hooks, run=inputs.run_id, agent=setup.name)
-    model, recorder, meter = inputs.model, inputs.recorder, Meter(inputs.limits)
+    model, recorder = inputs.model, inputs.recorder
+    meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted)
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy, history = load_policy(setup.policy, model.traits), History(tools=toolbox.signatures())
-    answer = FinalAnswer(OutputType(inputs.output_type))
+    answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = sandboxes and CodeRunner(
         sandboxes,
@@ -81,9 +84,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         history=history,
         recorder=recorder,
     )
-    prompt = _prompt(setup, inputs, sandboxes, toolbox, tools)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
     variables = await code.begin(inputs.variables) if code else []
-    conversation = Conversation(system_prompt(prompt), inputs.history)
+    conversation = Conversation(system_prompt(prompt()), inputs.history)
     first_message = conversation.add_task(
         task_message(inputs.task, [_describe(variable, inputs.variables) for variable in variables]),
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
@@ -94,11 +97,11 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     components = Components(
         run_id=inputs.run_id,
         conversation=conversation,
-        system_without_stop=system_prompt(prompt.without_stop()),
         model=ModelTurn(model, conversation, events, (inputs.ledger, *ledgers), recorder),
         code=code,
         tools=tools,
         toolbox=toolbox,
+        offered=OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history),
         answer=answer,
         policy=policy,
         history=history,

@@ -7,14 +7,21 @@ from difflib import get_close_matches
 from typing import cast
 
 from habilis.agent.context.observation import tool_log
+from habilis.agent.context.output import as_text
 from habilis.agent.context.prompt import PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
+from habilis.core.integers import error_text, integer_text, read_integer
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import NeedsAnswer, Toolbox
+from habilis.tools.attempts import on_thread
+from habilis.tools.calls import PreparedCall
 from habilis.tools.tool_names import CODE_FUNCTIONS
+
+_LONG_INTEGER = 10_000
+"""Bits of an integer that is sent as text: most readers of JSON would refuse the number."""
 
 
 class ToolCaller:
@@ -72,10 +79,13 @@ class ToolCaller:
 
         Each has a task of its own: a tool that cancels itself does not cancel the run.
         """
-        tasks = [asyncio.ensure_future(self._call(call)) for call in calls]
+        self._toolbox.open()
+        prepared = await on_thread(lambda: [self._prepare(call) for call in calls])
+        tasks = [asyncio.ensure_future(self._call(call)) for call in prepared]
         try:
             await asyncio.wait(tasks)
         finally:
+            self._toolbox.cancel()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -84,7 +94,8 @@ class ToolCaller:
             raise min(errors, key=lambda error: isinstance(error, Paused))
         return ['ToolError: the tool was cancelled' if task.cancelled() else task.result() for task in tasks]
 
-    async def _call(self, call: FunctionCall) -> str:
+    def _prepare(self, call: FunctionCall) -> PreparedCall | str:
+        """A call with its arguments read and validated, or what is wrong with it. Not on the event loop."""
         names = [function.name for function in self.functions or self.model_tools]
         if call.name not in names:
             near = get_close_matches(call.name, names, n=3, cutoff=0.4) or names
@@ -92,16 +103,20 @@ class ToolCaller:
         arguments = _read(call.arguments or '{}')
         if not isinstance(arguments, dict):
             return f'The arguments of {call.name} must be a JSON object.'
+        return self._toolbox.prepare(call.name, cast('dict[str, object]', arguments))
+
+    async def _call(self, call: PreparedCall | str) -> str:
+        if isinstance(call, str):
+            return call
         records: list[ToolCall] = []
         try:
-            given = cast('dict[str, object]', arguments)
-            text = _written(await self._toolbox.call_for_model(call.name, given, ended=records.append))
+            text = _written(await self._toolbox.make(call, ended=records.append))
         except (JournalError, Paused, asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise  # the run must stop
         except NeedsAnswer:
             return 'The user has been asked.'
         except BaseException as error:  # a tool may raise anything; the model is told, the run goes on
-            text = (records[0].error if records else None) or f'{type(error).__name__}: {error}'
+            text = (records[0].error if records else None) or error_text(error)
         text, log = truncate(text, self.bounds).text, tool_log(records, self.bounds)
         return f'{text}\n{log}' if log else text
 
@@ -123,21 +138,31 @@ def _as_json(value: object) -> object:
     """Plain data with the keys and lists that JSON has. A set is sorted: its order would differ in each process."""
     if isinstance(value, dict):
         items = cast('dict[object, object]', value).items()
-        return {key if isinstance(key, (str, int, float)) else str(key): _as_json(item) for key, item in items}
+        return {_key(key): _as_json(item) for key, item in items}
     if isinstance(value, (set, frozenset)):
         return [_as_json(item) for item in sorted(cast('set[object]', value), key=_place)]
     if isinstance(value, (list, tuple)):
         return [_as_json(item) for item in cast('list[object]', value)]
-    return value
+    return _number(value) if isinstance(value, int) else value
+
+
+def _key(key: object) -> str | int | float:
+    if isinstance(key, int):
+        return _number(key)
+    return key if isinstance(key, (str, float)) else as_text(key)
+
+
+def _number(value: int) -> int | str:
+    return integer_text(value) if value.bit_length() > _LONG_INTEGER else value
 
 
 def _place(item: object) -> tuple[bool, float, str]:
     """Numbers by their size, then all else by its text."""
-    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, str(item))
+    return (False, item, '') if isinstance(item, (int, float)) else (True, 0, as_text(item))
 
 
 def _read(text: str) -> object:
     try:
-        return json.loads(text, strict=False)
+        return json.loads(text, strict=False, parse_int=read_integer)
     except (ValueError, RecursionError):
         return None

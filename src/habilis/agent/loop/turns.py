@@ -37,11 +37,11 @@ class Turns:
         self.empty_replies = 0
         self._components = components
 
-    async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], lent: str) -> Step:
-        """Ask the model once and do what it says. `lent` describes the tools that are there for this step only."""
+    async def take(self, number: int, can_stop: bool, artifacts: Mapping[str, str], tools: str) -> Step:
+        """Ask the model once and do what it says. `tools` describes those that are new, or there for this step only."""
         components, started = self._components, time.perf_counter()
         self.reply, empty_replies, self.empty_replies = None, self.empty_replies, 0
-        extra = [lent] if lent else []
+        extra = [tools] if tools else []
         if artifacts:
             extra.append(artifacts_message(artifacts, components.tools.bounds, code=components.code is not None))
             if components.code:
@@ -54,12 +54,15 @@ class Turns:
         has_python = components.code is not None
         reply = self.reply = await components.model.ask(
             options,
-            system=None if can_stop else components.system_without_stop,
+            system=None if can_stop else components.offered.system_without_stop,
             extra='\n\n'.join(extra),
             code=has_python,
         )
         parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
-        if reply.calls or parsed.calls:
+        is_cut = reply.finish == 'length' or parsed.truncated
+        if is_cut and not reply.calls and is_repeating(reply.text or reply.thinking):
+            step = await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
+        elif reply.calls or parsed.calls:
             step = await self._make_calls(reply, parsed, number, can_stop)
         elif parsed.code is not None and components.code is not None:
             step = await self._run_code(components.code, reply, parsed, number, can_stop)
@@ -74,11 +77,8 @@ class Turns:
 
     async def _run_code(self, runner: CodeRunner, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         code = parsed.code or ''
-        if parsed.truncated or reply.finish == 'length':
-            if is_repeating(reply.text):
-                return await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
-            if not compiles(code):
-                return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
+        if (parsed.truncated or reply.finish == 'length') and not compiles(code):
+            return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         outcome = await runner.run(code, number=number, can_stop=can_stop)
         if self._take_outcome(outcome):
             self._components.conversation.add(reply.message)
@@ -145,7 +145,7 @@ class Turns:
         if not can_stop:
             return await self._reject(reply, number, SeenReply(form='words', text=text))
         try:
-            answer.take_text(text)
+            await answer.take_text(text)
         except WrongOutput as wrong:
             self.repairs += 1
             self._answer_reply(reply, str(wrong))

@@ -75,7 +75,12 @@ def run(
     ] = None,
     max_seconds: Annotated[
         float | None,
-        typer.Option('--max-seconds', metavar='S', help='Time limit in seconds (default: none).', callback=_positive),
+        typer.Option(
+            '--max-seconds',
+            metavar='S',
+            help='Time limit in seconds (default: 600 with a local model).',
+            callback=_positive,
+        ),
     ] = None,
     max_cost: Annotated[
         float | None,

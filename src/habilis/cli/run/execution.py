@@ -177,8 +177,7 @@ class Execution:
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model)), flush=True)
         elif result.ended == 'answer':
-            text = report.answer_text(result.output)
-            print(escape_controls(text) if sys.stdout.isatty() else text, flush=True)
+            report.print_answer(result.output)
         if result.ended == 'question':
             if not self._user.is_present:  # a user who is present has seen the question
                 say(f'the agent asks: {escape_controls(result.question or "")}')

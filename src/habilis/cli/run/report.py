@@ -1,14 +1,17 @@
 """Result of a run: as text, as JSON and as an exit code."""
 
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from habilis.agent.contract import Ended, Result, Step
+from habilis.agent.context.output import as_text
+from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.core.codec import Json, NotPlain, pack
+from habilis.core.integers import safe_repr
 from habilis.core.settings import Settings
 
 ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
@@ -33,7 +36,15 @@ def exit_code(result: Result[Any]) -> int:
 
 def answer_text(output: object) -> str:
     """The answer as text: strings as they are, other values as their repr."""
-    return output if isinstance(output, str) else repr(output)
+    return output if isinstance(output, str) else safe_repr(output)
+
+
+def print_answer(output: object) -> None:
+    """Print the answer on stdout: in full for another program, with long integers shortened for a terminal."""
+    if sys.stdout.isatty():
+        print(escape_controls(output if isinstance(output, str) else as_text(output, repr)), flush=True)
+    else:
+        print(answer_text(output), flush=True)
 
 
 def result_to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
@@ -69,7 +80,7 @@ def value_to_json(value: object) -> Json:
     try:
         return pack(value)
     except NotPlain:  # a host object, for example from a tool
-        return repr(value)
+        return safe_repr(value)
 
 
 def count_steps(number: int) -> str:
@@ -90,7 +101,8 @@ def limit_message(result: Result[Any], settings: Settings, output_type: str | No
 
 def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     """Each limit as text, and what raises it."""
-    steps, seconds, cost = settings.max_steps, settings.max_seconds or 0, settings.max_cost or 0
+    steps, seconds, cost = settings.max_steps, settings.max_seconds, settings.max_cost or 0
+    seconds = seconds if isinstance(seconds, float) else LOCAL_SECONDS
     return {
         'max_steps': (count_steps(steps), f'--max-steps {2 * steps}'),
         'max_seconds': (f'{seconds:g} s', f'--max-seconds {2 * seconds:g}'),

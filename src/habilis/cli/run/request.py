@@ -8,7 +8,7 @@ from typing import Any, Self, TypedDict, Unpack, cast
 
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
 from habilis.models.registry import Overrides

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import Turn, read_trajectories
-from habilis.cli.printing import format_time, print_table
+from habilis.cli.printing import arguments_text, format_time, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.cli.streams import say
 from habilis.sandbox import ToolCall
@@ -40,7 +40,7 @@ def _rows(found: Sequence[tuple[Turn, ToolCall]]) -> list[tuple[str, ...]]:
             format_time(call.at),
             str(turn.number),
             call.name,
-            '?' if call.arguments is None else ', '.join(f'{name}={value!r}' for name, value in call.arguments.items()),
+            '?' if call.arguments is None else arguments_text(call.arguments),
             call.decision,
             call.error or call.result,
             f'{call.seconds:.3f}' if call.seconds else '',

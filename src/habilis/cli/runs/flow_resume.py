@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
@@ -12,6 +11,7 @@ from habilis.cli.runs.flow_progress import print_steps
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.core.errors import HabilisError
+from habilis.core.integers import error_text
 from habilis.core.settings import load_settings
 from habilis.flows.contract import FlowPaused
 from habilis.journal import OnChange
@@ -51,11 +51,10 @@ def resume_flow(
         raise
     except Exception as error:  # raised by the flow itself
         notes = ''.join(f' ({note})' for note in getattr(error, '__notes__', ()))
-        say(f'{run} failed: {one_line(f"{type(error).__name__}: {error}{notes}", 1000)}')
+        say(f'{run} failed: {one_line(f"{error_text(error)}{notes}", 1000)}')
         return report.FAILED
     if as_json:
         print(json.dumps({'output': report.value_to_json(value), 'ended': 'answer', 'run_id': run}), flush=True)
         return report.ANSWERED
-    text = report.answer_text(value)
-    print(escape_controls(text) if sys.stdout.isatty() else text, flush=True)
+    report.print_answer(value)
     return report.ANSWERED

@@ -1,7 +1,7 @@
 """`habilis runs path`."""
 
 from habilis.cli.runs.journal import JournalAccess, path_of, with_journal
-from habilis.core.logs import redact
+from habilis.core.secrets import redact
 
 
 def print_path(*, journal: str | None, user: str | None) -> int:

@@ -11,7 +11,7 @@ from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.agent.parsing.replies import parse_reply
-from habilis.cli.printing import COLOURS, Page, format_time
+from habilis.cli.printing import COLOURS, Page, arguments_text, format_time
 from habilis.cli.run.report import answer_text, count_steps
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.codec import Json, dump
@@ -119,7 +119,7 @@ def _show_turn(page: Page, turn: Turn, *, full: bool = False) -> None:
             page.block('error', cell.cell.error.traceback if full else str(cell.cell.error), 'red')
     page.block('code', turn.unfinished, 'cyan')
     for call in turn.calls:
-        arguments = '…' if call.arguments is None else ', '.join(f'{n}={v!r}' for n, v in call.arguments.items())
+        arguments = '…' if call.arguments is None else arguments_text(call.arguments)
         end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
         page.line(f'  call  {one_line(f"{call.name}({arguments}) → {end}", 300)}  ({call.decision})')
     if full or not turn.cells:

@@ -17,8 +17,8 @@ from habilis.models.local.engine import Lease
 CONTEXT_TOKENS = 8192
 """Default context window, smaller than what the models were trained for, to save memory."""
 
-MAX_TOKENS = 2048
-"""Default maximum length of a reply, because a small model that repeats itself would fill the context."""
+MAX_TOKENS = 1024
+"""Default maximum length of a reply: more than code of one step needs, and a minute or two on a small machine."""
 
 
 class LocalModel:
