@@ -346,6 +346,17 @@ def test_keys_chosen_to_collide_are_refused_at_once(wrap: str) -> None:
         decode(tagged('set' if wrap == '{}' else 'dict', f'[{same_hash}]'))
 
 
+@pytest.mark.parametrize('wrap', ['{}', '{{"$":"tuple","v":[{},0]}}'], ids=['number', 'tuple'])
+def test_keys_that_take_minutes_to_compare_are_refused_at_once(wrap: str) -> None:
+    number = (1 << 3_300_000) + 1
+    same = decimal.Decimal(hash(number))
+    assert hash(same) == hash(number)
+    keys = (tagged('int', f'"{number:#x}"'), tagged('decimal', f'"{same}"'))
+    with pytest.raises(CodecError, match='a very long integer and a Decimal'):
+        decode(tagged('set', f'[{",".join(wrap.format(key) for key in keys)}]'))
+    assert decode(tagged('set', f'[{keys[0]}]')) == {number}
+
+
 def test_a_fraction_that_would_take_minutes_to_make_is_refused_on_both_sides() -> None:
     with pytest.raises(CodecError, match='too many digits'):
         decode(tagged('fraction', f'["0x{"f" * 500_000}","0x{"d" * 500_001}"]'))

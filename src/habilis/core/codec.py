@@ -16,7 +16,7 @@ import math
 import re
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, cast
 
 Json = None | bool | int | float | str | list['Json'] | dict[str, 'Json']
@@ -27,6 +27,7 @@ MAX_CHARACTERS = 64 << 20  # of a message from the sandbox, without the saved va
 MAX_PARTS = 4 * MAX_NODES  # opening brackets and commas of a message; no value takes more than four per node
 MAX_FRACTION_DIGITS = 4096  # hexadecimal; creating a fraction takes quadratic time
 MAX_SAME_HASH = 100
+MAX_COMPARED_BITS = 40_000  # comparing a longer integer with a Decimal takes quadratic time
 MAX_LABEL = 200
 _LARGE_INT = 1 << 2048  # larger ones are hexadecimal: Python may refuse 640 decimal digits, which take quadratic time
 
@@ -333,11 +334,26 @@ def _list(value: Json) -> list[Json]:
 
 
 def _keys(keys: list[object]) -> list[object]:
-    """Check keys of a dict or set for hash collisions, which would make insertion quadratic."""
+    """Check keys of a dict or set for hash collisions, which would make insertion quadratic, or slow to compare."""
+    numbers = list(_numbers(keys))
+    if any(isinstance(number, decimal.Decimal) for number in numbers) and any(
+        isinstance(number, int) and number.bit_length() > MAX_COMPARED_BITS for number in numbers
+    ):
+        msg = 'a very long integer and a Decimal as keys of the same dict or set'
+        raise CodecError(msg)
     if len(keys) > MAX_SAME_HASH and max(Counter(map(hash, keys)).values()) > MAX_SAME_HASH:
         msg = f'more than {MAX_SAME_HASH} keys with the same hash'
         raise CodecError(msg)
     return keys
+
+
+def _numbers(keys: Iterable[object]) -> Iterator[object]:
+    """The numbers that are compared when these keys are. Only tuples are compared item by item on equal hashes."""
+    for key in keys:
+        if isinstance(key, tuple):
+            yield from _numbers(cast('tuple[object, ...]', key))
+        elif isinstance(key, (int, decimal.Decimal)):
+            yield key
 
 
 def _read_dict(pairs: list[object]) -> dict[object, object]:
