@@ -105,6 +105,8 @@ WRONG_CALLS: dict[str, tuple[Callable[[Sandbox], Awaitable[object]], str]] = {
     'download(None)': (lambda box: box.download(as_any(None)), 'path'),
     'load_snapshot(text)': (lambda box: box.load_snapshot(as_any('x')), 'snapshot'),
     'load_snapshot(None)': (lambda box: box.load_snapshot(as_any(None)), 'snapshot'),
+    'install(5)': (lambda box: box.install(as_any(5)), 'packages'),
+    'install(list)': (lambda box: box.install(as_any(['attrs'])), 'packages'),
     'restore(text)': (lambda box: Sandbox.restore(as_any('x')), 'snapshot'),
     'restore(5)': (lambda box: Sandbox.restore(as_any(5)), 'snapshot'),
     'restore(bytes)': (lambda box: Sandbox.restore(b'x'), 'snapshot'),

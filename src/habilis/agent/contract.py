@@ -40,7 +40,8 @@ class RunLimits:
     """Maximum number of model replies that are acted on."""
 
     seconds: float | Literal['default'] | None = 'default'
-    """Time in which the run works. By default `LOCAL_SECONDS` with a model on this machine, no limit with others."""
+    """Time in which the run works, without the time that a person takes to approve a call. By default
+    `LOCAL_SECONDS` with a model on this machine, no limit with others."""
 
     requests: int | None = None
     """Maximum number of model requests, repairs and summary included."""

@@ -116,7 +116,7 @@ async def test_no_tool_begins_after_cancel(kind: str, reply: str | Reply, journa
 
 
 @pytest.mark.parametrize('code', ['pay(1)', 'await pay_async(1)'])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize('kind', ['gate', 'asking gate', 'preview'])
 async def test_no_tool_begins_after_the_time_limit_of_the_run(kind: str, code: str) -> None:
     paid: list[int] = []
     obstacle = Obstacle()
@@ -129,6 +129,20 @@ async def test_no_tool_begins_after_the_time_limit_of_the_run(kind: str, code: s
     await asyncio.sleep(AFTERWARDS)
     assert result.ended == 'max_seconds'
     assert paid == []
+
+
+@pytest.mark.parametrize('kind', ['approver', 'approver on a thread'])
+async def test_the_time_of_a_person_does_not_count(kind: str) -> None:
+    paid: list[int] = []
+    obstacle = Obstacle()
+    of_tools, of_agent = obstacles(kind, obstacle)
+    replies = [block('pay(1)'), block('import time\ntime.sleep(30)')]
+    limits = RunLimits(seconds=2)
+    agent = Agent(ScriptedModel(replies), tools=payments(paid, **of_tools), limits=limits, journal='off', **of_agent)
+    releasing = asyncio.ensure_future(obstacle.release_after(2.5))
+    result = await agent.run('go')
+    await releasing
+    assert (result.ended, paid, len(result.steps)) == ('max_seconds', [1], 2)
 
 
 @pytest.mark.parametrize('code', ['pay(1)', 'await pay_async(1)'])

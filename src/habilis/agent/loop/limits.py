@@ -1,15 +1,19 @@
 """Counts what a run uses, and ends it by name at a limit."""
 
+import asyncio
+import contextlib
+import functools
 import time
+from collections.abc import Generator
 
 from habilis.agent.contract import LOCAL_SECONDS, Ended, RunLimits
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import ToolCall
-from habilis.tools import Deny, GateCall
+from habilis.tools import ApprovalRequest, Approve, Deny, GateCall, attempts
 
 
 class Meter:
-    """Counts what a run uses. Time counts while it works, not while it waits to be resumed."""
+    """Counts what a run uses. Time counts while it works, not while it waits for a person or to be resumed."""
 
     def __init__(self, limits: RunLimits, *, local: bool = False) -> None:
         """`local`: the model runs on this machine, and has a time limit by default."""
@@ -22,6 +26,10 @@ class Meter:
         self._before = (0, 0.0, 0, 0, 0.0)
         self._calls_refused = False
         self._deadline: float | None = None
+        self._timeout: asyncio.Timeout | None = None
+        self._waited = 0.0
+        """How long the step has waited for people."""
+
         self.after_replay: RunLimits | None = None
         """For what a run that is resumed does after its record."""
 
@@ -61,14 +69,49 @@ class Meter:
             self.extend(limits, steps, usage)
 
     def seconds_left(self) -> float | None:
-        """For the step to come."""
+        """For what comes now."""
         limit = self._max_seconds
+        self._deadline, self._timeout = None, None
         if limit is None:
-            self._deadline = None
             return None
         left = max(0.0, limit - (self.seconds - self._before[1]))
         self._deadline = time.perf_counter() + left
         return left
+
+    def start_clock(self, timeout: asyncio.Timeout) -> None:
+        """Limit the time of a step from now on."""
+        left = self.seconds_left()
+        self._timeout = timeout
+        timeout.reschedule(None if left is None else _time_in(left))
+
+    def uncounted(self, approve: Approve | None) -> Approve | None:
+        """Asks a person, without counting the time that the person takes."""
+
+        async def ask(request: ApprovalRequest) -> bool | Deny:
+            assert approve is not None
+            with self._stopped_clock():
+                answer = await attempts.call(functools.partial(approve, request))
+            return answer if isinstance(answer, Deny) else answer is True
+
+        return None if approve is None else ask
+
+    @contextlib.contextmanager
+    def _stopped_clock(self) -> Generator[None]:
+        started, deadline, timeout = time.perf_counter(), self._deadline, self._timeout
+        self._reschedule(timeout, None)
+        try:
+            yield
+        finally:
+            waited = time.perf_counter() - started
+            self._waited += waited
+            if deadline is not None and timeout is self._timeout:
+                self._deadline = deadline + waited
+                self._reschedule(timeout, _time_in(self._deadline - time.perf_counter()))
+
+    def _reschedule(self, timeout: asyncio.Timeout | None, when: float | None) -> None:
+        if timeout is not None:
+            with contextlib.suppress(RuntimeError):  # the step has ended meanwhile
+                timeout.reschedule(when)
 
     @property
     def _max_seconds(self) -> float | None:
@@ -83,7 +126,8 @@ class Meter:
 
     def add(self, seconds: float) -> None:
         """A step took this long."""
-        self.seconds += seconds
+        self.seconds += max(0.0, seconds - self._waited)
+        self._waited = 0.0
 
     def extend(self, limits: RunLimits, steps: int, usage: Usage) -> None:
         """For a run that goes on: these limits count from here."""
@@ -94,3 +138,8 @@ class Meter:
 
     def _used(self, steps: int, usage: Usage) -> tuple[int, float, int, int, float]:
         return steps, self.seconds, usage.requests, usage.tokens, usage.cost or 0.0
+
+
+def _time_in(seconds: float) -> float:
+    """The time on the clock of the event loop."""
+    return asyncio.get_running_loop().time() + seconds

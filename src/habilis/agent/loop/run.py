@@ -134,8 +134,7 @@ class Run:
         """The step does something that is not in the record: from now on its time is limited."""
         meter = self._components.meter
         meter.go_live(len(self.steps), self._components.ledger.total)
-        left = meter.seconds_left()
-        timeout.reschedule(None if left is None else asyncio.get_running_loop().time() + left)
+        meter.start_clock(timeout)
 
     async def _end_of_step(self) -> Result[object] | None:
         components, turns = self._components, self._turns

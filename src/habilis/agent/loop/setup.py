@@ -140,7 +140,7 @@ def _toolbox(
         [*setup.tools, *(sandboxes.tools(setup.observations) if sandboxes else ())],
         gates=(meter.gate, *setup.gates),
         emit=events.emit if events.has_hooks else None,
-        approve=setup.approve,
+        approve=meter.uncounted(setup.approve),
         journal=inputs.calls or results or inputs.recorder,
         code=setup.python,
     )
