@@ -49,14 +49,10 @@ class Troubled:
         return await self._write('create', self.store.create(info, records, blobs=blobs))
 
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
-        try:
-            return await self._write('claim', self.store.claim(run, owner=owner, seconds=seconds, over=over))
-        finally:
-            if self._together:
-                await self._meet()
+        return await self._write('claim', self.store.claim(run, owner=owner, seconds=seconds, over=over))
 
     async def _meet(self) -> None:
-        """Go on when both have tried to have the run."""
+        """Go on when both have seen that nobody has the run."""
         folder, self._together = Path(self._together), ''
         (folder / f'{os.getpid()}.here').touch()
         async with asyncio.timeout(60):
@@ -88,7 +84,10 @@ class Troubled:
         return await self.store.info(run)
 
     async def lease(self, run: str) -> Lease:
-        return await self.store.lease(run)
+        lease = await self.store.lease(run)
+        if self._together:
+            await self._meet()
+        return lease
 
     async def runs(
         self, *, user: str | None = None, session: str | None = None, status: Status | None = None

@@ -73,15 +73,22 @@ def test_a_clock_that_was_set_forward_ends_a_lease_and_the_epoch_keeps_its_owner
     assert _claim(taken, now=100_001, owner='me', claimed=100_000) is None
 
 
-@given(st.floats(0, 1000), st.floats(0, 1000), st.floats(0, 1000), st.sampled_from(['me', 'you']), st.integers(0, 4))
+@given(
+    st.floats(0, 1000),
+    st.floats(0, 1000),
+    st.floats(0, 1000),
+    st.sampled_from(['me', 'you']),
+    st.none() | st.integers(0, 4),
+)
 def test_the_epoch_never_falls_and_grows_with_each_new_owner(
-    now: float, claimed: float, until: float, owner: str, over: int
+    now: float, claimed: float, until: float, owner: str, over: int | None
 ) -> None:
     held = Lease(epoch=3, owner='me', until=until)
     lease = next_lease(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
     if lease is None:
-        assert owner == 'you'
-        assert claimed <= now < until
+        assert owner == 'you' or not until
+        assert over != 3
+        assert over is not None or claimed <= now < until
     else:
         assert lease.epoch == (3 if owner == 'me' and until else 4)
         assert lease.until == now + 30

@@ -30,12 +30,12 @@ def next_lease(
             from the future counts as expired, and the epoch excludes its owner once another one has claimed the run.
         owner: the owner that claims the run.
         seconds: the duration of the lease.
-        over: an epoch whose owner is known to be dead.
+        over: the epoch of a lease that was released, or whose owner is known to be dead. If there is another one now,
+            somebody else has claimed the run meanwhile.
     """
-    is_valid = claimed <= now < held.until
     if held.owner == owner and held.until:  # also after it expired, if no other owner has claimed the run
         return Lease(epoch=held.epoch, owner=owner, until=now + seconds)
-    if is_valid and held.epoch != over:
+    if held.epoch != over and (over is not None or claimed <= now < held.until):
         return None
     return Lease(epoch=held.epoch + 1, owner=owner, until=now + seconds)
 
@@ -54,7 +54,7 @@ async def claim_run(
     state = owner_state(held.owner)
     if held.until and state == 'alive' and held.owner != owner:
         raise run_busy(run, held.owner)
-    over = held.epoch if state == 'dead' else None
+    over = held.epoch if state == 'dead' or not held.until else None
     try:
         return await store.claim(run, owner=owner, seconds=seconds, over=over)
     except JournalError:
