@@ -51,6 +51,7 @@ _SEPARATOR = '\x1f'
 
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _COUNTED = 1 << 20
+_FEW = 100
 _ATOMS = frozenset({int, str, bool, float, type(None)})
 
 
@@ -267,6 +268,13 @@ def unpack(message: Json) -> object:
     """Convert packed JSON types back to the value. Raises `CodecError`."""
     if type(message) in _ATOMS:
         return message
+    if (
+        type(message) is dict
+        and len(message) < _FEW
+        and '$' not in message
+        and _ATOMS.issuperset(map(type, message.values()))
+    ):
+        return dict(message)  # most recorded values
     try:
         return _Unpacker().value(message)
     except CodecError:
