@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash.effects import FOLDER
 from tests.soak.soak import KINDS, soak
 from tests.soak.usage import Usage, growth
 
@@ -13,7 +14,8 @@ from tests.soak.usage import Usage, growth
 async def test_every_run_ends_right_though_workers_are_killed_and_connections_are_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv('TMPDIR', str(tmp_path))
+    for name in ('TMPDIR', FOLDER):  # the soak sets them for its workers
+        monkeypatch.setenv(name, str(tmp_path))
     found = await soak(KINDS, seconds=10, runs=16, seed=random.SystemRandom().randrange(1 << 32), folder=tmp_path)
     assert [place.kind for place in found if place.done < 5] == []
     assert sum(place.kills for place in found) > 0
