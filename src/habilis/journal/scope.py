@@ -304,8 +304,7 @@ class Scope:
         journal, scope = self.journal, parent_of(path)
         index = journal.index
         left = index.unreplayed_steps(scope)
-        branches = index.unreplayed_branches(scope)
-        branches = branches if branches and self._owns(scope) else []
+        branches = index.unreplayed_branches(scope) if self._owns(scope) else []
         while scope and not left and is_in_order(scope) and self._owns(parent_of(scope)):
             scope = parent_of(scope)
             left = index.unreplayed_steps(scope)
