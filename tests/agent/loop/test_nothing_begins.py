@@ -131,15 +131,16 @@ async def test_no_tool_begins_after_the_time_limit_of_the_run(kind: str, code: s
     assert paid == []
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize('kind', ['approver', 'approver on a thread'])
 async def test_the_time_of_a_person_does_not_count(kind: str) -> None:
     paid: list[int] = []
     obstacle = Obstacle()
     of_tools, of_agent = obstacles(kind, obstacle)
     replies = [block('pay(1)'), block('import time\ntime.sleep(30)')]
-    limits = RunLimits(seconds=2)
+    limits = RunLimits(seconds=3)
     agent = Agent(ScriptedModel(replies), tools=payments(paid, **of_tools), limits=limits, journal='off', **of_agent)
-    releasing = asyncio.ensure_future(obstacle.release_after(2.5))
+    releasing = asyncio.ensure_future(obstacle.release_after(3.5))
     result = await agent.run('go')
     await releasing
     assert (result.ended, paid, len(result.steps)) == ('max_seconds', [1], 2)
