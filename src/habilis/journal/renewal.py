@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import weakref
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -117,6 +118,11 @@ async def _release(store: 'Store', run: str, owner: str) -> None:
 
 _users: 'Counter[Store]' = Counter()
 _stores: 'dict[Store, Store]' = {}
+
+
+if hasattr(os, 'register_at_fork'):  # the thread does not survive a fork, and its connections belong to the parent
+    os.register_at_fork(after_in_child=_stores.clear)
+    os.register_at_fork(after_in_child=_users.clear)
 
 
 def _start(work: Coroutine[Any, Any, None]) -> 'Future[None]':
