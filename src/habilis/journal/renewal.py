@@ -116,9 +116,9 @@ async def _release(store: 'Store', run: str, owner: str) -> None:
 
 # The thread -----------------------------------------------------------------------------------------------------------
 
-_users: 'Counter[Store]' = Counter()
-_stores: 'dict[Store, Store]' = {}
-
+_users: Counter[int] = Counter()
+_stores: 'dict[int, Store]' = {}
+"""By the `id` of the store that they were made from: a store need not be hashable."""
 
 if hasattr(os, 'register_at_fork'):  # the thread does not survive a fork, and its connections belong to the parent
     os.register_at_fork(after_in_child=_stores.clear)
@@ -132,15 +132,16 @@ def _start(work: Coroutine[Any, Any, None]) -> 'Future[None]':
 @asynccontextmanager
 async def _store_of_thread(store: 'Store') -> 'AsyncGenerator[Store]':
     """The same runs for the event loop of the thread, shared by all leases of a store."""
-    if store not in _stores:
-        _stores[store] = store.for_another_loop()
-    _users[store] += 1
+    key = id(store)
+    if key not in _stores:
+        _stores[key] = store.for_another_loop()
+    _users[key] += 1
     try:
-        yield _stores[store]
+        yield _stores[key]
     finally:
-        _users[store] -= 1
-        if not _users[store]:
-            del _users[store]
-            here = _stores.pop(store)
+        _users[key] -= 1
+        if not _users[key]:
+            del _users[key]
+            here = _stores.pop(key)
             if here is not store:
                 await here.close()
