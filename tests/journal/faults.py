@@ -25,6 +25,9 @@ class Faulty:
 
         self.loads: list[BaseException] = []
         self.claims: list[BaseException] = []
+        self.claims_after: list[BaseException] = []
+        """Raised by the next claims, which were made all the same."""
+
         self.releases: list[BaseException] = []
         self.hold_claim: asyncio.Event | None = None
         """A claim waits for it, after it was made."""
@@ -50,6 +53,8 @@ class Faulty:
         if self.claims:
             raise self.claims.pop(0)
         lease = await self.inner.claim(run, owner=owner, seconds=seconds, over=over)
+        if self.claims_after:
+            raise self.claims_after.pop(0)
         if self.hold_claim is not None:
             await self.hold_claim.wait()
         return lease

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.core.errors import LeaseLost, RunBusy
+from habilis.core.errors import LeaseLost, RunBusy, StoreUnavailable
 from habilis.journal import Journal, Lease, MemoryStore, RunInfo, Store, owners
 from habilis.journal.leases import has_live_owner, next_lease
 from habilis.journal.owners import describe_owner, new_owner, owner_state
@@ -250,6 +250,16 @@ async def test_a_run_is_released_when_the_store_is_back(faulty: Faulty) -> None:
     await journal.close()
     assert (await faulty.lease(RUN)).until
     await _released(faulty)
+
+
+async def test_a_claim_whose_reply_was_lost_leaves_no_lease(faulty: Faulty) -> None:
+    async with new(faulty):
+        pass
+    faulty.claims_after = [away()]
+    with pytest.raises(StoreUnavailable):
+        await Journal.open(faulty, RUN)
+    await _released(faulty)
+    await (await Journal.open(faulty, RUN)).close()
 
 
 async def test_a_claim_that_was_cancelled_leaves_no_lease(faulty: Faulty) -> None:

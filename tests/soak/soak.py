@@ -131,7 +131,7 @@ class Soak:
         with contextlib.suppress(RunBusy):  # the connection was cut after the run was created
             await persistently(lambda: queue_job(Job(target=scenario.TARGET, run=run), store, apps=APPS))
         while (info := await persistently(lambda: store.info(run))).status != 'done':
-            if info.status == 'waiting':
+            if info.status in {'waiting', 'stopped'}:  # stopped: answered, and not queued again
                 with contextlib.suppress(RunBusy):
                     self.place.asked += await persistently(lambda: self._answer(store, run))
             assert info.status in {'queued', 'running', 'waiting', 'stopped'}, info

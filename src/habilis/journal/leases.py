@@ -4,7 +4,7 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from habilis.core.errors import JournalError, RunNotFound, StoreUnavailable
+from habilis.core.errors import RunBusy, RunNotFound, StoreUnavailable
 from habilis.journal import owners
 from habilis.journal.contract import Lease, Store
 from habilis.journal.errors import run_busy
@@ -57,9 +57,9 @@ async def claim_run(
     over = held.epoch if state == 'dead' or not held.until else None
     try:
         return await store.claim(run, owner=owner, seconds=seconds, over=over)
-    except JournalError:
+    except (RunBusy, RunNotFound):
         raise
-    except BaseException:  # cancelled: it may have been claimed all the same
+    except BaseException:  # cancelled, or the reply was lost: it may have been claimed all the same
         release_later(store, run, owner)
         raise
 
