@@ -237,6 +237,16 @@ class StoreConformance(ValuesConformance):
         with pytest.raises(RunBusy):
             await store.claim('run-1', owner='you', seconds=60)
 
+    async def test_a_lease_that_was_seen_as_free_and_is_not_the_latest_gives_no_right(self, store: Store) -> None:
+        """Somebody else has claimed the run meanwhile, though that lease has expired by the clock."""
+        await store.create(RunInfo(run='run-1'))
+        seen = await store.lease('run-1')
+        first = await store.claim('run-1', owner='me', seconds=0.02, over=seen.epoch)
+        await asyncio.sleep(0.1)
+        with pytest.raises(RunBusy):
+            await store.claim('run-1', owner='you', seconds=60, over=seen.epoch)
+        assert (await store.claim('run-1', owner='you', seconds=60, over=first.epoch)).epoch == first.epoch + 1
+
     async def test_the_lease_of_a_journal_is_renewed_while_its_event_loop_is_blocked(self, store: Store) -> None:
         await store.create(RunInfo(run='run-1'))
         journal = await Journal.open(store, 'run-1', seconds=0.3)

@@ -119,7 +119,8 @@ class Store(Protocol):
         """Become the writer with a new epoch, or renew the lease with the same epoch if `owner` holds it.
 
         An owner can also renew an expired lease that no other owner has claimed and that was not released.
-        Raises `RunBusy` while another owner's lease is valid, unless its epoch is `over` (its owner is known dead).
+        Raises `RunBusy` while another owner's lease is valid. With `over`, the epoch of a lease that was released or
+        whose owner is known to be dead: unless that is still the latest lease.
         """
         ...
 

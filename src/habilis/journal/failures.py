@@ -72,11 +72,11 @@ def decode_error(written: Json) -> Exception:
     try:
         arguments, kind = _arguments(fields, text), _loaded(str(fields.get('module')), name, base)
         error = None if kind is None else _construct(kind, arguments)
-        if error is None:
-            kind = _stand_in(name, base)
-            error = _construct(kind, arguments)
-            error = error if error is not None and message_of(error) == text else _construct(kind, [text])
-            error = error if error is not None and text in message_of(error) else None
+        for given in (arguments, [text]) if error is None else ():
+            made = _construct(_stand_in(name, base), given)
+            if made is not None and text in message_of(made):
+                error = made
+                break
         attributes = codec.unpack(fields.get('fields'))
         if error is not None and isinstance(attributes, dict):
             vars(error).update(cast('dict[str, object]', attributes))

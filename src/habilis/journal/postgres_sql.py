@@ -76,7 +76,9 @@ CLAIM = f"""
 UPDATE {{s}}.runs SET
     epoch = CASE WHEN {_MINE} THEN epoch ELSE epoch + 1 END,
     owner = %(owner)s, claimed = {_NOW}, until = {_NOW} + %(seconds)s::float8
-WHERE run = %(run)s AND ({_MINE} OR NOT (claimed <= {_NOW} AND {_NOW} < until) OR epoch = %(over)s::bigint)
+WHERE run = %(run)s AND (
+    {_MINE} OR epoch = %(over)s::bigint OR (%(over)s::bigint IS NULL AND NOT (claimed <= {_NOW} AND {_NOW} < until))
+)
 RETURNING epoch, until"""
 
 RELEASE = """

@@ -31,7 +31,7 @@ local now = clock[1] + clock[2] / 1000000
 local alive = tonumber(held[3]) <= now and now < tonumber(held[4])
 local epoch = held[1]
 if held[2] ~= ARGV[1] or held[4] == '0' then
-    if alive and epoch ~= ARGV[3] then return {1, epoch, held[2], held[4]} end
+    if epoch ~= ARGV[3] and (ARGV[3] ~= '' or alive) then return {1, epoch, held[2], held[4]} end
     epoch = string.format('%.0f', epoch + 1)
 end
 local ends = string.format('%.6f', now + ARGV[2])
