@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result, Step
 from habilis.core.events import Event
-from habilis.models.contract import Delta, Message, Model, Reply
+from habilis.models.contract import Delta, Message, Model, Progress, Reply
 from habilis.models.retry import RetryNotice
 from habilis.sandbox.contract import Cell, Stream
 from habilis.tools.events import (
@@ -30,6 +30,7 @@ __all__ = [
     'CompactedEvent',
     'Event',
     'HookFailed',
+    'ModelProgress',
     'ModelReplied',
     'ModelRequested',
     'NoticeEvent',
@@ -98,6 +99,20 @@ class ModelRequested(Event):
     def text(self) -> str:
         """Name of the model."""
         return self.model.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelProgress(Event):
+    """The model loads its weights or reads the prompt. Only models on this machine tell."""
+
+    kind: ClassVar[Literal['model_progress']] = 'model_progress'
+    progress: Progress
+
+    @property
+    def text(self) -> str:
+        """Phase, and how far it is."""
+        total = '' if self.progress.total is None else f' {self.progress.done} of {self.progress.total}'
+        return f'{self.progress.phase}{total}'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,6 +286,7 @@ AgentEvent = (
     | RunResumed
     | StepStarted
     | ModelRequested
+    | ModelProgress
     | TextEvent
     | ThinkingEvent
     | RetryEvent

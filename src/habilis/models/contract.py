@@ -114,6 +114,19 @@ class Reply:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a model does before it writes, where it is known."""
+
+    phase: Literal['loading', 'reading']
+    """`loading` its weights, or `reading` the prompt."""
+
+    done: int = 0
+    """Tokens of the prompt that were read, or bytes of the weights."""
+
+    total: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delta:
     """Increment of a streamed reply."""
 
@@ -121,6 +134,9 @@ class Delta:
     thinking: str = ''
     arguments: str = ''
     """Next part of a function call's JSON arguments."""
+
+    progress: Progress | None = None
+    """The reply has not started; this is how far the model is."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from habilis.agent.events import (
     CodeEvent,
     CompactedEvent,
     HookFailed,
+    ModelProgress,
     ModelReplied,
     ModelRequested,
     NoticeEvent,
@@ -33,7 +34,7 @@ from habilis.agent.events import (
     ToolReturned,
 )
 from habilis.core.errors import ModelError
-from habilis.models.contract import Delta, Message, Reply
+from habilis.models.contract import Delta, Message, Progress, Reply
 from habilis.models.retry import RetryNotice
 from habilis.models.scripted import ScriptedModel
 from habilis.sandbox.contract import Cell, ToolCall
@@ -60,6 +61,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'run_resumed': lambda text: RunResumed(task=text, model=model(text)),
     'step_started': lambda _text: StepStarted(),
     'model_requested': lambda text: ModelRequested(model=model(text), messages=(Message(role='user', text=text),)),
+    'model_progress': lambda _text: ModelProgress(progress=Progress(phase='reading', done=3, total=9)),
     'text': lambda text: TextEvent(delta=Delta(text=text)),
     'thinking': lambda text: ThinkingEvent(delta=Delta(thinking=text)),
     'retry': lambda text: RetryEvent(

@@ -375,6 +375,7 @@ SHORT = {
     'run_resumed',
     'approval_answered',
     'model_requested',
+    'model_progress',
     'model_replied',
     'step_started',
     'step_finished',

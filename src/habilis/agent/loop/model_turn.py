@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, cast
 from habilis.agent.context.compaction import is_too_long
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.events import CompactedEvent, ModelReplied, ModelRequested, RetryEvent, TextEvent, ThinkingEvent
+from habilis.agent.events import (
+    CompactedEvent,
+    ModelProgress,
+    ModelReplied,
+    ModelRequested,
+    RetryEvent,
+    TextEvent,
+    ThinkingEvent,
+)
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.parsing.repetition import HOSTED_PATIENCE, RepetitionDetector
 from habilis.agent.parsing.replies import code_is_complete
@@ -109,6 +117,8 @@ class ModelTurn:
     def _emit_delta(self, delta: Delta) -> None:
         if not self._events.has_hooks:
             return
+        if delta.progress is not None:
+            self._events.emit(ModelProgress(progress=delta.progress))
         if delta.text or delta.arguments:
             self._events.emit(TextEvent(delta=delta))
         if delta.thinking:
