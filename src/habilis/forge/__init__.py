@@ -1,0 +1,1 @@
+"""Engineering tools: tests first, verified in the sandbox, kept with their versions."""

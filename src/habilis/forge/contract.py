@@ -1,0 +1,134 @@
+"""What the forge makes and keeps. Read this first.
+
+A *tool* of the library is one Python function with its tests, kept under version numbers. A *candidate* is code that
+wants to become one: it is *verified* in a fresh sandbox, and its tests must prove that they can fail.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from habilis.core.codec import Json
+
+FORMAT = 1
+"""Version of `tool.json`."""
+
+TESTED_MODULE = 'tool'
+"""The module that tests import the function from."""
+
+LIBRARY_MODULE = 'library'
+"""The module that tools import other tools of the library from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """A call and its result, as the user gave them."""
+
+    arguments: tuple[object, ...] = ()
+    keywords: Mapping[str, object] = field(default_factory=dict[str, object])
+    result: object = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Source of a tool and of its tests."""
+
+    name: str
+    code: str
+    """Module with the function `name`."""
+
+    tests: str
+    """Module of `def test_…()`, which imports the function from `tool`."""
+
+    packages: tuple[str, ...] = ()
+    uses: Mapping[str, 'Candidate'] = field(default_factory=dict[str, 'Candidate'])
+    """The library tools that the code imports from `library`, with what they use themselves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestOutcome:
+    """Result of one test."""
+
+    __test__ = False  # not a test of pytest
+
+    name: str
+    error: str = ''
+    """The failing line and the values in it; empty if the test passed."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the test passed."""
+        return not self.error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verification:
+    """Result of the tests of one candidate."""
+
+    tests: tuple[TestOutcome, ...] = ()
+    error: str = ''
+    """Why the tests did not run to their end: a syntax error, a limit; empty if they did."""
+
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are tests, and all passed."""
+        return not self.error and bool(self.tests) and all(test.ok for test in self.tests)
+
+    @property
+    def report(self) -> str:
+        """What failed, for people and models."""
+        failed = [f'{test.name}: {test.error}' for test in self.tests if not test.ok]
+        if not self.tests and not self.error:
+            failed = ['there are no tests']
+        return '\n'.join([*failed, *([self.error] if self.error else [])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class MutationScore:
+    """How many wrong variants of the code the tests notice."""
+
+    killed: int = 0
+    total: int = 0
+    survivors: tuple[str, ...] = ()
+    """The changes that no test noticed: `line 3: a < b → a <= b`."""
+
+    @property
+    def share(self) -> float:
+        """Share of the variants that were noticed; 1 if there is nothing to vary."""
+        return self.killed / self.total if self.total else 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """`tool.json`: everything about one version but its source."""
+
+    name: str
+    version: int
+    summary: str
+    signature: str
+    created: datetime
+    origin: str = ''
+    """Who made it: `seed`, `user`, or the name of a model."""
+
+    request: str = ''
+    """The request that it was built for."""
+
+    packages: tuple[str, ...] = ()
+    uses: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Versions of the library tools that it imports."""
+
+    tags: tuple[str, ...] = ()
+    tests: int = 0
+    mutants: int = 0
+    killed: int = 0
+    hashes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """SHA-256 of `tool.py` and `test_tool.py`, to notice edits by hand."""
+
+    note: str = ''
+    """Why it replaced the version before it."""
+
+    format: int = FORMAT
+    extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    """Fields of newer formats, kept."""

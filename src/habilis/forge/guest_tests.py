@@ -1,0 +1,70 @@
+"""Runs inside the sandbox, as a cell: loads a tool and its tests, and runs them. The host reads the last expression.
+
+`forge_request` is a variable: `{'library': [[name, code, uses], …], 'code': …, 'tests': …, 'only': …}`.
+"""
+
+import ast
+import sys
+import traceback
+import types
+
+
+def _explained(tree):
+    """Tests whose `assert a == b` says what both sides were."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert) and node.msg is None and isinstance(node.test, ast.Compare):
+            compare = node.test
+            if len(compare.ops) == 1:
+                left, right = (ast.Name(f'_habilis_{side}', ast.Store()) for side in ('left', 'right'))
+                shown = ast.parse("f'got {_habilis_left!r}, expected {_habilis_right!r}'[:500]", mode='eval').body
+                node.test = ast.Compare(
+                    ast.NamedExpr(left, compare.left), compare.ops, [ast.NamedExpr(right, compare.comparators[0])]
+                )
+                node.msg = shown if isinstance(compare.ops[0], ast.Eq) else None
+    return ast.fix_missing_locations(tree)
+
+
+def _failure(error, filename, source):
+    lines = source.splitlines()
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
+    line = frames[-1].lineno if frames else None
+    where = f'line {line}: {lines[line - 1].strip()[:200]}: ' if line and line <= len(lines) else ''
+    kind = type(error).__name__
+    said = str(error)[:1000]
+    if isinstance(error, AssertionError):
+        return f'{where}{said or "the assertion is false"}'
+    return f'{where}{kind}: {said}' if said else f'{where}{kind}'
+
+
+def _load(request):
+    """The modules `library` and `tool`."""
+    library = types.ModuleType('library')
+    sys.modules['library'] = library
+    for name, code in request['library']:
+        scope = types.ModuleType(f'library.{name}')
+        exec(compile(code, f'{name}.py', 'exec'), scope.__dict__)
+        setattr(library, name, getattr(scope, name))
+    tool = types.ModuleType('tool')
+    sys.modules['tool'] = tool
+    exec(compile(request['code'], 'tool.py', 'exec'), tool.__dict__)
+    return tool
+
+
+def _run(request):
+    _load(request)
+    source = request['tests']
+    tests = types.ModuleType('test_tool')
+    exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
+    outcomes = []
+    for name, test in list(vars(tests).items()):
+        if name.startswith('test') and isinstance(test, types.FunctionType):
+            print(f'{request["mark"]} {name}', flush=True)
+            error = ''
+            try:
+                test()
+            except BaseException as raised:
+                error = _failure(raised, 'test_tool.py', source)
+            outcomes.append([name, error])
+            if error and request['stop']:
+                break
+    return outcomes

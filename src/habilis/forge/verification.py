@@ -1,0 +1,131 @@
+"""Runs the tests of a candidate in a fresh sandbox, and measures whether the tests can fail."""
+
+import ast
+import asyncio
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+
+from habilis.core.limits import Limits
+from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
+from habilis.forge.mutants import mutants
+from habilis.sandbox import Cell, Sandbox
+
+LIMITS = Limits(seconds=10, memory_mb=256)
+"""Of all tests of a candidate together."""
+
+PARALLEL = 4
+"""Sandboxes at a time, for several candidates and mutants."""
+
+KILL_SHARE = 0.8
+"""Share of the mutants that tests must notice."""
+
+MUTANT_SECONDS = 0.5
+"""A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
+
+
+@cache
+def _guest() -> str:
+    return files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
+
+
+async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = False) -> Verification:
+    """Run the tests. `stop`: at the first failure."""
+    if problem := _syntax_problem(candidate):
+        return Verification(error=problem)
+    mark = secrets.token_hex(8)
+    request = {
+        'library': [[tool.name, tool.code] for tool in _in_order(candidate)],
+        'code': candidate.code,
+        'tests': candidate.tests,
+        'mark': mark,
+        'stop': stop,
+    }
+    sandbox = await Sandbox.create(
+        limits=limits, packages=_packages(candidate), variables={'forge_request': request}, checkpoints=False
+    )
+    async with sandbox:
+        cell = await sandbox.run(f'{_guest()}\n_run(forge_request)')
+    return _read(cell, mark)
+
+
+async def verify_all(
+    candidates: Iterable[Candidate], *, limits: Limits = LIMITS, stop: bool = False
+) -> list[Verification]:
+    """Verify several candidates at the same time, each in a sandbox of its own."""
+    slots = asyncio.Semaphore(PARALLEL)
+
+    async def one(candidate: Candidate) -> Verification:
+        async with slots:
+            return await verify(candidate, limits=limits, stop=stop)
+
+    return list(await asyncio.gather(*(one(candidate) for candidate in candidates)))
+
+
+async def passes_on_stub(candidate: Candidate) -> bool:
+    """Whether the tests pass on a function that does nothing. Such tests prove nothing."""
+    stub = replace(candidate, code=stub_of(candidate))
+    return (await verify(stub, stop=True)).ok
+
+
+async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
+    """How many wrong variants of the code its tests notice. `seconds`: how long they take on the right code."""
+    variants = mutants(candidate.code, limit=limit)
+    limits = replace(LIMITS, seconds=max(MUTANT_SECONDS, 10 * seconds))
+    wrong = [replace(candidate, code=variant.code) for variant in variants]
+    results = await verify_all(wrong, limits=limits, stop=True)
+    survivors = tuple(variant.change for variant, result in zip(variants, results, strict=True) if result.ok)
+    return MutationScore(killed=len(variants) - len(survivors), total=len(variants), survivors=survivors)
+
+
+def stub_of(candidate: Candidate) -> str:
+    """The function with its signature, and nothing in it."""
+    tree = ast.parse(candidate.code)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:
+            return f'def {node.name}(*args, **kwargs):\n    return None\n'
+    return ''
+
+
+def _syntax_problem(candidate: Candidate) -> str:
+    for source, what in ((candidate.code, 'the code'), (candidate.tests, 'the tests')):
+        try:
+            ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return f'{what}: {type(error).__name__}: {error}'
+    return ''
+
+
+def _packages(candidate: Candidate) -> list[str]:
+    return list(dict.fromkeys([*candidate.packages, *(one for tool in _in_order(candidate) for one in tool.packages)]))
+
+
+def _in_order(candidate: Candidate) -> list[Candidate]:
+    """What the candidate uses, each after what it uses itself."""
+    ordered: dict[str, Candidate] = {}
+
+    def add(tool: Candidate) -> None:
+        for used in tool.uses.values():
+            if used.name not in ordered:
+                add(used)
+                ordered[used.name] = used
+
+    add(candidate)
+    return list(ordered.values())
+
+
+def _read(cell: Cell, mark: str) -> Verification:
+    if cell.error is not None:
+        return Verification(error=_why_stopped(cell, mark), seconds=cell.seconds)
+    outcomes = cell.value if isinstance(cell.value, list) else []
+    tests = [TestOutcome(name=str(name), error=str(error)) for name, error in outcomes]
+    return Verification(tests=tuple(tests), seconds=cell.seconds)
+
+
+def _why_stopped(cell: Cell, mark: str) -> str:
+    assert cell.error is not None
+    started = [line.removeprefix(mark).strip() for line in cell.stdout.splitlines() if line.startswith(mark)]
+    where = f'in {started[-1]}: ' if started and cell.error.kind not in ('exception', 'syntax') else ''
+    return f'{where}{cell.error}'
