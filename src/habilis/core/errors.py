@@ -160,3 +160,15 @@ class StoreUnavailable(JournalError):
         super().__init__(message)
         self.passing = passing
         """Whether the error is transient: a lost connection, a restarting server."""
+
+
+class ForgeError(HabilisError):
+    """A tool cannot be built, kept or read."""
+
+
+class ToolExists(ForgeError):
+    """The library has a tool of this name already."""
+
+
+class ToolNotFound(ForgeError):
+    """The library has no such tool, or no such version of it."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from habilis.core.codec import Json
-
 FORMAT = 1
 """Version of `tool.json`."""
 
@@ -130,5 +128,3 @@ class Manifest:
     """Why it replaced the version before it."""
 
     format: int = FORMAT
-    extra: Mapping[str, Json] = field(default_factory=dict[str, Json])
-    """Fields of newer formats, kept."""

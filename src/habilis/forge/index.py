@@ -1,0 +1,231 @@
+"""Full-text search over the tools of a library, in a SQLite file that can be deleted at any time."""
+
+import contextlib
+import math
+import re
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS tools (id INTEGER PRIMARY KEY, name TEXT UNIQUE, version INTEGER, summary TEXT,
+    signature TEXT, title TEXT, body TEXT);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(terms, tokenize='unicode61', detail=none, columnsize=0);
+CREATE TABLE IF NOT EXISTS counts (term TEXT PRIMARY KEY, tools INTEGER) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS marks (stamp TEXT);
+"""
+_STEMMER = """
+CREATE VIRTUAL TABLE one USING fts5(text, tokenize='porter unicode61');
+CREATE VIRTUAL TABLE stems USING fts5vocab('one', 'instance');
+"""
+_COUNT_ONE = 'INSERT INTO counts VALUES (?, 1) ON CONFLICT (term) DO UPDATE SET tools = tools + 1'
+_CANDIDATES = 300
+"""Tools that are compared with a query; those with its rarest words come first."""
+
+_IN_TITLE = 1.0
+_IN_BODY = 0.7
+"""What a word of the query counts if the tool has it in its name or summary, or only in the rest of its text."""
+
+_STOP_WORDS = frozenset(
+    'a an and are as at be by can do for from get give given how i in into is it its me my of on or please the this '
+    'to what when which with write function tool python you your return'.split()
+)
+_LITERAL = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)|\d[\d.,]*""")
+"""Texts in quotes and numbers: they are arguments, and say nothing about the tool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """What is searched of one tool."""
+
+    name: str
+    version: int
+    summary: str
+    signature: str
+    text: str = ''
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A tool that fits a query."""
+
+    name: str
+    version: int
+    summary: str
+    signature: str
+    score: float
+    """Share of the query's weight that the tool matches, 0 to 1; rare words weigh more."""
+
+
+class SearchIndex:
+    """The index of one library."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._stemmer = sqlite3.connect(':memory:', check_same_thread=False)
+        self._stemmer.executescript(_STEMMER)
+        self._stems: dict[str, str] = {}
+
+    def search(self, query: str, *, limit: int, threshold: float) -> list[Found]:
+        """The tools that share words with the query, best first."""
+        if not self._path.parent.is_dir():
+            return []
+        with self._open() as db:
+            terms = self._stem(_LITERAL.sub(' ', query)) or self._stem(query)
+            total = db.execute('SELECT count(*) FROM tools').fetchone()[0]
+            having = {term: _count(db, term) for term in terms}
+            weights = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in having.items()}
+            ids = _candidates(db, having)
+            rows = db.execute(_select(ids), ids).fetchall()
+        found = [_found(row, weights) for row in rows]
+        return sorted((one for one in found if one.score >= threshold), key=_rank)[:limit]
+
+    def names(self) -> set[str]:
+        """Names of all tools in the index."""
+        with self._open() as db:
+            return {row[0] for row in db.execute('SELECT name FROM tools')}
+
+    def put(self, entry: Entry) -> None:
+        """Add or replace a tool."""
+        with self._open() as db:
+            _drop(db, entry.name)
+            added = self._insert(db, entry)
+            db.executemany(_COUNT_ONE, [(term,) for term in added])
+
+    def drop(self, name: str) -> None:
+        """Remove a tool."""
+        with self._open() as db:
+            _drop(db, name)
+
+    def replace_all(self, entries: Iterable[Entry]) -> None:
+        """Make the index anew."""
+        with self._open() as db:
+            db.execute('DELETE FROM tools')
+            db.execute('DELETE FROM words')
+            counts = Counter[str]()
+            for entry in entries:
+                counts.update(self._insert(db, entry))
+            db.execute('DELETE FROM counts')
+            db.executemany('INSERT INTO counts VALUES (?, ?)', counts.items())
+
+    def mark(self, stamp: str) -> None:
+        """Note the state of the folder that the index has."""
+        with self._open() as db:
+            db.execute('DELETE FROM marks')
+            db.execute('INSERT INTO marks VALUES (?)', (stamp,))
+
+    def is_marked(self, stamp: str) -> bool:
+        """Whether the index has this state of the folder."""
+        if not self._path.parent.is_dir():
+            return True
+        with self._open() as db:
+            return db.execute('SELECT stamp FROM marks').fetchall() == [(stamp,)]
+
+    def _insert(self, db: sqlite3.Connection, entry: Entry) -> set[str]:
+        title = self._stem(f'{entry.name.replace("_", " ")} {entry.summary}')
+        body = [term for term in self._stem(entry.text) if term not in title]
+        return _insert(db, entry, title, body)
+
+    def _stem(self, text: str) -> list[str]:
+        """The words of a text in the form in which they are compared: `percentages` is `percent`."""
+        words = [word for word in re.findall(r'[^\W_]+', text.lower()) if word not in _STOP_WORDS]
+        return list(dict.fromkeys(stem for word in words if (stem := self._stem_word(word))))
+
+    def _stem_word(self, word: str) -> str:
+        if word not in self._stems:
+            self._stemmer.execute('DELETE FROM one')
+            self._stemmer.execute('INSERT INTO one VALUES (?)', (word,))
+            row = self._stemmer.execute('SELECT term FROM stems').fetchone()
+            self._stems[word] = row[0] if row else ''
+        return self._stems[word]
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._connect()
+            with self._connection:
+                yield self._connection
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return _connection(self._path)
+        except sqlite3.DatabaseError:  # damaged: it is made from the folders anyway
+            self._path.unlink(missing_ok=True)
+            return _connection(self._path)
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=10, check_same_thread=False)
+    db.execute('PRAGMA journal_mode = WAL')
+    db.execute('PRAGMA synchronous = OFF')  # a lost index is made anew
+    db.executescript(_SCHEMA)
+    return db
+
+
+def _insert(db: sqlite3.Connection, entry: Entry, title: list[str], body: list[str]) -> set[str]:
+    values = (entry.name, entry.version, entry.summary, entry.signature, ' '.join(title), ' '.join(body))
+    made = db.execute(
+        'INSERT INTO tools (name, version, summary, signature, title, body) VALUES (?, ?, ?, ?, ?, ?)', values
+    )
+    terms = {*title, *body}
+    db.execute('INSERT INTO words (rowid, terms) VALUES (?, ?)', (made.lastrowid, ' '.join(terms)))
+    return terms
+
+
+def _drop(db: sqlite3.Connection, name: str) -> None:
+    row = db.execute('SELECT id, title, body FROM tools WHERE name = ?', (name,)).fetchone()
+    if row is not None:
+        number, title, body = row
+        terms = {*title.split(), *body.split()}
+        db.executemany('UPDATE counts SET tools = tools - 1 WHERE term = ?', [(term,) for term in terms])
+        db.execute('DELETE FROM words WHERE rowid = ?', (number,))
+        db.execute('DELETE FROM tools WHERE id = ?', (number,))
+
+
+def _count(db: sqlite3.Connection, term: str) -> int:
+    row = db.execute('SELECT tools FROM counts WHERE term = ?', (term,)).fetchone()
+    return row[0] if row else 0
+
+
+def _candidates(db: sqlite3.Connection, having: dict[str, int]) -> list[int]:
+    """Tools that have all words that are common, then those with the rarest ones, until there are enough."""
+    known = sorted((term for term, count in having.items() if count), key=lambda term: having[term])
+    ids: dict[int, None] = {}
+    for size in range(len(known), 0, -1):
+        together = known[:size]  # the rarest
+        _add(db, ids, ' AND '.join(f'"{term}"' for term in together))
+    for term in known:
+        _add(db, ids, f'"{term}"')
+    return list(ids)
+
+
+def _add(db: sqlite3.Connection, ids: dict[int, None], match: str) -> None:
+    if len(ids) < _CANDIDATES:
+        rows = db.execute('SELECT rowid FROM words WHERE words MATCH ? LIMIT ?', (match, _CANDIDATES))
+        ids.update(dict.fromkeys(row[0] for row in rows))
+
+
+def _select(ids: list[int]) -> str:
+    marks = ', '.join('?' * len(ids))
+    return f'SELECT name, version, summary, signature, title, body FROM tools WHERE id IN ({marks})'
+
+
+def _found(row: tuple[str, int, str, str, str, str], weights: dict[str, float]) -> Found:
+    name, version, summary, signature, title, body = row
+    named, told = {*title.split()}, {*body.split()}
+    matched = sum(
+        weight * (_IN_TITLE if term in named else _IN_BODY if term in told else 0.0) for term, weight in weights.items()
+    )
+    score = round(matched / (sum(weights.values()) or 1.0), 4)
+    return Found(name=name, version=version, summary=summary, signature=signature, score=score)
+
+
+def _rank(found: Found) -> tuple[float, int, str]:
+    """Best first; of equals, the one that says least besides."""
+    return -found.score, len(found.summary), found.name

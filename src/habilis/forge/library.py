@@ -1,0 +1,283 @@
+"""The library: a folder of readable tools under version numbers.
+
+    percent_of/current        the number of the version in use
+    percent_of/v1/tool.py, test_tool.py, tool.json
+
+The folders are the truth. The index beside them (`.index.db`) is made anew from them at any time.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from habilis.core.errors import ForgeError, ToolExists, ToolNotFound
+from habilis.forge.contract import FORMAT, Candidate, Manifest
+from habilis.forge.index import Entry, Found, SearchIndex
+from habilis.forge.source import read_source
+from habilis.tools.tool_names import check_name
+
+CODE, TESTS, MANIFEST, CURRENT = 'tool.py', 'test_tool.py', 'tool.json', 'current'
+_MANIFEST = TypeAdapter(Manifest)
+
+
+class Library:
+    """Tools in a folder. Any number of processes may use it at the same time."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """The folder is created when the first tool is added."""
+        self.folder = Path(folder)
+        self._index = SearchIndex(self.folder / '.index.db')
+
+    # Read -------------------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """Names of all tools."""
+        try:
+            folders = [entry.name for entry in os.scandir(self.folder) if not entry.name.startswith('.')]
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in folders if (self.folder / name / CURRENT).is_file())
+
+    def versions(self, name: str) -> list[int]:
+        """Numbers of the versions of a tool, oldest first. Raises `ToolNotFound`."""
+        folder = self._folder(name)
+        numbers = [entry.name[1:] for entry in os.scandir(folder) if entry.name.startswith('v')]
+        return sorted(int(number) for number in numbers if number.isdigit())
+
+    def current(self, name: str) -> int:
+        """Number of the version in use. Raises `ToolNotFound`."""
+        folder = self._folder(name)
+        text = (folder / CURRENT).read_text(encoding='utf-8').strip()
+        if not text.isdigit() or not (folder / f'v{text}').is_dir():
+            msg = f'{folder / CURRENT} names no version of {name}: {text[:40]!r}; write one of {self.versions(name)}'
+            raise ForgeError(msg)
+        return int(text)
+
+    def manifest(self, name: str, version: int | None = None) -> Manifest:
+        """Everything about a version but its source. Raises `ToolNotFound`, and `ForgeError` if it is damaged."""
+        path = self._version(name, version) / MANIFEST
+        try:
+            made = _MANIFEST.validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            msg = f'{path} cannot be read: {str(error).splitlines()[0]}'
+            raise ForgeError(msg) from error
+        if made.format > FORMAT:
+            msg = f'{path} was written by a newer Habilis (format {made.format})'
+            raise ForgeError(msg)
+        return made
+
+    def candidate(self, name: str, version: int | None = None) -> Candidate:
+        """Source of a version, with the source of all that it uses."""
+        return self._candidate(name, version, ())
+
+    def is_edited(self, name: str, version: int | None = None) -> bool:
+        """Whether a file was changed by hand since it was registered."""
+        folder = self._version(name, version)
+        return self.manifest(name, version).hashes != _hashes(folder)
+
+    def search(self, query: str, *, limit: int = 5, threshold: float = 0.0) -> list[Found]:
+        """The tools that fit best, best first; `threshold`: share of the query's weight that a tool must match."""
+        self._refresh()
+        found = self._index.search(query, limit=limit, threshold=threshold)
+        return [one for one in found if (self.folder / one.name / CURRENT).is_file()]
+
+    # Change -----------------------------------------------------------------------------------------------------------
+
+    def add(self, candidate: Candidate, *, replaces: bool = False, **facts: object) -> Manifest:
+        """Keep a verified candidate as a new tool, or as the next version of one (`replaces`).
+
+        `facts` are fields of the manifest. Raises `ToolExists`, or `ForgeError` for source that cannot be a tool.
+        """
+        name, source = candidate.name, read_source(candidate.name, candidate.code)
+        self._check_uses(name, source.uses)
+        with self._locked():
+            exists = (self.folder / name / CURRENT).is_file()
+            if exists and not replaces:
+                msg = f'there is already a tool {name!r}; choose another name, or make a new version of it'
+                raise ToolExists(msg)
+            version = max(self.versions(name), default=0) + 1 if exists else 1
+            made = Manifest(
+                name=name,
+                version=version,
+                summary=source.summary,
+                signature=source.signature,
+                created=datetime.now(UTC),
+                packages=candidate.packages,
+                uses={used: self.current(used) for used in source.uses},
+            )
+            made = replace(made, **facts)  # pyright: ignore[reportArgumentType]
+            self._write(candidate, made)
+            self._index.put(_entry(made, source.documentation))
+            self._index.mark(self._stamp())
+        return made
+
+    def use_version(self, name: str, version: int) -> Manifest:
+        """Use an earlier or later version from now on."""
+        made = self.manifest(name, version)
+        with self._locked():
+            self._set_current(name, version)
+            documentation = read_source(name, self.candidate(name, version).code).documentation
+            self._index.put(_entry(made, documentation))
+        return made
+
+    def remove(self, name: str) -> None:
+        """Delete a tool with all versions. Raises `ForgeError` if another tool uses it."""
+        if users := self.users_of(name):
+            msg = f'{name} is used by {", ".join(users)}: delete these first'
+            raise ForgeError(msg)
+        with self._locked():
+            folder = self._folder(name)
+            (folder / CURRENT).unlink()  # from here on it is not visible
+            shutil.rmtree(folder)
+            self._index.drop(name)
+            self._index.mark(self._stamp())
+
+    def users_of(self, name: str) -> list[str]:
+        """Tools whose current version imports this one."""
+        self._folder(name)
+        return [other for other in self.names() if name in self.manifest(other).uses]
+
+    def rebuild_index(self) -> int:
+        """Make the index anew from the folders; returns the number of tools."""
+        entries = [self._read_entry(name) for name in self.names()]
+        self._index.replace_all([entry for entry in entries if entry is not None])
+        self._index.mark(self._stamp())
+        return len(entries)
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    def _folder(self, name: str) -> Path:
+        try:
+            folder = self.folder / check_name(name)
+        except Exception as error:
+            raise ToolNotFound(str(error)) from error
+        if not (folder / CURRENT).is_file():
+            near = self.search(name.replace('_', ' '), limit=1)
+            hint = f'; did you mean {near[0].name!r}?' if near else ''
+            msg = f'there is no tool {name!r} in {self.folder}{hint}'
+            raise ToolNotFound(msg)
+        return folder
+
+    def _version(self, name: str, version: int | None) -> Path:
+        number = self.current(name) if version is None else version
+        folder = self._folder(name) / f'v{number}'
+        if not folder.is_dir():
+            msg = f'{name} has no version {number}; it has {", ".join(map(str, self.versions(name)))}'
+            raise ToolNotFound(msg)
+        return folder
+
+    def _candidate(self, name: str, version: int | None, inside: tuple[str, ...]) -> Candidate:
+        folder, made = self._version(name, version), self.manifest(name, version)
+        uses: Mapping[str, Candidate] = {
+            used: self._candidate(used, number, (*inside, name)) for used, number in made.uses.items()
+        }
+        return Candidate(
+            name=name,
+            code=(folder / CODE).read_text(encoding='utf-8'),
+            tests=(folder / TESTS).read_text(encoding='utf-8'),
+            packages=made.packages,
+            uses=uses,
+        )
+
+    def _check_uses(self, name: str, uses: tuple[str, ...]) -> None:
+        """Refuse tools that are not there, and cycles."""
+        pending, seen = list(uses), set[str]()
+        while pending:
+            used = pending.pop()
+            if used == name:
+                msg = f'{name} would use itself, through {", ".join(uses)}'
+                raise ForgeError(msg)
+            if used not in seen:
+                seen.add(used)
+                pending += self.manifest(used).uses
+
+    def _write(self, candidate: Candidate, made: Manifest) -> None:
+        """Write a version so that it appears whole or not at all."""
+        target = self.folder / made.name
+        target.mkdir(exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix='.new-', dir=self.folder))
+        try:
+            (work / CODE).write_text(candidate.code, encoding='utf-8')
+            (work / TESTS).write_text(candidate.tests, encoding='utf-8')
+            whole = replace(made, hashes=_hashes(work))
+            (work / MANIFEST).write_bytes(_MANIFEST.dump_json(whole, indent=2) + b'\n')
+            for path in work.iterdir():
+                _flush(path)
+            work.rename(target / f'v{made.version}')
+        except BaseException:
+            shutil.rmtree(work, ignore_errors=True)
+            raise
+        self._set_current(made.name, made.version)
+
+    def _set_current(self, name: str, version: int) -> None:
+        path = self.folder / name / CURRENT
+        new = path.with_name('.current-new')
+        new.write_text(f'{version}\n', encoding='utf-8')
+        _flush(new)
+        new.replace(path)
+        _flush(path.parent)
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One writer at a time, over all processes."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / '.lock').open('a', encoding='utf-8') as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _stamp(self) -> str:
+        """Changes when a tool is added or deleted, also by hand."""
+        try:
+            return str(self.folder.stat().st_mtime_ns)
+        except FileNotFoundError:
+            return ''
+
+    def _refresh(self) -> None:
+        if self._index.is_marked(self._stamp()):
+            return
+        names, known = set(self.names()), self._index.names()
+        for name in known - names:
+            self._index.drop(name)
+        for name in names - known:
+            entry = self._read_entry(name)
+            if entry is not None:
+                self._index.put(entry)
+        self._index.mark(self._stamp())
+
+    def _read_entry(self, name: str) -> Entry | None:
+        """The entry of a tool; None if its files are damaged (`doctor` names those)."""
+        try:
+            return _entry(self.manifest(name), read_source(name, self.candidate(name).code).documentation)
+        except (ForgeError, OSError, UnicodeDecodeError):
+            return None
+
+
+def _entry(made: Manifest, documentation: str) -> Entry:
+    return Entry(
+        name=made.name,
+        version=made.version,
+        summary=made.summary,
+        signature=made.signature,
+        text=f'{documentation} {" ".join(made.tags)} {made.request}',
+    )
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (CODE, TESTS)}
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,73 @@
+"""Reads the source of a tool: its function, signature and summary, and what it imports."""
+
+import ast
+from dataclasses import dataclass
+
+from habilis.core.errors import ForgeError
+from habilis.forge.contract import LIBRARY_MODULE
+from habilis.tools.tool_names import check_name
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolSource:
+    """What is known of a tool from its code alone."""
+
+    name: str
+    signature: str
+    """`percent_of(percentage: float, base: float) -> float`."""
+
+    summary: str
+    """First paragraph of the docstring, on one line."""
+
+    documentation: str
+    parameters: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    """Library tools that it imports."""
+
+
+def read_source(name: str, code: str) -> ToolSource:
+    """Read the code of a tool. Raises `ForgeError` if it has no complete function of that name."""
+    check_name(name)
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f'the code of {name} is not Python: {error}'
+        raise ForgeError(msg) from error
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    if len(found) != 1:
+        msg = f'the code must define one function `def {name}(…)`, and defines {len(found)}'
+        raise ForgeError(msg)
+    [function] = found
+    documentation = (ast.get_docstring(function) or '').strip()
+    arguments = _arguments(function)
+    missing = [argument.arg for argument in arguments if argument.annotation is None]
+    if missing or function.returns is None:
+        msg = f'{name} needs a type hint for {", ".join(missing) or "its result"}'
+        raise ForgeError(msg)
+    if not documentation:
+        msg = f'{name} needs a docstring: its first line is what is searched for'
+        raise ForgeError(msg)
+    return ToolSource(
+        name=name,
+        signature=f'{name}({ast.unparse(function.args)}) -> {ast.unparse(function.returns)}',
+        summary=' '.join(documentation.partition('\n\n')[0].split()),
+        documentation=documentation,
+        parameters=tuple(argument.arg for argument in arguments),
+        uses=_imported_tools(tree),
+    )
+
+
+def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    given = function.args
+    more = [one for one in (given.vararg, given.kwarg) if one is not None]
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *more]
+
+
+def _imported_tools(tree: ast.AST) -> tuple[str, ...]:
+    names = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == LIBRARY_MODULE and not node.level
+        for alias in node.names
+    ]
+    return tuple(dict.fromkeys(names))
