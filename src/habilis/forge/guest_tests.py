@@ -1,6 +1,6 @@
 """Runs inside the sandbox, as a cell: loads a tool and its tests, and runs them. The host reads the last expression.
 
-`forge_request` is a variable: `{'library': [[name, code, uses], …], 'code': …, 'tests': …, 'only': …}`.
+`forge_request` is a variable: `library` has the names and code of the tools that `code` uses.
 """
 
 import ast
@@ -48,6 +48,11 @@ def _load(request):
     sys.modules['tool'] = tool
     exec(compile(request['code'], 'tool.py', 'exec'), tool.__dict__)
     return tool
+
+
+def _call(request):
+    tool = _load(request)
+    return getattr(tool, request['name'])(*request['args'], **request['kwargs'])
 
 
 def _run(request):

@@ -23,6 +23,7 @@ from habilis.core.errors import ForgeError, ToolExists, ToolNotFound
 from habilis.forge.contract import FORMAT, Candidate, Manifest
 from habilis.forge.index import Entry, Found, SearchIndex
 from habilis.forge.source import read_source
+from habilis.forge.usage import UsageLog
 from habilis.tools.tool_names import check_name
 
 CODE, TESTS, MANIFEST, CURRENT = 'tool.py', 'test_tool.py', 'tool.json', 'current'
@@ -36,6 +37,7 @@ class Library:
         """The folder is created when the first tool is added."""
         self.folder = Path(folder)
         self._index = SearchIndex(self.folder / '.index.db')
+        self.usage = UsageLog(self.folder / '.usage.db')
 
     # Read -------------------------------------------------------------------------------------------------------------
 

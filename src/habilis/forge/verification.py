@@ -27,7 +27,8 @@ MUTANT_SECONDS = 0.5
 
 
 @cache
-def _guest() -> str:
+def guest_code() -> str:
+    """Source of what runs inside the sandbox."""
     return files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
 
 
@@ -36,18 +37,12 @@ async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = 
     if problem := _syntax_problem(candidate):
         return Verification(error=problem)
     mark = secrets.token_hex(8)
-    request = {
-        'library': [[tool.name, tool.code] for tool in _in_order(candidate)],
-        'code': candidate.code,
-        'tests': candidate.tests,
-        'mark': mark,
-        'stop': stop,
-    }
+    request = {**request_of(candidate), 'tests': candidate.tests, 'mark': mark, 'stop': stop}
     sandbox = await Sandbox.create(
-        limits=limits, packages=_packages(candidate), variables={'forge_request': request}, checkpoints=False
+        limits=limits, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{_guest()}\n_run(forge_request)')
+        cell = await sandbox.run(f'{guest_code()}\n_run(forge_request)')
     return _read(cell, mark)
 
 
@@ -89,6 +84,11 @@ def stub_of(candidate: Candidate) -> str:
     return ''
 
 
+def request_of(candidate: Candidate) -> dict[str, object]:
+    """What the guest needs to load the candidate."""
+    return {'library': [[tool.name, tool.code] for tool in _in_order(candidate)], 'code': candidate.code}
+
+
 def _syntax_problem(candidate: Candidate) -> str:
     for source, what in ((candidate.code, 'the code'), (candidate.tests, 'the tests')):
         try:
@@ -98,7 +98,8 @@ def _syntax_problem(candidate: Candidate) -> str:
     return ''
 
 
-def _packages(candidate: Candidate) -> list[str]:
+def packages_of(candidate: Candidate) -> list[str]:
+    """Packages of the candidate and of all that it uses."""
     return list(dict.fromkeys([*candidate.packages, *(one for tool in _in_order(candidate) for one in tool.packages)]))
 
 
