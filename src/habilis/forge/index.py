@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,26 +85,28 @@ class SearchIndex:
         found = [_found(row, weights) for row in rows]
         return sorted((one for one in found if one.score >= threshold), key=_rank)[:limit]
 
-    def names(self) -> set[str]:
-        """Names of all tools in the index."""
+    def versions(self) -> dict[str, int]:
+        """All tools in the index, with their versions."""
+        if not self._path.parent.is_dir():
+            return {}
         with self._open() as db:
-            return {row[0] for row in db.execute('SELECT name FROM tools')}
+            return dict(db.execute('SELECT name, version FROM tools').fetchall())
 
     def put(self, entry: Entry) -> None:
         """Add or replace a tool."""
-        with self._open() as db:
+        with self._change() as db:
             _drop(db, entry.name)
             added = self._insert(db, entry)
             db.executemany(_COUNT_ONE, [(term,) for term in added])
 
     def drop(self, name: str) -> None:
         """Remove a tool."""
-        with self._open() as db:
+        with self._change() as db:
             _drop(db, name)
 
     def replace_all(self, entries: Iterable[Entry]) -> None:
         """Make the index anew."""
-        with self._open() as db:
+        with self._change() as db:
             db.execute('DELETE FROM tools')
             db.execute('DELETE FROM words')
             counts = Counter[str]()
@@ -115,7 +117,7 @@ class SearchIndex:
 
     def mark(self, stamp: str) -> None:
         """Note the state of the folder that the index has."""
-        with self._open() as db:
+        with self._change() as db:
             db.execute('DELETE FROM marks')
             db.execute('INSERT INTO marks VALUES (?)', (stamp,))
 
@@ -145,26 +147,52 @@ class SearchIndex:
         return self._stems[word]
 
     @contextlib.contextmanager
-    def _open(self) -> Iterator[sqlite3.Connection]:
+    def _open(self) -> Generator[sqlite3.Connection]:
         with self._lock:
             if self._connection is None:
                 self._connection = self._connect()
             with self._connection:
                 yield self._connection
 
+    @contextlib.contextmanager
+    def _change(self) -> Generator[sqlite3.Connection]:
+        with self._open() as db:
+            db.execute('BEGIN IMMEDIATE')  # else another process could add the same tool between two statements
+            yield db
+
+    def reset(self) -> None:
+        """Begin with an empty index."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            self._delete()
+
+    def _delete(self) -> None:
+        for ending in ('', '-wal', '-shm'):
+            with contextlib.suppress(OSError):
+                self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
+
     def _connect(self) -> sqlite3.Connection:
         try:
             return _connection(self._path)
         except sqlite3.DatabaseError:  # damaged: it is made from the folders anyway
-            self._path.unlink(missing_ok=True)
+            self._delete()
+        try:
             return _connection(self._path)
+        except sqlite3.DatabaseError:  # the folder is read-only
+            return _connection(None)
 
 
-def _connection(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10, check_same_thread=False)
-    db.execute('PRAGMA journal_mode = WAL')
-    db.execute('PRAGMA synchronous = OFF')  # a lost index is made anew
-    db.executescript(_SCHEMA)
+def _connection(path: Path | None) -> sqlite3.Connection:
+    db = sqlite3.connect(path or ':memory:', timeout=10, check_same_thread=False)
+    try:
+        db.execute('PRAGMA journal_mode = WAL')
+        db.execute('PRAGMA synchronous = OFF')  # a lost index is made anew
+        db.executescript(_SCHEMA)
+    except sqlite3.Error:
+        db.close()
+        raise
     return db
 
 

@@ -10,9 +10,11 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
+import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +29,7 @@ from habilis.forge.usage import UsageLog
 from habilis.tools.tool_names import check_name
 
 CODE, TESTS, MANIFEST, CURRENT = 'tool.py', 'test_tool.py', 'tool.json', 'current'
+_NEW = '.new-'
 _MANIFEST = TypeAdapter(Manifest)
 
 
@@ -51,9 +54,7 @@ class Library:
 
     def versions(self, name: str) -> list[int]:
         """Numbers of the versions of a tool, oldest first. Raises `ToolNotFound`."""
-        folder = self._folder(name)
-        numbers = [entry.name[1:] for entry in os.scandir(folder) if entry.name.startswith('v')]
-        return sorted(int(number) for number in numbers if number.isdigit())
+        return _numbers(self._folder(name))
 
     def current(self, name: str) -> int:
         """Number of the version in use. Raises `ToolNotFound`."""
@@ -88,9 +89,32 @@ class Library:
 
     def search(self, query: str, *, limit: int = 5, threshold: float = 0.0) -> list[Found]:
         """The tools that fit best, best first; `threshold`: share of the query's weight that a tool must match."""
+        try:
+            found = self._search(query, limit, threshold)
+        except sqlite3.DatabaseError:  # damaged: it is made from the folders anyway
+            self._index.reset()
+            found = self._search(query, limit, threshold)
+        successes = self.usage.successes([one.name for one in found])
+        found.sort(key=lambda one: (-one.score, -successes.get(one.name, 0)))  # of equals, the most used first
+        return found[:limit]
+
+    def _search(self, query: str, limit: int, threshold: float) -> list[Found]:
         self._refresh()
-        found = self._index.search(query, limit=limit, threshold=threshold)
-        return [one for one in found if (self.folder / one.name / CURRENT).is_file()]
+        found = self._index.search(query, limit=2 * limit, threshold=threshold)
+        return [one for one in found if self._has_code(one)]
+
+    def _has_code(self, found: Found) -> bool:
+        folder = self.folder / found.name
+        return (folder / CURRENT).is_file() and (folder / f'v{found.version}' / CODE).is_file()
+
+    def indexed(self) -> dict[str, int]:
+        """The tools in the index with their versions, which differ from the folders only after changes by hand."""
+        self._refresh()
+        return self._index.versions()
+
+    def uses_of(self, code: str, name: str) -> dict[str, Candidate]:
+        """The tools that code of this name imports, in their current versions. Raises `ToolNotFound`."""
+        return {used: self.candidate(used) for used in read_source(name, code).uses}
 
     # Change -----------------------------------------------------------------------------------------------------------
 
@@ -102,11 +126,10 @@ class Library:
         name, source = candidate.name, read_source(candidate.name, candidate.code)
         self._check_uses(name, source.uses)
         with self._locked():
-            exists = (self.folder / name / CURRENT).is_file()
-            if exists and not replaces:
+            if (self.folder / name / CURRENT).is_file() and not replaces:
                 msg = f'there is already a tool {name!r}; choose another name, or make a new version of it'
                 raise ToolExists(msg)
-            version = max(self.versions(name), default=0) + 1 if exists else 1
+            version = max(_numbers(self.folder / name), default=0) + 1
             made = Manifest(
                 name=name,
                 version=version,
@@ -117,7 +140,7 @@ class Library:
                 uses={used: self.current(used) for used in source.uses},
             )
             made = replace(made, **facts)  # pyright: ignore[reportArgumentType]
-            self._write(candidate, made)
+            made = self._write(candidate, made)
             self._index.put(_entry(made, source.documentation))
             self._index.mark(self._stamp())
         return made
@@ -144,14 +167,52 @@ class Library:
             self._index.mark(self._stamp())
 
     def users_of(self, name: str) -> list[str]:
-        """Tools whose current version imports this one."""
+        """Tools whose current version imports this one. A damaged tool uses nothing."""
         self._folder(name)
-        return [other for other in self.names() if name in self.manifest(other).uses]
+        return [other for other in self.names() if name in self._uses(other)]
+
+    def _uses(self, name: str) -> Mapping[str, int]:
+        try:
+            return self.manifest(name).uses
+        except ForgeError:
+            return {}
+
+    def accept_edits(self, name: str, version: int) -> Manifest:
+        """Make the manifest agree with files that were edited by hand."""
+        with self._locked():
+            folder = self._version(name, version)
+            source = read_source(name, (folder / CODE).read_text(encoding='utf-8'))
+            self._check_uses(name, source.uses)
+            known = self.manifest(name, version)
+            made = replace(
+                known,
+                summary=source.summary,
+                signature=source.signature,
+                uses={used: known.uses.get(used) or self.current(used) for used in source.uses},
+                hashes=_hashes(folder),
+            )
+            new = folder / f'.{MANIFEST}-new'
+            new.write_bytes(_MANIFEST.dump_json(made, indent=2) + b'\n')
+            _flush(new)
+            new.replace(folder / MANIFEST)
+            self._index.put(_entry(self.manifest(name), source.documentation))
+        return made
+
+    def remove_leftovers(self) -> list[str]:
+        """Delete what writers that were killed have left; returns the names of the folders."""
+        with self._locked():  # nobody writes now
+            left = [path for path in self.folder.glob(f'{_NEW}*') if path.is_dir()]
+            for path in left:
+                shutil.rmtree(path)
+        return [path.name for path in left]
 
     def rebuild_index(self) -> int:
         """Make the index anew from the folders; returns the number of tools."""
-        entries = [self._read_entry(name) for name in self.names()]
-        self._index.replace_all([entry for entry in entries if entry is not None])
+        if not self.folder.is_dir():
+            return 0
+        entries = [entry for name in self.names() if (entry := self._read_entry(name)) is not None]
+        self._index.reset()
+        self._index.replace_all(entries)
         self._index.mark(self._stamp())
         return len(entries)
 
@@ -178,16 +239,15 @@ class Library:
         return folder
 
     def _candidate(self, name: str, version: int | None, inside: tuple[str, ...]) -> Candidate:
+        if name in inside:
+            msg = f'{name} uses itself, through {", ".join(inside)}'
+            raise ForgeError(msg)
         folder, made = self._version(name, version), self.manifest(name, version)
         uses: Mapping[str, Candidate] = {
             used: self._candidate(used, number, (*inside, name)) for used, number in made.uses.items()
         }
         return Candidate(
-            name=name,
-            code=(folder / CODE).read_text(encoding='utf-8'),
-            tests=(folder / TESTS).read_text(encoding='utf-8'),
-            packages=made.packages,
-            uses=uses,
+            name=name, code=_text(folder / CODE), tests=_text(folder / TESTS), packages=made.packages, uses=uses
         )
 
     def _check_uses(self, name: str, uses: tuple[str, ...]) -> None:
@@ -202,11 +262,11 @@ class Library:
                 seen.add(used)
                 pending += self.manifest(used).uses
 
-    def _write(self, candidate: Candidate, made: Manifest) -> None:
+    def _write(self, candidate: Candidate, made: Manifest) -> Manifest:
         """Write a version so that it appears whole or not at all."""
         target = self.folder / made.name
         target.mkdir(exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix='.new-', dir=self.folder))
+        work = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
         try:
             (work / CODE).write_text(candidate.code, encoding='utf-8')
             (work / TESTS).write_text(candidate.tests, encoding='utf-8')
@@ -219,6 +279,7 @@ class Library:
             shutil.rmtree(work, ignore_errors=True)
             raise
         self._set_current(made.name, made.version)
+        return whole
 
     def _set_current(self, name: str, version: int) -> None:
         path = self.folder / name / CURRENT
@@ -229,7 +290,7 @@ class Library:
         _flush(path.parent)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _locked(self) -> Generator[None]:
         """One writer at a time, over all processes."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / '.lock').open('a', encoding='utf-8') as file:
@@ -246,7 +307,7 @@ class Library:
     def _refresh(self) -> None:
         if self._index.is_marked(self._stamp()):
             return
-        names, known = set(self.names()), self._index.names()
+        names, known = set(self.names()), self._index.versions().keys()
         for name in known - names:
             self._index.drop(name)
         for name in names - known:
@@ -271,6 +332,23 @@ def _entry(made: Manifest, documentation: str) -> Entry:
         signature=made.signature,
         text=f'{documentation} {" ".join(made.tags)} {made.request}',
     )
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Numbers of the versions in the folder of a tool, oldest first."""
+    try:
+        names = [entry.name for entry in os.scandir(folder) if entry.is_dir()]
+    except FileNotFoundError:
+        return []
+    return sorted(int(name[1:]) for name in names if re.fullmatch(r'v[0-9]{1,9}', name))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding='utf-8')
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f'{path} cannot be read: {error}'
+        raise ForgeError(msg) from error
 
 
 def _hashes(folder: Path) -> dict[str, str]:
