@@ -32,6 +32,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'max_tool_calls': (10, 11),
     'journal': ('runs.db', 'off'),
     'user': ('ann', 'bob'),
+    'library': ('tools', 'other/tools'),
     'sandbox': ('process', 'docker'),
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),

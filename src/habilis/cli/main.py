@@ -14,6 +14,7 @@ from habilis.cli.streams import OutputLost, discard_output, prepare_streams
 COMMANDS = {
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
+    'tools': ('habilis.cli.tools.command', 'List, search, test, run, change and share the tools of a library.'),
     'demo': ('habilis.cli.demo.command', 'Run three small tasks and check their results.'),
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
@@ -27,6 +28,7 @@ Examples:
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
   habilis runs list                        list recorded runs
+  habilis tools search "15 percent of 300" find a tool of the library
   habilis demo                             see the agent at work
   habilis doctor                           check the installation
   echo 'print(6 * 7)' | habilis sandbox run -

@@ -177,6 +177,9 @@ class Settings(BaseModel):
     user: Text | None = None
     """Owner of the runs at the command line, if several people share a journal."""
 
+    library: Text | None = None
+    """Folder of the tool library. None: `library` in the data folder."""
+
     sandbox: Text = 'wasm'
     """Sandbox backend; the next two settings are the limits of each cell."""
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from habilis.core.errors import ForgeError, ToolExists, ToolNotFound
+from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.forge.contract import FORMAT, Candidate, Manifest
 from habilis.forge.index import Entry, Found, SearchIndex
 from habilis.forge.source import read_source
@@ -221,8 +221,8 @@ class Library:
     def _folder(self, name: str) -> Path:
         try:
             folder = self.folder / check_name(name)
-        except Exception as error:
-            raise ToolNotFound(str(error)) from error
+        except ToolDefinitionError as error:
+            raise ToolNotFound(str(error).partition(';')[0]) from error
         if not (folder / CURRENT).is_file():
             near = self.search(name.replace('_', ' '), limit=1)
             hint = f'; did you mean {near[0].name!r}?' if near else ''
@@ -352,7 +352,8 @@ def _text(path: Path) -> str:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in (CODE, TESTS)}
+    present = [name for name in (CODE, TESTS) if (folder / name).is_file()]
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in present}
 
 
 def _flush(path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
@@ -86,7 +87,7 @@ def stub_of(candidate: Candidate) -> str:
 
 def request_of(candidate: Candidate) -> dict[str, object]:
     """What the guest needs to load the candidate."""
-    return {'library': [[tool.name, tool.code] for tool in _in_order(candidate)], 'code': candidate.code}
+    return {'library': [[tool.name, tool.code] for tool in used_tools(candidate)], 'code': candidate.code}
 
 
 def _syntax_problem(candidate: Candidate) -> str:
@@ -100,10 +101,10 @@ def _syntax_problem(candidate: Candidate) -> str:
 
 def packages_of(candidate: Candidate) -> list[str]:
     """Packages of the candidate and of all that it uses."""
-    return list(dict.fromkeys([*candidate.packages, *(one for tool in _in_order(candidate) for one in tool.packages)]))
+    return list(dict.fromkeys([*candidate.packages, *(one for tool in used_tools(candidate) for one in tool.packages)]))
 
 
-def _in_order(candidate: Candidate) -> list[Candidate]:
+def used_tools(candidate: Candidate) -> list[Candidate]:
     """What the candidate uses, each after what it uses itself."""
     ordered: dict[str, Candidate] = {}
 
@@ -120,8 +121,14 @@ def _in_order(candidate: Candidate) -> list[Candidate]:
 def _read(cell: Cell, mark: str) -> Verification:
     if cell.error is not None:
         return Verification(error=_why_stopped(cell, mark), seconds=cell.seconds)
-    outcomes = cell.value if isinstance(cell.value, list) else []
-    tests = [TestOutcome(name=str(name), error=str(error)) for name, error in outcomes]
+    outcomes = cast('list[object]', cell.value if isinstance(cell.value, list) else [])
+    tests: list[TestOutcome] = []
+    for outcome in outcomes:
+        match outcome:
+            case [str(name), str(error)]:
+                tests.append(TestOutcome(name=name, error=error))
+            case _:
+                return Verification(error='the code changed the results of its tests', seconds=cell.seconds)
     return Verification(tests=tuple(tests), seconds=cell.seconds)
 
 

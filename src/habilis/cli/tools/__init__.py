@@ -1,0 +1,1 @@
+"""`habilis tools`: list, search, show, test, run, change and share the tools of a library."""

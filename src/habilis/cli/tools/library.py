@@ -1,0 +1,59 @@
+"""The library a subcommand works with."""
+
+import contextlib
+import json
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from habilis.cli.interrupt import run_interruptible
+from habilis.cli.settings import read_settings, settings_with_options
+from habilis.core.errors import ForgeError
+from habilis.core.folders import data_folder
+from habilis.forge.library import Library
+
+T = TypeVar('T')
+
+
+def open_library(folder: str | None) -> Library:
+    """The library of the option, of the settings, or of the data folder."""
+    settings = read_settings(lambda: settings_with_options({'library': folder}))
+    chosen = Path(settings.library).expanduser() if settings.library else data_folder() / 'library'
+    if chosen.exists() and not chosen.is_dir():
+        msg = f'{chosen} is a file, not the folder of a library; choose another with --library DIR'
+        raise ForgeError(msg)
+    return Library(chosen)
+
+
+def run_with_library(folder: str | None, work: Callable[[Library], Coroutine[Any, Any, T]]) -> T:
+    """Run work that uses sandboxes; Ctrl-C ends it cleanly."""
+    library = open_library(folder)
+    with clear_errors(library):
+        return run_interruptible(lambda: work(library))
+
+
+@contextlib.contextmanager
+def clear_errors(library: Library) -> Generator[None]:
+    """Errors of the disk, such as a read-only folder, as one line."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            raise
+        msg = f'cannot change the library {library.folder}: {error.strerror}: {error.filename}'
+        raise ForgeError(msg) from error
+
+
+def print_json(value: object) -> None:
+    """Print data as JSON: dataclasses as objects, times in ISO format."""
+    print(json.dumps(value, default=_to_json, ensure_ascii=False))
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    assert is_dataclass(value)
+    assert not isinstance(value, type)
+    return asdict(value)

@@ -1,0 +1,46 @@
+"""Runs the tests of tools of the library again, in parallel sandboxes."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from habilis.core.errors import HabilisError
+from habilis.forge.contract import Verification
+from habilis.forge.library import Library
+from habilis.forge.verification import PARALLEL, verify
+
+
+@dataclass(frozen=True, kw_only=True)
+class Retest:
+    """Result of the tests of one tool."""
+
+    name: str
+    version: int
+    """0 if the tool cannot be read."""
+
+    verification: Verification
+
+
+async def retest(
+    library: Library, names: Iterable[str], *, on_done: Callable[[Retest], None] = lambda _: None
+) -> list[Retest]:
+    """Test the current versions of these tools. `on_done` gets each result as soon as it is there."""
+    slots = asyncio.Semaphore(PARALLEL)
+
+    async def one(name: str) -> Retest:
+        async with slots:
+            result = await _retest(library, name)
+        on_done(result)
+        return result
+
+    return list(await asyncio.gather(*map(one, names)))
+
+
+async def _retest(library: Library, name: str) -> Retest:
+    version = 0
+    try:
+        version = library.current(name)
+        verification = await verify(library.candidate(name, version))
+    except HabilisError as error:
+        verification = Verification(error=str(error))
+    return Retest(name=name, version=version, verification=verification)

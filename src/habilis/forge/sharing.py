@@ -1,0 +1,155 @@
+"""Exports tools to one file, and imports them elsewhere: verified there, and never trusted by name."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
+from habilis.forge.archives import FILES, read_archive, texts, write_archive
+from habilis.forge.contract import FORMAT, Candidate, Manifest
+from habilis.forge.library import CODE, MANIFEST, TESTS, Library
+from habilis.forge.source import read_source
+from habilis.forge.verification import passes_on_stub, verify_all
+
+_MANIFEST = TypeAdapter(Manifest)
+_PACKAGE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?([<>=!~]=?[A-Za-z0-9.*+<>=!~,]+)?')
+"""A name with a version: a path would show a folder of this machine to the tool."""
+
+_MAX_TEXT = 2000
+_MAX_TAGS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportReport:
+    """What an import has done."""
+
+    added: tuple[Manifest, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Tools that the library has already, with the same code and tests."""
+
+
+def export_tools(library: Library, names: Sequence[str], path: Path) -> list[str]:
+    """Write the current versions of tools, with all that they use, to one file; returns the names in it."""
+    chosen: dict[str, int] = {}
+
+    def add(name: str, version: int) -> None:
+        if chosen.setdefault(name, version) != version:
+            msg = f'two versions of {name} are used, {chosen[name]} and {version}: export these tools to two files'
+            raise ForgeError(msg)
+        for used, number in library.manifest(name, version).uses.items():
+            add(used, number)
+
+    for name in names:
+        library.candidate(name)  # refuses cycles, and says what is missing
+        add(name, library.current(name))
+    if edited := [name for name, version in chosen.items() if library.is_edited(name, version)]:
+        msg = f'{edited[0]} was edited by hand: run `habilis tools doctor --fix`, which tests the edits first'
+        raise ForgeError(msg)
+    write_archive({name: _files(library, name, version) for name, version in chosen.items()}, path)
+    return list(chosen)
+
+
+def _files(library: Library, name: str, version: int) -> dict[str, bytes]:
+    folder = library.folder / name / f'v{version}'
+    return {file: (folder / file).read_bytes() for file in FILES}
+
+
+async def import_tools(library: Library, path: Path) -> ImportReport:
+    """Add the tools of a file. All are tested in sandboxes first; if one is refused, none is added.
+
+    Raises `ForgeError`.
+    """
+    try:
+        tools = _in_order(path, read_archive(path))
+    except ToolDefinitionError as error:
+        msg = f'{path} is refused: {error}'
+        raise ForgeError(msg) from error
+    skipped = [name for name, (candidate, _) in tools.items() if _is_present(library, candidate)]
+    new = {name: both for name, both in tools.items() if name not in skipped}
+    candidates = [candidate for candidate, _ in new.values()]
+    results = dict(zip(new, await verify_all(candidates), strict=True))
+    for name, result in results.items():
+        if not result.ok:
+            msg = f'{path} is refused: the tests of {name} fail:\n{result.report}'
+            raise ForgeError(msg)
+    await _check_tests(path, candidates)
+    added: list[Manifest] = []
+    for name, (candidate, known) in new.items():
+        note = f'imported from {path.name}' + (f', made by {known.origin[:100]}' if known.origin else '')
+        tags, request = tuple(tag[:100] for tag in known.tags[:_MAX_TAGS]), known.request[:_MAX_TEXT]
+        tests = len(results[name].tests)
+        try:
+            made = library.add(candidate, origin='import', note=note, tests=tests, tags=tags, request=request)
+        except ToolExists:
+            if not _is_present(library, candidate):
+                raise
+            skipped.append(name)  # another process has just imported it
+        else:
+            added.append(made)
+    return ImportReport(added=tuple(added), skipped=tuple(skipped))
+
+
+async def _check_tests(path: Path, candidates: Sequence[Candidate]) -> None:
+    for candidate in candidates:
+        if await passes_on_stub(candidate):
+            msg = f'{path} is refused: the tests of {candidate.name} pass on a function that does nothing'
+            raise ForgeError(msg)
+
+
+def _in_order(path: Path, files: Mapping[str, Mapping[str, bytes]]) -> dict[str, tuple[Candidate, Manifest]]:
+    """The tools of a file, each after those that it uses."""
+    made: dict[str, tuple[Candidate, Manifest]] = {}
+
+    def add(name: str, inside: tuple[str, ...]) -> Candidate:
+        if name in inside:
+            msg = f'{path} is refused: {name} uses itself'
+            raise ForgeError(msg)
+        if name not in files:
+            msg = f'{path} is refused: {inside[-1]} uses {name}, which is not in it'
+            raise ForgeError(msg)
+        if name not in made:
+            code, tests = texts(path, files[name], (CODE, TESTS))
+            known = _read_manifest(path, name, files[name][MANIFEST])
+            uses = {used: add(used, (*inside, name)) for used in read_source(name, code).uses}
+            made[name] = Candidate(name=name, code=code, tests=tests, packages=known.packages, uses=uses), known
+        return made[name][0]
+
+    for name in files:
+        add(name, ())
+    return made
+
+
+def _read_manifest(path: Path, name: str, data: bytes) -> Manifest:
+    try:
+        known = _MANIFEST.validate_json(data)
+    except ValidationError as error:
+        msg = f'{path} is refused: the manifest of {name} is damaged: {str(error).splitlines()[0]}'
+        raise ForgeError(msg) from error
+    problem = ''
+    if known.name != name or known.format > FORMAT:
+        problem = f'the manifest of {name} is of {known.name[:100]!r}, format {known.format}'
+    for package in known.packages:
+        if not _PACKAGE.fullmatch(package) or os.path.exists(package):
+            problem = f'{name} needs {package[:100]!r}, which is not the name of a package'
+    if problem:
+        msg = f'{path} is refused: {problem}'
+        raise ForgeError(msg)
+    return known
+
+
+def _is_present(library: Library, candidate: Candidate) -> bool:
+    """Whether the library has this very tool. Raises `ToolExists` if it has another one of this name."""
+    if candidate.name not in library.names():
+        return False
+    present = library.candidate(candidate.name)
+    if replace(present, uses={}) == replace(candidate, uses={}):
+        return True
+    msg = (
+        f'the library has another tool {candidate.name!r}; compare them, then delete yours or use it: '
+        f'habilis tools show {candidate.name}'
+    )
+    raise ToolExists(msg)
