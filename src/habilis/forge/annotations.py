@@ -1,10 +1,8 @@
 """Type hints of a tool as types, read from its source. Nothing of the source is executed on the host."""
 
 import ast
-from functools import reduce
 from inspect import Parameter, Signature
-from operator import or_
-from typing import Any, Literal
+from typing import Any, Literal, Union
 
 _PLAIN: dict[str, Any] = {
     'int': int,
@@ -95,13 +93,20 @@ def _subscripted(name: str, inner: list[ast.expr]) -> Any:
         return _union([to_type(inner[0]), None])
     if name == 'Union':
         return _union([to_type(one) for one in inner])
-    if name not in _GENERIC:
+    if name not in _GENERIC or not _has_right_count(_GENERIC[name], inner):
         return Any
-    types = tuple(... if isinstance(one, ast.Constant) and one.value is ... else to_type(one) for one in inner)
-    return _GENERIC[name][types if len(types) > 1 else types[0]]
+    types = [... if isinstance(one, ast.Constant) and one.value is ... else to_type(one) for one in inner]
+    return _GENERIC[name][tuple(types)] if types else _GENERIC[name]
+
+
+def _has_right_count(generic: Any, inner: list[ast.expr]) -> bool:
+    if generic is tuple:
+        dots = [index for index, one in enumerate(inner) if isinstance(one, ast.Constant) and one.value is ...]
+        return bool(inner) and (not dots or (dots == [1] and len(inner) == 2))
+    return len(inner) == (2 if generic is dict else 1)
 
 
 def _union(types: list[Any]) -> Any:
     if Any in types:
         return Any
-    return reduce(or_, [type(None) if one is None else one for one in types])
+    return Union[tuple(types)]  # noqa: UP007 # pyright: ignore[reportInvalidTypeArguments]

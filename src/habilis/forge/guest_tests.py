@@ -7,9 +7,10 @@ import ast
 import sys
 import traceback
 import types
+from typing import Any
 
 
-def _explained(tree):
+def _explained(tree: ast.Module) -> ast.Module:
     """Tests whose `assert a == b` says what both sides were."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assert) and node.msg is None and isinstance(node.test, ast.Compare):
@@ -24,7 +25,7 @@ def _explained(tree):
     return ast.fix_missing_locations(tree)
 
 
-def _failure(error, filename, source):
+def _failure(error: BaseException, filename: str, source: str) -> str:
     lines = source.splitlines()
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename]
     line = frames[-1].lineno if frames else None
@@ -36,7 +37,7 @@ def _failure(error, filename, source):
     return f'{where}{kind}: {said}' if said else f'{where}{kind}'
 
 
-def _load(request):
+def _load(request: dict[str, Any]) -> types.ModuleType:
     """The modules `library` and `tool`."""
     library = types.ModuleType('library')
     sys.modules['library'] = library
@@ -50,17 +51,35 @@ def _load(request):
     return tool
 
 
-def _call(request):
+def _call(  # pyright: ignore[reportUnusedFunction]
+    request: dict[str, Any],
+) -> object:
     tool = _load(request)
     return getattr(tool, request['name'])(*request['args'], **request['kwargs'])
 
 
-def _run(request):
+def _results(  # pyright: ignore[reportUnusedFunction]
+    request: dict[str, Any],
+) -> list[str]:
+    """Results of calls as text; the class of an exception after `!`."""
+    tool = _load(request)
+    results: list[str] = []
+    for arguments in request['inputs']:
+        try:
+            results.append(repr(getattr(tool, request['name'])(*arguments))[:2000])
+        except Exception as error:
+            results.append(f'!{type(error).__name__}')
+    return results
+
+
+def _run(  # pyright: ignore[reportUnusedFunction]
+    request: dict[str, Any],
+) -> list[list[str]]:
     _load(request)
     source = request['tests']
     tests = types.ModuleType('test_tool')
     exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
-    outcomes = []
+    outcomes: list[list[str]] = []
     for name, test in list(vars(tests).items()):
         if name.startswith('test') and isinstance(test, types.FunctionType):
             print(f'{request["mark"]} {name}', flush=True)

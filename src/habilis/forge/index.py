@@ -134,7 +134,7 @@ class SearchIndex:
         return _insert(db, entry, title, body)
 
     def _stem(self, text: str) -> list[str]:
-        """The words of a text in the form in which they are compared: `percentages` is `percent`."""
+        """The words of a text in the form in which they are compared: `titles` is `titl`."""
         words = [word for word in re.findall(r'[^\W_]+', text.lower()) if word not in _STOP_WORDS]
         return list(dict.fromkeys(stem for word in words if (stem := self._stem_word(word))))
 

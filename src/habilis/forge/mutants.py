@@ -4,6 +4,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -141,6 +142,6 @@ def _with_change(tree: ast.AST, place: int, new: ast.AST) -> str:
             if value is target:
                 setattr(parent, name, new)
             elif isinstance(value, list):
-                items: list[object] = value
+                items = cast('list[object]', value)
                 setattr(parent, name, [new if item is target else item for item in items])
     return ast.unparse(ast.fix_missing_locations(twin))

@@ -1,0 +1,125 @@
+"""Compares implementations on inputs that nobody wrote: where they differ, the description is vague."""
+
+import ast
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import Parameter
+from typing import Any, cast, get_args, get_origin
+
+from habilis.core.limits import Limits
+from habilis.forge.annotations import read_parameters
+from habilis.forge.contract import Candidate
+from habilis.forge.verification import guest_code, packages_of, request_of
+from habilis.sandbox import Sandbox
+
+_LIMITS = Limits(seconds=5, memory_mb=256)
+_TEXTS = ('', 'a', 'hello world', 'Ab 12', 'ünïcode', 'aa bb aa', 'x,y;z', '  padded ')
+_NUMBERS = (0, 1, 2, 3, 5, 7, 10, -1, -4, 12, 100)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """An input on which implementations do not agree."""
+
+    call: str
+    results: tuple[str, ...]
+
+
+async def find_difference(
+    candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25
+) -> Difference | None:
+    """The first generated call on which the candidates differ; None if they agree on all.
+
+    `calls` are calls of the tests and examples; arguments near theirs are tried before those that only have the type.
+    """
+    if len(candidates) < 2:
+        return None
+    name = candidates[0].name
+    inputs = generate_inputs(candidates[0], calls, count=count)
+    outcomes = [await _outcomes(candidate, inputs) for candidate in candidates]
+    for index, arguments in enumerate(inputs):
+        results = [outcome[index] for outcome in outcomes]
+        if len(set(results)) > 1 and not all(result.startswith('!') for result in results):
+            shown = ', '.join(repr(argument) for argument in arguments)
+            return Difference(call=f'{name}({shown})', results=tuple(dict.fromkeys(results)))
+    return None
+
+
+async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
+    """The repr of each result; `!` and the class for an exception."""
+    request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
+    sandbox = await Sandbox.create(
+        limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
+    )
+    async with sandbox:
+        cell = await sandbox.run(f'{guest_code()}\n_results(forge_request)')
+    if cell.error is not None or not isinstance(cell.value, list):
+        return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
+    return [str(result) for result in cast('list[object]', cell.value)]
+
+
+def generate_inputs(candidate: Candidate, calls: Sequence[str], *, count: int) -> list[list[object]]:
+    """Arguments for calls, the same each time: those given, changed a little; or any of the right types."""
+    chance = random.Random(candidate.name)
+    tree = ast.parse(candidate.code)
+    function = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
+    parameters = [
+        one
+        for one in read_parameters(function).parameters.values()
+        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
+    ]
+    known = [arguments for call in calls if (arguments := _literal_arguments(call, len(parameters))) is not None]
+    near = [[_changed(value, chance) for value in chance.choice(known)] for _ in range(count if known else 0)]
+    typed = [[_value(one.annotation, chance) for one in parameters] for _ in range(0 if known else count)]
+    return [*known, *near, *typed]
+
+
+def _literal_arguments(call: str, number: int) -> list[object] | None:
+    try:
+        node = ast.parse(call, mode='eval').body
+        if isinstance(node, ast.Call) and not node.keywords and len(node.args) >= number:
+            return [ast.literal_eval(argument) for argument in node.args]
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass
+    return None
+
+
+def _changed(value: Any, chance: random.Random) -> Any:
+    """A value of the same shape, a little different."""
+    match value:
+        case bool():
+            return chance.random() < 0.5
+        case int():
+            return value + chance.choice((0, 0, 1, -1, 2, 10))
+        case float():
+            return value + chance.choice((0.0, 0.5, -1.0, 10.0))
+        case str():
+            letters = chance.sample(value, len(value))
+            return ''.join(letters[: chance.choice((len(value), max(len(value) - 1, 0)))])
+        case list() | tuple():
+            items = [_changed(item, chance) for item in cast('list[Any]', value)]
+            kept = items[: chance.choice((len(items), max(len(items) - 1, 1)))]
+            return kept if isinstance(value, list) else tuple(items)
+        case dict():
+            return {key: _changed(item, chance) for key, item in cast('dict[Any, Any]', value).items()}
+        case _:
+            return value
+
+
+def _value(hint: Any, chance: random.Random) -> Any:
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is bool:
+        return chance.random() < 0.5
+    if hint is float:
+        return chance.choice((0.0, 1.5, -2.0, 10.0, 0.1))
+    if hint is str:
+        return chance.choice(_TEXTS)
+    if origin is list or hint is list:
+        return [_value(inner[0] if inner else int, chance) for _ in range(chance.choice((0, 1, 2, 3, 5)))]
+    if origin is dict or hint is dict:
+        keys, values = inner if len(inner) == 2 else (str, int)
+        return {_value(keys, chance): _value(values, chance) for _ in range(chance.choice((0, 1, 2, 3)))}
+    if inner and origin is not tuple:
+        return _value(chance.choice([one for one in inner if one is not type(None)] or [int]), chance)
+    return chance.choice(_NUMBERS)

@@ -1,0 +1,88 @@
+"""Asks the model for one thing at a time: a code block, a name, a sentence."""
+
+import ast
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from habilis.core.errors import ForgeError
+from habilis.flows import step
+from habilis.models.contract import Message, Model, Options
+
+_FENCE = re.compile(r'^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```', re.DOTALL | re.MULTILINE)
+
+
+@cache
+def prompt(name: str) -> str:
+    """A prompt of this room."""
+    return files('habilis.forge').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8')
+
+
+class Conversation:
+    """One conversation with the model. Every stage has its own, so that no misreading is shared.
+
+    Inside a flow each reply is recorded under the label, and not asked for again.
+    """
+
+    def __init__(
+        self, model: Model, label: str, *, temperature: float | None = None, messages: Sequence[Message] = ()
+    ) -> None:
+        self._model = model
+        self._ask = step(name=f'ask {label}')(self._request)
+        self._options = Options(temperature=temperature)
+        self._messages = list(messages)
+
+    async def say(self, text: str) -> str:
+        """Send a message and return the text of the reply."""
+        self._messages.append(Message(role='user', text=text))
+        reply = await self._ask(self._messages)
+        self._messages.append(Message(role='assistant', text=reply))
+        return reply
+
+    async def _request(self, messages: list[Message]) -> str:
+        return (await self._model.request(messages, self._options)).text
+
+
+def code_block(reply: str) -> str:
+    """The last code block of a reply; the whole reply, if that is Python; else an empty string."""
+    blocks = _FENCE.findall(reply)
+    if blocks:
+        return blocks[-1].strip('\n')
+    text = reply.strip()
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ''
+    return text
+
+
+def functions_in(code: str) -> dict[str, str]:
+    """Source of the functions of a module, by name; empty if it is not Python."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    return {node.name: ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def without_body(function: str) -> str:
+    """The definition of a function with its docstring only."""
+    tree = ast.parse(function)
+    [node] = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
+    node.decorator_list = []
+    node.body = node.body[:1] if ast.get_docstring(node) else [ast.Pass()]
+    return ast.unparse(node)
+
+
+def literal_call(code: str, name: str) -> tuple[tuple[object, ...], dict[str, object]]:
+    """The arguments of a call with literals. Raises `ForgeError` if the code is not one."""
+    try:
+        node = ast.parse(code.strip(), mode='eval').body
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            args = tuple(ast.literal_eval(argument) for argument in node.args)
+            return args, {one.arg: ast.literal_eval(one.value) for one in node.keywords if one.arg is not None}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass
+    msg = f'the model wrote no call of {name} with literal arguments: {code.strip()[:200]!r}'
+    raise ForgeError(msg)

@@ -1,0 +1,375 @@
+"""`Forge`: from a request to a tested tool in the library. Every stage is a recorded step, so a build can be resumed.
+
+search → spec → tests → candidates → repair → agreement → mutants → register
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
+from habilis.flows import flow, step
+from habilis.flows.definitions import Flow
+from habilis.forge.agreement import find_difference
+from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
+from habilis.forge.contract import TESTED_MODULE, Candidate, Verification
+from habilis.forge.examples import called_name, example_tests, read_example
+from habilis.forge.lessons import Lessons
+from habilis.forge.library import Library
+from habilis.forge.library_tools import call_candidate
+from habilis.forge.review import review
+from habilis.forge.source import read_source
+from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
+from habilis.journal import Store
+from habilis.models.contract import Message, Model
+
+Status = Literal['reused', 'built', 'refused']
+Watch = Callable[[str, str], None]
+"""Called with the name of a stage and what came of it."""
+
+TRIES = 3
+"""Attempts at a spec, and at tests."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How much a build may do."""
+
+    candidates: int = 3
+    """Implementations that are written side by side."""
+
+    repairs: int = 2
+    """Rounds in which failing implementations are corrected."""
+
+    red_check: bool = True
+    """Whether the tests must fail on a stub, and notice mutants of the code."""
+
+    agreement: bool = True
+    """Whether implementations must agree on generated inputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """Outcome of a build."""
+
+    status: Status
+    name: str = ''
+    version: int = 0
+    reason: str = ''
+    """Why it was refused, or reused."""
+
+
+class Refused(ForgeError):
+    """No tool was built; the message says why."""
+
+
+class Forge:
+    """Builds tools for a library with a model."""
+
+    def __init__(
+        self, library: Library, model: Model, *, options: Options | None = None, watch: Watch | None = None
+    ) -> None:
+        self.library = library
+        self.model = model
+        self.options = options or Options()
+        self._watch = watch
+        self._lessons = Lessons(library.folder / '.lessons.jsonl')
+        self._flow: Flow[[str, list[str]], Built] = flow(name='build_tool')(self._build)
+
+    async def build(
+        self,
+        request: str,
+        examples: Sequence[str] = (),
+        *,
+        journal: Store | str | None = None,
+        run_id: str | None = None,
+    ) -> Built:
+        """A tool for this request: found in the library, or built.
+
+        Args:
+            request: what the tool is for, in words.
+            examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
+            journal: where the build is recorded; None for the default.
+            run_id: name to resume it by.
+        """
+        if not request.strip():
+            msg = 'the request is empty: say what the tool is for'
+            raise ForgeError(msg)
+        for example in examples:
+            read_example(example)
+        run = await self._flow.start(request, list(examples), journal=journal, run_id=run_id)
+        return await run.result()
+
+    async def resume(self, run_id: str, *, journal: Store | str | None = None) -> Built:
+        """Continue a build whose process died."""
+        return await self._flow.resume(run_id, journal=journal)
+
+    # The flow ---------------------------------------------------------------------------------------------------------
+
+    async def _build(self, request: str, examples: list[str]) -> Built:
+        found = await step(name='search')(self._search)(request, examples)
+        if found:
+            self._tell('search', f'reuse {found}')
+            return Built(status='reused', name=found, version=self.library.current(found))
+        try:
+            name, stub = await step(name='spec')(self._spec)(request, examples)
+            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub)
+            code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests)
+            tests = await step(name='red check')(self._red_check)(request, examples, name, stub, tests, code)
+            return await step(name='register')(self._register)(request, name, code, tests)
+        except Refused as reason:
+            self._tell('refused', str(reason))
+            await step(name='lesson')(self._learn)(request, str(reason))
+            return Built(status='refused', reason=str(reason))
+
+    async def _search(self, request: str, examples: list[str]) -> str:
+        """Name of a tool that does what is asked for; empty if one must be built."""
+        wanted = called_name(examples)
+        if wanted in self.library.names() and await self._fits(wanted, examples):
+            return wanted
+        found = self.library.search(request, limit=5, threshold=0.1)
+        if examples:  # they decide, whatever the names say
+            fitting = [one.name for one in found if await self._fits(one.name, examples, called=wanted)]
+            return fitting[0] if fitting and not wanted else ''
+        if not found:
+            return ''
+        shown = '\n'.join(f'- {one.signature}: {one.summary}' for one in found)
+        reply = await Conversation(self.model, 'choose').say(prompt('choose').format(request=request, tools=shown))
+        chosen = next((one for one in found if re.search(rf'\b{one.name}\b', reply)), None)
+        if chosen is None:
+            return ''
+        tool = f'{chosen.signature}: {chosen.summary}'
+        sure = await Conversation(self.model, 'confirm').say(prompt('confirm').format(request=request, tool=tool))
+        return chosen.name if re.match(r'\W*yes\b', sure, re.IGNORECASE) else ''
+
+    async def _fits(self, name: str, examples: list[str], *, called: str = '') -> bool:
+        """Whether a tool of the library fulfils the examples."""
+        tool = self.library.candidate(name)
+        alias = f'\n{called} = {name}\n' if called and called != name else ''
+        imports = f'from {TESTED_MODULE} import {name}{alias}\n'
+        return (await verify(replace(tool, tests=f'{imports}\n{example_tests(examples)}'))).ok
+
+    async def _spec(self, request: str, examples: list[str]) -> tuple[str, str]:
+        """Name and definition of the function."""
+        wanted = called_name(examples)
+        naming = f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.'
+        lessons = self._lessons.similar_to(request)
+        told = ''.join(f'- {lesson.reason}\n' for lesson in lessons)
+        conversation = Conversation(self.model, 'spec')
+        text = prompt('spec').format(
+            request=request,
+            examples=_shown_examples(examples),
+            naming=naming,
+            lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
+        )
+        problem = ''
+        for _ in range(TRIES):
+            reply = await conversation.say(text)
+            try:
+                name, stub = self._read_spec(code_block(reply), wanted)
+            except (ForgeError, ToolDefinitionError) as error:
+                problem = str(error)
+                text = f'{problem}\n\nReply with one code block that has the corrected definition.'
+                continue
+            self._tell('spec', stub)
+            return name, stub
+        raise Refused(f'no usable specification: {problem}')
+
+    def _read_spec(self, code: str, wanted: str) -> tuple[str, str]:
+        functions = functions_in(code)
+        if not functions:
+            msg = 'there is no function definition in your reply'
+            raise ForgeError(msg)
+        name = wanted if wanted in functions else next(iter(functions))
+        if wanted and name != wanted:
+            msg = f'the function must be called {wanted}'
+            raise ForgeError(msg)
+        read_source(name, functions[name])
+        if name in self.library.names():
+            msg = f'there is already a tool {name!r} that does something else; choose another name'
+            raise ForgeError(msg)
+        return name, without_body(functions[name])
+
+    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str) -> str:
+        """Tests from a conversation that never sees an implementation."""
+        conversation = Conversation(self.model, 'tests')
+        text = prompt('tests').format(stub=stub, request=request, examples=_shown_examples(examples), name=name)
+        problem = ''
+        for _ in range(TRIES):
+            reply = await conversation.say(text)
+            tests = {key: source for key, source in functions_in(code_block(reply)).items() if name in source}
+            whole = self._module(name, examples, {k: v for k, v in tests.items() if k.startswith('test')})
+            if len(tests) < 3:
+                problem = f'{len(tests)} tests call {name}; at least three are needed'
+            elif self.options.red_check and await passes_on_stub(Candidate(name=name, code=stub, tests=whole)):
+                problem = 'the tests pass on a function that does nothing, so they show nothing'
+            else:
+                self._tell('tests', f'{len(tests)} tests')
+                return whole
+            text = f'{problem}. Reply with one code block of better tests.'
+        raise Refused(f'no usable tests: {problem}')
+
+    async def _implement(self, request: str, examples: list[str], name: str, stub: str, tests: str) -> tuple[str, str]:
+        """Code that passes all tests, and on which independent implementations agree; and these tests."""
+        text = prompt('implement').format(
+            stub=stub, request=request, examples=_shown_examples(examples), tools=self._helpers(request)
+        )
+        talks = [
+            Conversation(self.model, f'candidate {number + 1}', temperature=0.0 if number == 0 else 0.7)
+            for number in range(self.options.candidates)
+        ]
+        codes = await asyncio.gather(*(self._ask_code(talk, text, name) for talk in talks))
+        results: list[Verification] = []
+        for round_ in range(self.options.repairs + 1):
+            candidates = [self._candidate(name, code, tests) for code in codes]
+            results = await verify_all(candidates)
+            passing = [one for one, result in zip(candidates, results, strict=True) if result.ok]
+            self._tell('verify', f'{len(passing)} of {len(candidates)} candidates pass all tests')
+            if passing:
+                await self._check_agreement(passing, tests, examples)
+                return passing[0].code, tests
+            if round_ == 0:
+                tests = await self._recheck(name, tests, results, stub, request)
+                results = await verify_all([replace(one, tests=tests) for one in candidates])
+                if any(result.ok for result in results):
+                    codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
+                    continue
+            if round_ < self.options.repairs:
+                reports = [prompt('repair').format(report=result.report[:2000]) for result in results]
+                work = [self._ask_code(talk, report, name) for talk, report in zip(talks, reports, strict=False)]
+                codes = await asyncio.gather(*work)
+        raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
+
+    async def _recheck(self, name: str, tests: str, results: Sequence[Verification], stub: str, request: str) -> str:
+        """Tests that no implementation passes are worked out once more, without seeing an implementation."""
+        runs = [{test.name: test for test in result.tests} for result in results if result.tests]
+        failing = [key for key in (runs[0] if runs else {}) if all(not run[key].ok for run in runs if key in run)]
+        sources = functions_in(tests)
+        for key in failing:
+            if key.startswith('test_example_'):
+                continue
+            about = f'The function:\n\n{stub}\n\nIt was asked for with these words: {request}'
+            report = '\n'.join(dict.fromkeys(run[key].error for run in runs if key in run))[:500]
+            text = prompt('recheck').format(test=sources[key], report=report)
+            reply = await Conversation(self.model, 'recheck').say(f'{about}\n\n{text}')
+            found = functions_in(code_block(reply))
+            if key in found:
+                sources[key] = found[key]
+            elif '```' in reply and not found:
+                del sources[key]
+        return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
+
+    async def _check_agreement(self, passing: list[Candidate], tests: str, examples: list[str]) -> None:
+        if not self.options.agreement:
+            return
+        calls = re.findall(rf'assert ({passing[0].name}\(.*\)) ==', tests)
+        different = list({candidate.code: candidate for candidate in passing}.values())
+        difference = await find_difference(different, calls)
+        if difference is not None:
+            results = ' or '.join(result[:80] for result in difference.results)
+            msg = f'the request leaves open what {difference.call[:200]} is: {results}? Give it as an example'
+            raise Refused(msg)
+
+    async def _red_check(self, request: str, examples: list[str], name: str, stub: str, tests: str, code: str) -> str:
+        """Tests that notice most of the mutants of the code; more are asked for where they do not."""
+        candidate = self._candidate(name, code, tests)
+        result = await verify(candidate)
+        if problem := review(code):
+            raise Refused(problem)
+        if not self.options.red_check:
+            return tests
+        talk = Conversation(
+            self.model,
+            'more tests',
+            messages=[Message(role='user', text=f'{stub}\n\n{request}'), Message(role='assistant', text=tests)],
+        )
+        for _ in range(2):
+            score = await mutation_score(candidate, seconds=result.seconds)
+            self._tell('red check', f'{score.killed} of {score.total} mutants noticed')
+            if score.share >= KILL_SHARE:
+                return candidate.tests
+            reply = await talk.say(prompt('more_tests').format(survivors='\n'.join(score.survivors[:10])))
+            more = {k: v for k, v in functions_in(code_block(reply)).items() if k.startswith('test') and name in v}
+            sources = {**more, **functions_in(candidate.tests)}
+            wider = replace(candidate, tests=self._joined(name, sources))
+            checked = await verify(wider)
+            good = [test.name for test in checked.tests if test.ok]
+            candidate = replace(candidate, tests=self._joined(name, {k: v for k, v in sources.items() if k in good}))
+        score = await mutation_score(candidate, seconds=result.seconds)
+        if score.share >= KILL_SHARE:
+            return candidate.tests
+        raise Refused(
+            f'the tests notice only {score.killed} of {score.total} wrong variants, such as {score.survivors[0]}'
+        )
+
+    async def _register(self, request: str, name: str, code: str, tests: str) -> Built:
+        candidate = self._candidate(name, code, tests)
+        result = await verify(candidate)
+        if not result.ok:
+            raise Refused(result.report)
+        try:
+            made = self.library.add(candidate, origin=self.model.name, request=request, tests=len(result.tests))
+        except ToolExists:  # another build was faster, or this one died after it
+            return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')
+        self._lessons.succeeded(self._lessons.similar_to(request))
+        self._tell('register', f'{name} v{made.version}')
+        return Built(status='built', name=name, version=made.version)
+
+    async def _learn(self, request: str, reason: str) -> None:
+        self._lessons.failed(request, reason, self._lessons.similar_to(request))
+
+    # Use it -----------------------------------------------------------------------------------------------------------
+
+    async def answer(self, request: str, name: str) -> str:
+        """Call a tool with arguments taken from the request, and answer in words."""
+        candidate = self.library.candidate(name)
+        stub = without_body(functions_in(candidate.code)[name])
+        reply = await Conversation(self.model, 'call').say(prompt('call').format(request=request, stub=stub, name=name))
+        arguments = literal_call(code_block(reply), name)
+        result = await call_candidate(candidate, *arguments)
+        said = await Conversation(self.model, 'words').say(prompt('words').format(request=request, result=result))
+        shown = str(result)
+        return said.strip() if shown in said else f'{shown}'
+
+    # Inside -----------------------------------------------------------------------------------------------------------
+
+    async def _ask_code(self, talk: Conversation, text: str, name: str) -> str:
+        reply = await talk.say(text)
+        code = code_block(reply)
+        return code if name in functions_in(code) else f'def {name}(*args):\n    raise NotImplementedError\n'
+
+    def _candidate(self, name: str, code: str, tests: str) -> Candidate:
+        try:
+            uses = read_source(name, code).uses
+        except (ForgeError, ToolDefinitionError):
+            uses = ()
+        known = set(self.library.names())
+        return Candidate(
+            name=name, code=code, tests=tests, uses={one: self.library.candidate(one) for one in uses if one in known}
+        )
+
+    def _helpers(self, request: str) -> str:
+        found = self.library.search(request, limit=3, threshold=0.3)
+        if not found:
+            return ''
+        lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)
+        return f'\nThese functions exist and may be used:\n{lines}'
+
+    def _module(self, name: str, examples: list[str], tests: dict[str, str]) -> str:
+        return self._joined(name, {**functions_in(example_tests(examples)), **tests})
+
+    def _joined(self, name: str, sources: dict[str, str]) -> str:
+        return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
+
+    def _tell(self, stage: str, text: str) -> None:
+        if self._watch is not None:
+            self._watch(stage, text)
+
+
+def _shown_examples(examples: Sequence[str]) -> str:
+    if not examples:
+        return ''
+    lines = ''.join(f'- {example.strip()}\n' for example in examples)
+    return f'\nThis must hold:\n{lines}'
