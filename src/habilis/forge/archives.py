@@ -19,7 +19,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from habilis.core.errors import ForgeError
+from habilis.core.errors import ForgeError, HabilisError
 from habilis.forge.library import CODE, MANIFEST, TESTS
 from habilis.tools.tool_names import check_name
 
@@ -72,13 +72,13 @@ def read_archive(path: Path) -> dict[str, dict[str, bytes]]:
             raise _refused(path, f'it is larger than {MAX_BYTES // 1_000_000} MB')
         with zipfile.ZipFile(path) as archive:
             entries = _read_entries(path, archive)
+    except HabilisError:
+        raise
     except OSError as error:
         msg = f'cannot read {path}: {error.strerror or error}'
         raise ForgeError(msg) from error
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ValueError, NotImplementedError, RuntimeError) as error:
-        raise _refused(path, f'it is not a readable zip file ({error})') from error
-    except Exception as error:  # zlib.error, and whatever else a damaged file brings about
-        raise _refused(path, f'it is damaged ({type(error).__name__}: {error})') from error
+    except Exception as error:  # a damaged zip file brings about errors of many kinds
+        raise _refused(path, f'it is not a readable zip file ({type(error).__name__}: {error})') from error
     return _tools(path, entries)
 
 

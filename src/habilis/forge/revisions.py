@@ -44,7 +44,7 @@ async def revise(library: Library, name: str, code: str, *, tests: str | None = 
         if not before.ok:
             msg = (
                 f'the tests of version {known.version} of {name} fail, so its users may break:\n{before.report}\n'
-                'if that is meant, give the reason as a note'
+                'if that is meant, give the reason with --note'
             )
             raise ForgeError(msg)
     score = await mutation_score(new, seconds=passed.seconds)

@@ -101,4 +101,5 @@ Its tests are in `scripts/{TESTS}`; run them with `python -m pytest scripts/{TES
 
 
 def _one_line(text: str) -> str:
-    return ' '.join(''.join(one if one.isprintable() else ' ' for one in text).split())
+    line = ' '.join(''.join(one if one.isprintable() else ' ' for one in text).split())
+    return re.sub('-{3,}', '–', line)  # some readers end the head of the page at `---`, wherever it is
