@@ -17,7 +17,9 @@ def _explained(tree: ast.Module) -> ast.Module:
             compare = node.test
             if len(compare.ops) == 1:
                 left, right = (ast.Name(f'_habilis_{side}', ast.Store()) for side in ('left', 'right'))
-                shown = ast.parse("f'got {_habilis_left!r}, expected {_habilis_right!r}'[:500]", mode='eval').body
+                got, wanted = ('right', 'left') if isinstance(compare.left, ast.Constant) else ('left', 'right')
+                text = f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]"
+                shown = ast.parse(text, mode='eval').body
                 node.test = ast.Compare(
                     ast.NamedExpr(left, compare.left), compare.ops, [ast.NamedExpr(right, compare.comparators[0])]
                 )
@@ -81,11 +83,13 @@ def _run(  # pyright: ignore[reportUnusedFunction]
     exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
     outcomes: list[list[str]] = []
     for name, test in list(vars(tests).items()):
-        if name.startswith('test') and isinstance(test, types.FunctionType):
+        is_test = name.startswith('test') and isinstance(test, types.FunctionType)
+        if is_test and test.__globals__ is tests.__dict__:  # and not imported
             print(f'{request["mark"]} {name}', flush=True)
             error = ''
             try:
-                test()
+                if test() is not None:
+                    error = 'the test returned something: it must be a plain function with asserts'
             except BaseException as raised:
                 error = _failure(raised, 'test_tool.py', source)
             outcomes.append([name, error])

@@ -63,13 +63,19 @@ def mutants(code: str, *, limit: int = 50) -> list[Mutant]:
 
 
 def _untouched(tree: ast.AST) -> Iterator[ast.AST]:
-    """Nodes whose change would not be a wrong function: docstrings, annotations, imports."""
+    """Nodes whose change would not be a wrong function: docstrings, annotations, imports, messages."""
     for node in ast.walk(tree):
         parts: list[ast.AST | None] = []
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                parts.append(first)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):  # docstrings
+            parts.append(node)
+        if isinstance(node, ast.If) and '__name__' in ast.dump(node.test):  # never runs in an imported module
+            parts.append(node)
+        if isinstance(node, ast.Assert):
+            parts.append(node.msg)
+        if isinstance(node, ast.keyword) and node.arg == 'strict':  # of zip: a check of the caller, not a result
+            parts.append(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'isinstance':
+            parts += node.args[1:]
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             parts += [node.returns, *node.decorator_list]
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -87,12 +93,16 @@ def _untouched(tree: ast.AST) -> Iterator[ast.AST]:
 
 def _variants(node: ast.AST) -> Iterator[ast.AST]:
     match node:
-        case ast.Compare(ops=[operator, *_]) if type(operator) in _COMPARISONS:
-            yield _changed(node, ops=[_COMPARISONS[type(operator)](), *node.ops[1:]])
+        case ast.Compare(ops=operators):
+            for index, operator in enumerate(operators):
+                other = _COMPARISONS[type(operator)]()
+                yield _changed(node, ops=[*operators[:index], other, *operators[index + 1 :]])
         case ast.BinOp(op=operator) if type(operator) in _ARITHMETIC:
             yield _changed(node, op=_ARITHMETIC[type(operator)]())
-        case ast.AugAssign(op=operator) if type(operator) in _ARITHMETIC:
-            yield _changed(node, op=_ARITHMETIC[type(operator)]())
+        case ast.AugAssign(op=operator):
+            yield ast.Pass()
+            if type(operator) in _ARITHMETIC:
+                yield _changed(node, op=_ARITHMETIC[type(operator)]())
         case ast.BoolOp(op=operator):
             yield _changed(node, op=ast.Or() if isinstance(operator, ast.And) else ast.And())
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
@@ -109,7 +119,7 @@ def _variants(node: ast.AST) -> Iterator[ast.AST]:
             yield ast.Continue()
         case ast.Continue():
             yield ast.Break()
-        case ast.Expr(value=ast.Call()) | ast.AugAssign():
+        case ast.Expr(value=ast.Call()):
             yield ast.Pass()
         case ast.comprehension(ifs=[_, *_]):
             yield _changed(node, ifs=[])

@@ -2,9 +2,14 @@
 
 import re
 
+# Every repetition has a limit, so that no text takes long.
 _EMAIL = re.compile(
-    r'(?<![\w%+-])[\w%+-]{1,64}(?:\.[\w%+-]{1,64})*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}(?!\w)',
-    re.IGNORECASE | re.ASCII,
+    r"""
+    (?<![\w%+-]) [\w%+-] (?: [\w%+-] | \.(?![.@]) ){0,63}
+    @ (?: [a-z0-9] (?: [a-z0-9-]{0,61} [a-z0-9] )? \. ){1,126}
+    [a-z]{2,63} (?!\w)
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 
 

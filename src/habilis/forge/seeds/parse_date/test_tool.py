@@ -17,6 +17,7 @@ def test_the_year_first() -> None:
 def test_month_names() -> None:
     assert parse_date('5 March 2024') == '2024-03-05'
     assert parse_date('March 5, 2024') == '2024-03-05'
+    assert parse_date('March 5,2024') == '2024-03-05'
     assert parse_date('21st of Sept. 2024') == '2024-09-21'
     assert parse_date('Dec 31st, 1999') == '1999-12-31'
     assert parse_date('1. may 2024') == '2024-05-01'

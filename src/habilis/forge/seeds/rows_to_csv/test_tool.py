@@ -15,6 +15,7 @@ def test_the_keys_are_the_first_line() -> None:
 
 def test_values_with_commas_quotes_and_lines_are_quoted() -> None:
     assert rows_to_csv([{'a': 'x, y', 'b': 'say "hi"\nnow'}]) == 'a,b\n"x, y","say ""hi""\nnow"\n'
+    assert rows_to_csv([{'a': 'x\ry'}]) == 'a\n"x\ry"\n'
 
 
 def test_the_columns_are_those_of_all_rows() -> None:

@@ -9,6 +9,7 @@ def test_words_are_joined_in_lower_case() -> None:
 def test_accents_are_removed() -> None:
     assert slugify('Crème Brûlée') == 'creme-brulee'
     assert slugify('Cre\u0300me') == 'creme'
+    assert slugify('İzmir Ǿ') == 'izmir-o'
 
 
 def test_special_latin_letters_are_spelled_out() -> None:

@@ -1,8 +1,10 @@
 """Text for addresses and file names."""
 
+import re
 import unicodedata
 
 _LETTERS = str.maketrans({'æ': 'ae', 'œ': 'oe', 'ø': 'o', 'ł': 'l', 'đ': 'd', 'ð': 'd', 'þ': 'th', "'": '', '’': ''})
+_ACCENTS = re.compile('(?<=[a-z])[\u0300-\u036f]+')
 
 
 def slugify(text: str, separator: str = '-') -> str:
@@ -10,12 +12,7 @@ def slugify(text: str, separator: str = '-') -> str:
 
     Lower case, without accents on Latin letters, with a separator between words. Letters of other scripts are kept.
     """
-    folded = unicodedata.normalize('NFC', text).casefold().translate(_LETTERS)
-    kept = ''.join(_plain(char) if unicodedata.category(char)[0] in 'LMN' else ' ' for char in folded)
+    folded = unicodedata.normalize('NFD', text.casefold()).translate(_LETTERS)
+    plain = unicodedata.normalize('NFC', _ACCENTS.sub('', folded))
+    kept = ''.join(char if unicodedata.category(char)[0] in 'LMN' else ' ' for char in plain)
     return separator.join(kept.split())
-
-
-def _plain(char: str) -> str:
-    """The letter without its accents, if it is Latin."""
-    base = unicodedata.normalize('NFD', char)[0]
-    return base if base.isascii() else char

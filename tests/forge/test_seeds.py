@@ -1,0 +1,86 @@
+"""The seed library: every tool in it meets what the forge asks of a candidate."""
+
+import ast
+import sys
+from importlib.resources import files
+
+import pytest
+
+from habilis.forge.contract import Candidate
+from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
+from habilis.tools.tool_names import check_name
+
+SEEDS = files('habilis.forge').joinpath('seeds')
+MUTANTS = 30
+
+
+def _names() -> list[str]:
+    return sorted(folder.name for folder in SEEDS.iterdir() if folder.joinpath('tool.py').is_file())
+
+
+@pytest.fixture(params=_names())
+def seed(request: pytest.FixtureRequest) -> Candidate:
+    name: str = request.param
+    code, tests = (SEEDS.joinpath(name, file).read_text(encoding='utf-8') for file in ('tool.py', 'test_tool.py'))
+    return Candidate(name=name, code=code, tests=tests)
+
+
+def _public_functions(seed: Candidate) -> list[ast.FunctionDef]:
+    return [
+        node
+        for node in ast.parse(seed.code).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')
+    ]
+
+
+def test_there_are_enough_seeds_to_be_useful() -> None:
+    assert len(_names()) >= 25
+
+
+async def test_a_seed_passes_its_tests(seed: Candidate) -> None:
+    verification = await verify(seed)
+    assert verification.ok, verification.report
+    assert len(verification.tests) >= 4
+
+
+async def test_the_tests_of_a_seed_fail_on_a_function_that_does_nothing(seed: Candidate) -> None:
+    assert not await passes_on_stub(seed)
+
+
+async def test_the_tests_of_a_seed_notice_wrong_variants(seed: Candidate) -> None:
+    seconds = (await verify(seed)).seconds
+    score = await mutation_score(seed, seconds=seconds, limit=MUTANTS)
+    assert score.share >= KILL_SHARE, score.survivors
+
+
+def test_the_name_of_a_seed_is_valid(seed: Candidate) -> None:
+    assert check_name(seed.name) == seed.name
+
+
+def test_a_seed_has_one_public_function_with_the_name_of_its_folder(seed: Candidate) -> None:
+    assert [function.name for function in _public_functions(seed)] == [seed.name]
+
+
+def test_a_seed_has_type_hints_for_all_parameters_and_the_result(seed: Candidate) -> None:
+    [function] = _public_functions(seed)
+    given = function.args
+    optional = [one for one in (given.vararg, given.kwarg) if one is not None]
+    parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs, *optional]
+    assert [parameter.arg for parameter in parameters if parameter.annotation is None] == []
+    assert function.returns is not None
+
+
+def test_the_docstring_of_a_seed_begins_with_a_sentence(seed: Candidate) -> None:
+    [function] = _public_functions(seed)
+    summary = (ast.get_docstring(function) or '').partition('\n')[0]
+    assert summary.endswith('.')
+
+
+def test_a_seed_imports_the_standard_library_only(seed: Candidate) -> None:
+    imported = set[str]()
+    for node in ast.walk(ast.parse(seed.code)):
+        if isinstance(node, ast.Import):
+            imported |= {name.name.partition('.')[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or '').partition('.')[0])
+    assert imported <= sys.stdlib_module_names
