@@ -15,6 +15,7 @@ from habilis.agent.options import RUN_OPTIONS
 from habilis.cli.main import COMMANDS
 from habilis.cli.run import report
 from habilis.cli.runs.command import app as runs_app
+from habilis.cli.tools.command import app as tools_app
 from habilis.core import errors
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
@@ -192,4 +193,10 @@ def test_every_error_of_the_journal_is_listed() -> None:
 def test_every_command_for_runs_is_listed() -> None:
     listed = [re.findall(r'`habilis runs (\w+)', row[0]) for row in rows('command.md', 'habilis runs')]
     known = {command.name or command.callback.__name__ for command in runs_app.registered_commands if command.callback}
+    assert sorted(name for names in listed for name in names) == sorted(known)
+
+
+def test_every_command_for_tools_is_listed() -> None:
+    listed = [re.findall(r'`habilis tools (\w+)', row[0]) for row in rows('command.md', 'habilis tools')]
+    known = {command.name or command.callback.__name__ for command in tools_app.registered_commands if command.callback}
     assert sorted(name for names in listed for name in names) == sorted(known)
