@@ -38,6 +38,7 @@ def test_a_tool_is_readable_files(library: Library) -> None:
     assert (library.folder / 'double' / 'current').read_text() == '1\n'
     assert library.manifest('double') == made
     assert library.candidate('double') == double()
+    assert [name in library for name in ('double', 'other', '../library/double', '')] == [True, False, False, False]
 
 
 def test_another_process_sees_the_tool(library: Library) -> None:
@@ -116,6 +117,16 @@ def test_a_cycle_made_by_hand_is_an_error_and_no_endless_loop(library: Library) 
     path = library.folder / 'double' / 'v1' / 'tool.json'
     path.write_text(json.dumps({**json.loads(path.read_text()), 'uses': {'double': 1}}))
     with pytest.raises(ForgeError, match='uses itself'):
+        library.candidate('double')
+
+
+def test_a_package_that_is_a_path_never_reaches_a_sandbox(library: Library) -> None:
+    with pytest.raises(ForgeError, match="needs '/etc', which is not the name of a package"):
+        library.add(replace(double(), packages=('/etc',)))
+    library.add(replace(double(), packages=('attrs>=25',)))
+    path = library.folder / 'double' / 'v1' / 'tool.json'
+    path.write_text(path.read_text().replace('attrs>=25', '/etc'))
+    with pytest.raises(ForgeError, match='not the name of a package'):
         library.candidate('double')
 
 

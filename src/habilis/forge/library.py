@@ -24,6 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.forge.contract import FORMAT, Candidate, Manifest
 from habilis.forge.index import Entry, Found, SearchIndex
+from habilis.forge.packages import check_packages
 from habilis.forge.source import read_source
 from habilis.forge.usage import UsageLog
 from habilis.tools.tool_names import check_name
@@ -43,6 +44,9 @@ class Library:
         self.usage = UsageLog(self.folder / '.usage.db')
 
     # Read -------------------------------------------------------------------------------------------------------------
+
+    def __contains__(self, name: str) -> bool:
+        return name.isidentifier() and (self.folder / name / CURRENT).is_file()
 
     def names(self) -> list[str]:
         """Names of all tools."""
@@ -125,6 +129,7 @@ class Library:
         """
         name, source = candidate.name, read_source(candidate.name, candidate.code)
         self._check_uses(name, source.uses)
+        check_packages(name, candidate.packages)
         with self._locked():
             if (self.folder / name / CURRENT).is_file() and not replaces:
                 msg = f'there is already a tool {name!r}; choose another name, or make a new version of it'
@@ -243,6 +248,7 @@ class Library:
             msg = f'{name} uses itself, through {", ".join(inside)}'
             raise ForgeError(msg)
         folder, made = self._version(name, version), self.manifest(name, version)
+        check_packages(name, made.packages)
         uses: Mapping[str, Candidate] = {
             used: self._candidate(used, number, (*inside, name)) for used, number in made.uses.items()
         }

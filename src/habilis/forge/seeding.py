@@ -46,8 +46,7 @@ def seeds() -> dict[str, Candidate]:
 
 async def seed(library: Library, *, on_start: Callable[[int], None] = lambda _: None) -> SeedReport:
     """Verify and add the seeds that are missing. `on_start` gets their number."""
-    present = set(library.names())
-    missing = [candidate for name, candidate in seeds().items() if name not in present]
+    missing = [candidate for name, candidate in seeds().items() if name not in library]
     on_start(len(missing))
     added, failed = list[str](), list[str]()
     for candidate, result in zip(missing, await verify_all(missing), strict=True):
@@ -59,5 +58,5 @@ async def seed(library: Library, *, on_start: Callable[[int], None] = lambda _: 
         except ToolExists:  # another process was faster
             continue
         added.append(candidate.name)
-    kept = [name for name in seeds() if name not in added and name in library.names()]
+    kept = [name for name in seeds() if name not in added and name in library]
     return SeedReport(added=tuple(added), kept=tuple(kept), failed=tuple(failed))

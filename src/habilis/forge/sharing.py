@@ -1,7 +1,5 @@
 """Exports tools to one file, and imports them elsewhere: verified there, and never trusted by name."""
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,13 +10,11 @@ from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.forge.archives import FILES, read_archive, texts, write_archive
 from habilis.forge.contract import FORMAT, Candidate, Manifest
 from habilis.forge.library import CODE, MANIFEST, TESTS, Library
+from habilis.forge.packages import check_packages
 from habilis.forge.source import read_source
 from habilis.forge.verification import passes_on_stub, verify_all
 
 _MANIFEST = TypeAdapter(Manifest)
-_PACKAGE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._,-]+\])?([<>=!~]=?[A-Za-z0-9.*+<>=!~,]+)?')
-"""A name with a version: a path would show a folder of this machine to the tool."""
-
 _MAX_TEXT = 2000
 _MAX_TAGS = 20
 
@@ -129,21 +125,16 @@ def _read_manifest(path: Path, name: str, data: bytes) -> Manifest:
     except ValidationError as error:
         msg = f'{path} is refused: the manifest of {name} is damaged: {str(error).splitlines()[0]}'
         raise ForgeError(msg) from error
-    problem = ''
     if known.name != name or known.format > FORMAT:
-        problem = f'the manifest of {name} is of {known.name[:100]!r}, format {known.format}'
-    for package in known.packages:
-        if not _PACKAGE.fullmatch(package) or os.path.exists(package):
-            problem = f'{name} needs {package[:100]!r}, which is not the name of a package'
-    if problem:
-        msg = f'{path} is refused: {problem}'
+        msg = f'{path} is refused: the manifest of {name} is of {known.name[:100]!r}, format {known.format}'
         raise ForgeError(msg)
+    check_packages(name, known.packages)
     return known
 
 
 def _is_present(library: Library, candidate: Candidate) -> bool:
     """Whether the library has this very tool. Raises `ToolExists` if it has another one of this name."""
-    if candidate.name not in library.names():
+    if candidate.name not in library:
         return False
     present = library.candidate(candidate.name)
     if replace(present, uses={}) == replace(candidate, uses={}):
