@@ -98,8 +98,9 @@ class Library:
         except sqlite3.DatabaseError:  # damaged: it is made from the folders anyway
             self._index.reset()
             found = self._search(query, limit, threshold)
-        successes = self.usage.successes([one.name for one in found])
-        found.sort(key=lambda one: (-one.score, -successes.get(one.name, 0)))  # of equals, the most used first
+        if len({one.score for one in found}) < len(found):  # of equals, the most used first
+            successes = self.usage.successes([one.name for one in found])
+            found.sort(key=lambda one: (-one.score, -successes.get(one.name, 0)))
         return found[:limit]
 
     def _search(self, query: str, limit: int, threshold: float) -> list[Found]:
