@@ -16,7 +16,7 @@ from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, JournalChoice, RunStore, wait_here
-from habilis.agent.events import AgentEvent
+from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
@@ -203,7 +203,7 @@ class Agent(Generic[T]):
         return wait_here(self.run(task, **options))
 
     @takes_parameters_of(RunRequest)
-    def stream(self, task: str, **options: Any) -> AsyncGenerator[AgentEvent, None]:
+    def stream(self, task: str, **options: Any) -> AsyncGenerator[StreamEvent[T], None]:
         """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
         hooks: Any = make_request(task, options, _AGENT_OPTIONS).hooks or ()
         return stream_events(lambda hook: self.run(task, **(options | dict[str, Any](hooks=(*hooks, hook)))))

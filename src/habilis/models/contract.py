@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.codec import Json
+from habilis.core.previews import short_repr
 
 Role = Literal['system', 'user', 'assistant', 'tool']
 Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
@@ -35,7 +36,7 @@ class Function:
     """JSON schema of an object."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Message:
     """One message of a conversation."""
 
@@ -59,6 +60,9 @@ class Message:
 
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +96,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reply:
     """Reply of a model."""
 
@@ -106,6 +110,9 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
     """Whether the reply comes from the response cache."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def message(self) -> Message:

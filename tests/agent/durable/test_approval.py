@@ -112,7 +112,7 @@ async def test_a_refusal_is_an_error_in_the_code(answer: Json, said: str) -> Non
     async with other.agent as agent:
         await agent.answer('run-1', answer)
         result = await agent.resume('run-1')
-    assert result.output.endswith(said)
+    assert result.unwrap().endswith(said)
     assert other.done == []
     assert result.steps[0].calls[0].decision == 'refused'
 

@@ -60,7 +60,7 @@ async def test_an_agent_in_a_flow_has_a_trajectory() -> None:
 
     @flow
     async def count() -> int:
-        return (await agent.run('Count')).output
+        return (await agent.run('Count')).unwrap()
 
     run = await count.start(journal=store, run_id='r')
     assert await run.result() == 7

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result
+from habilis.agent.contract import RESULT_FIELDS, Result
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.journal import Codec
@@ -29,9 +29,6 @@ class DataCodec(Codec[T], Generic[T]):
         return self._codec.decode(written)
 
 
-_RESULT = DataclassCodec(Result[Any])
-
-
 class ResultCodec(Codec[Result[Any]]):
     """Encodes results, with the output by the output type of the agent."""
 
@@ -41,7 +38,7 @@ class ResultCodec(Codec[Result[Any]]):
 
     def write(self, value: Result[Any]) -> Json:
         """Encode a result. Raises `NotDurable`."""
-        return {'r': _RESULT.encode(replace(value, output=None)), 'o': self._output.write(value.output)}
+        return {'r': RESULT_FIELDS.encode(replace(value, output=None)), 'o': self._output.write(value.output)}
 
     def read(self, written: Json) -> Result[Any]:
         """Decode a result. Raises `NotDurable`."""
@@ -51,7 +48,7 @@ class ResultCodec(Codec[Result[Any]]):
 
 def result_without_output(written: Json) -> Result[Any]:
     """An encoded result whose output type is not known here; its `output` is None. Raises `NotDurable`."""
-    return _RESULT.decode(written.get('r') if isinstance(written, dict) else None)
+    return RESULT_FIELDS.decode(written.get('r') if isinstance(written, dict) else None)
 
 
 def messages_of(written: Json) -> tuple[Message, ...]:
