@@ -10,6 +10,7 @@ from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
@@ -165,6 +166,13 @@ class Agent(Generic[T]):
     def ledger(self) -> Ledger:
         """Usage of all runs of this agent."""
         return self._runner.ledger
+
+    def __repr__(self) -> str:
+        return agent_repr(self._runner.setup)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return agent_html(self._runner.setup)
 
     # Hidden from type checkers, which would otherwise accept any misspelt name.
     if not TYPE_CHECKING:

@@ -13,6 +13,7 @@ from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
+from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.setup import check_inputs, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
@@ -138,7 +139,7 @@ class Runner:
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
                 history=inputs.history,
-                hooks=(*self.setup.hooks, *(request.hooks or ())),
+                hooks=(*self.setup.hooks, *(request.hooks or ())) or automatic_hooks(self.setup.settings),
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
             ),

@@ -8,14 +8,14 @@ import base64
 import dataclasses
 import pprint
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.core.previews import shorten
-from habilis.sandbox.contract import Display
+from habilis.sandbox.contract import Cell, Display
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -101,7 +101,7 @@ def value_block(value: object) -> str:
         return markdown_block(value)
     record = _record(value)
     if record:
-        return _table(('', ''), [(str(name), item) for name, item in record.items()])
+        return table((), [(str(name), item) for name, item in record.items()])
     if isinstance(value, (list, tuple)) and value:
         items = cast('Sequence[object]', value)
         records = [_record(item) for item in items[:MAX_ROWS]]
@@ -109,7 +109,7 @@ def value_block(value: object) -> str:
             columns = list(dict.fromkeys(name for record in records for name in record))[:MAX_COLUMNS]
             rows = ([record.get(column, '') for column in columns] for record in records)
             more = len(items) - len(records)
-            return _table([str(column) for column in columns], rows) + (block(f'… {more:,} more rows') if more else '')
+            return table([str(column) for column in columns], rows) + (block(f'… {more:,} more rows') if more else '')
     return code_block(_formatted(value), CODE_STYLE)
 
 
@@ -133,8 +133,9 @@ def _formatted(value: object) -> str:
         return short
 
 
-def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    head = ''.join(f'<th>{_cell(column)}</th>' for column in columns) if any(columns) else ''
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of escaped values, with a head if there are columns."""
+    head = ''.join(f'<th>{_cell(column)}</th>' for column in columns)
     body = ''.join(f'<tr>{"".join(f"<td>{_cell(item)}</td>" for item in row)}</tr>' for row in rows)
     return f'<table>{f"<thead><tr>{head}</tr></thead>" if head else ""}<tbody>{body}</tbody></table>'
 
@@ -171,3 +172,13 @@ def page(blocks: Iterable[str]) -> str:
 def folded(title: str, blocks: Iterable[str]) -> str:
     """Blocks that are shown on a click."""
     return f'<details><summary>{escape(escape_controls(title))}</summary>{"".join(blocks)}</details>'
+
+
+def cell_text(cell: Cell) -> Iterator[str]:
+    """What a cell printed, its value, and its error; not its displays."""
+    if cell.stdout.strip():
+        yield block(cell.stdout.strip('\n'), CODE_STYLE)
+    if cell.text is not None and not cell.displays:
+        yield block(cell.text, CODE_STYLE)
+    if cell.error is not None:
+        yield block(cell.error.traceback.strip() or str(cell.error), f'{CODE_STYLE};color:#c00')
