@@ -49,9 +49,9 @@ class _Dataclass(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
-def short_repr(value: _Dataclass) -> str:
+def short_repr(value: _Dataclass, length: int = FIELD_LENGTH) -> str:
     """A dataclass on one line: the fields that differ from their defaults, each shortened."""
-    fields = (f'{name}={shorten(item, FIELD_LENGTH)}' for name, item in _changed_fields(value))
+    fields = (f'{name}={shorten(item, length)}' for name, item in _changed_fields(value))
     return f'{type(value).__name__}({", ".join(fields)})'
 
 

@@ -133,7 +133,7 @@ class Progress:
     total: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Delta:
     """Increment of a streamed reply."""
 
@@ -144,6 +144,9 @@ class Delta:
 
     progress: Progress | None = None
     """The reply has not started; this is how far the model is."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)
