@@ -19,7 +19,7 @@ class Note:
     value: object = None
 
 
-FORMAT = DocumentFormat('note', 2, DataclassCodec(Note))
+FORMAT = DocumentFormat('note', 2, DataclassCodec(Note), lists=('tags',))
 NOTE = Note(text='ä\ud800', tags=('a', 'b'), value=(1, b'\xff'))
 
 

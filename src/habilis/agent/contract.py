@@ -247,4 +247,4 @@ def _step_blocks(step: Step) -> list[str]:
 
 
 RESULT_FIELDS = DataclassCodec(Result[Any])
-_FORMAT = DocumentFormat('result', 1, RESULT_FIELDS)
+_FORMAT = DocumentFormat('result', 1, RESULT_FIELDS, lists=('steps', 'messages', 'waiting'))

@@ -1,8 +1,8 @@
 """JSON documents that users keep: an object that names its kind and version beside the fields of a dataclass."""
 
 import json
-from collections.abc import Mapping
-from typing import Generic, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json, NotPlain
@@ -16,16 +16,21 @@ KIND, VERSION = 'habilis', 'version'
 class DocumentFormat(Generic[T]):
     """Writes and reads documents of one kind. Documents of older versions are read, fields it does not know ignored."""
 
-    def __init__(self, kind: str, version: int, fields: DataclassCodec[T]) -> None:
-        self._kind, self._version, self._codec = kind, version, fields
+    def __init__(self, kind: str, version: int, fields: DataclassCodec[T], *, lists: Sequence[str] = ()) -> None:
+        """Choose the names in the document.
+
+        Args:
+            kind: what the document is, in a word.
+            version: the current version.
+            fields: encodes the dataclass.
+            lists: fields with tuples that are written as lists, as other programs expect them.
+        """
+        self._kind, self._version, self._codec, self._lists = kind, version, fields, lists
 
     def fields(self, value: T) -> dict[str, Json]:
         """The fields that differ from their defaults, as JSON types. Raises `DocumentError`."""
-        # Lists instead of tuples at the top: other programs read them, too.
-        fields = {
-            name: list(cast('tuple[object, ...]', item)) if isinstance(item, tuple) else item
-            for name, item in self._codec.to_dict(value).items()
-        }
+        fields = self._codec.to_dict(value)
+        fields.update({name: list(fields[name]) for name in self._lists if name in fields})
         try:
             return {name: pack_or_repr(item) for name, item in fields.items()}
         except (NotPlain, ValueError) as error:

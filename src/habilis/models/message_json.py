@@ -13,7 +13,7 @@ class _Conversation:
     messages: tuple[Message, ...]
 
 
-_FORMAT = DocumentFormat('conversation', 1, DataclassCodec(_Conversation))
+_FORMAT = DocumentFormat('conversation', 1, DataclassCodec(_Conversation), lists=('messages',))
 
 
 def messages_to_json(messages: Iterable[Message], *, indent: int | None = None) -> str:
