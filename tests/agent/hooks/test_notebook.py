@@ -35,13 +35,13 @@ def agent(replies={REPLIES!r}, **options):
 
 def run_notebook(folder: Path, *cells: str) -> list[list[dict[str, Any]]]:
     """Write a notebook, execute it, save it; the outputs of its cells, without the first."""
-    make = cast('Any', nbformat.v4)
-    notebook = make.new_notebook(cells=[make.new_code_cell(source) for source in (SETUP, *cells)])
+    files = cast('Any', nbformat)  # it has few types
+    sources = [files.v4.new_code_cell(source) for source in (SETUP, *cells)]
     path = folder / 'test.ipynb'
-    nbformat.write(notebook, path)
-    notebook = nbformat.read(path, as_version=4)
-    NotebookClient(notebook, timeout=120, kernel_name='python3').execute()
-    nbformat.write(notebook, path)  # as it must be to be opened again
+    files.write(files.v4.new_notebook(cells=sources), path)
+    notebook = files.read(path, as_version=4)
+    NotebookClient(notebook, timeout=300, kernel_name='python3').execute()
+    files.write(notebook, path)  # as it must be to be opened again
     return [cell['outputs'] for cell in notebook['cells'][1:]]
 
 

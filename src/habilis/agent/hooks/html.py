@@ -70,26 +70,24 @@ def _markdown() -> 'MarkdownIt':
 
     reader = MarkdownIt('commonmark', {'html': False}).enable(['table', 'strikethrough'])
     reader.validateLink = lambda url: _SAFE_LINK.fullmatch(url) is not None
-    rules = cast('dict[str, Any]', reader.renderer.rules)
-    rules['image'] = lambda tokens, index, _options, _env: escape(_image_text(tokens[index]))
-    rules['link_open'] = _link_opening
-    rules['fence'] = rules['code_block'] = lambda tokens, index, _options, _env: _fence(tokens[index])
+    for name, rule in (('image', _image), ('link_open', _link_opening), ('fence', _fence), ('code_block', _fence)):
+        reader.add_render_rule(name, rule)
     return reader
 
 
-def _fence(token: Any) -> str:
-    language = str(token.info).strip().lower()
-    return (code_block if language in _PYTHON else block)(token.content, _SOURCE_STYLE)
+def _image(_renderer: object, tokens: Sequence[Any], index: int, _options: object, _env: object) -> str:
+    """An image as words: loading it would tell its server that the text was read."""
+    return escape(f'[image: {tokens[index].content}]({tokens[index].attrs.get("src", "")})')
 
 
-def _image_text(token: Any) -> str:
-    """The image as words: loading it would tell its server that the text was read."""
-    return f'[image: {token.content}]({token.attrs.get("src", "")})'
-
-
-def _link_opening(tokens: Sequence[Any], index: int, _options: object, _env: object) -> str:
+def _link_opening(_renderer: object, tokens: Sequence[Any], index: int, _options: object, _env: object) -> str:
     address = escape(str(tokens[index].attrs.get('href', '')))
     return f'<a href="{address}" title="{address}" target="_blank" rel="noopener noreferrer">'
+
+
+def _fence(_renderer: object, tokens: Sequence[Any], index: int, _options: object, _env: object) -> str:
+    language = str(tokens[index].info).strip().lower()
+    return (code_block if language in _PYTHON else block)(tokens[index].content, _SOURCE_STYLE)
 
 
 # Values ---------------------------------------------------------------------------------------------------------------
@@ -102,8 +100,8 @@ def value_block(value: object) -> str:
     record = _record(value)
     if record:
         return table((), [(str(name), item) for name, item in record.items()])
-    if isinstance(value, (list, tuple)) and value:
-        items = cast('Sequence[object]', value)
+    items = cast('Sequence[object]', value) if isinstance(value, (list, tuple)) else ()
+    if items:
         records = [_record(item) for item in items[:MAX_ROWS]]
         if all(records):
             columns = list(dict.fromkeys(name for record in records for name in record))[:MAX_COLUMNS]
