@@ -101,14 +101,12 @@ def value_block(value: object) -> str:
     if record:
         return table((), [(str(name), item) for name, item in record.items()])
     items = cast('Sequence[object]', value) if isinstance(value, (list, tuple)) else ()
-    if items:
-        records = [_record(item) for item in items[:MAX_ROWS]]
-        if all(records):
-            columns = list(dict.fromkeys(name for record in records for name in record))[:MAX_COLUMNS]
-            rows = ([record.get(column, '') for column in columns] for record in records)
-            more = len(items) - len(records)
-            return table([str(column) for column in columns], rows) + (block(f'… {more:,} more rows') if more else '')
-    return code_block(_formatted(value), CODE_STYLE)
+    rows = [_record(item) for item in items[:MAX_ROWS]]
+    if not rows or not all(rows):
+        return code_block(_formatted(cast('object', value)), CODE_STYLE)
+    columns = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
+    more = block(f'… {len(items) - len(rows):,} more rows') if len(items) > len(rows) else ''
+    return table([*map(str, columns)], ([row.get(column, '') for column in columns] for row in rows)) + more
 
 
 def _record(value: object) -> Mapping[object, object]:
