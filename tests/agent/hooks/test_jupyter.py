@@ -18,7 +18,8 @@ from traitlets.config import Config
 
 from habilis.agent.events import CellFinished, TextEvent
 from habilis.agent.hooks import JupyterView
-from habilis.agent.hooks.jupyter import MAX_TEXT
+from habilis.agent.hooks.html import MAX_TEXT
+from habilis.agent.hooks.jupyter import MAX_UPDATED
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.core.errors import ModelError
 from habilis.models.contract import Delta
@@ -197,6 +198,33 @@ def test_much_output_is_shown_in_part(notebook: Notebook) -> None:
     for _ in range(2000):
         view(sample('notice', 'n'))
     assert notebook.page.count('<div') < 500
+
+
+def test_while_it_runs_the_page_says_what_it_waits_for(notebook: Notebook) -> None:
+    view = JupyterView()
+    for kind, status in (
+        ('run_resumed', ''),
+        ('model_requested', '⏳ waiting for'),
+        ('model_progress', '⏳ reading 3 of 9'),
+        ('code', '⏳ running the code'),
+        ('tool_called', '⏳ waiting for send'),
+        ('tool_returned', '⏳ running the code'),
+    ):
+        view(sample(kind, 'send'))
+        assert status in words(notebook.page)
+    view(sample('run_finished'))
+    assert '⏳' not in notebook.page
+
+
+def test_a_large_display_is_not_sent_again_with_every_update(notebook: Notebook) -> None:
+    view = JupyterView()
+    view(CellFinished(cell=Cell(displays=(Display(mime='image/png', data=b'x' * MAX_UPDATED),))))
+    view(sample('notice', 'after it'))
+    first, second = notebook.shown
+    assert first['transient'] != second['transient']
+    assert not second['update']
+    assert 'img' in first['data']['text/html']
+    assert 'img' not in second['data']['text/html']
 
 
 # Hostile text ---------------------------------------------------------------------------------------------------------
