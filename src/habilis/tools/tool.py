@@ -10,11 +10,12 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
 
 from habilis.core.codec import Json
-from habilis.core.errors import ToolDefinitionError, ToolResultError
+from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
 from habilis.sandbox.contract import Side
 from habilis.sandbox.functions import HostFunction, is_async
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
+from habilis.tools.context import Context, ContextParameter, take_context
 from habilis.tools.contract import OnError, Preview, ToolOptions
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.parameters import Parameters, read_signature
@@ -35,6 +36,7 @@ class _Compiled:
 
     parameters: Parameters | None = None
     result: TypeValidator | None = None
+    context: ContextParameter | None = None
 
 
 class Tool(Generic[P, R]):
@@ -128,6 +130,11 @@ class Tool(Generic[P, R]):
         return self._parameters.positional
 
     @property
+    def context(self) -> ContextParameter | None:
+        """Its parameter for the context of the run, which no caller passes."""
+        return self._compiled.context if self._parameters else None
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """JSON schema of the arguments, for models that call functions."""
         return self._parameters.schema
@@ -173,22 +180,44 @@ class Tool(Generic[P, R]):
         """The arguments by parameter as far as possible, without validation."""
         return self._parameters.labelled(args, kwargs)
 
-    async def invoke(self, args: Sequence[object] = (), kwargs: Mapping[str, object] = _NO_NAMES) -> object:
+    async def invoke(
+        self,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] = _NO_NAMES,
+        *,
+        context: Context[Any] | None = None,
+    ) -> object:
         """Validate the arguments, call the function, validate the result. Returns plain data."""
-        return await self.run(self.validate(args, kwargs))
+        return await self.run(self.validate(args, kwargs), context=context)
 
     @property
     def can_run_here(self) -> bool:
         """Whether `run(…, here=True)` never waits: a plain function without timeout and retries."""
         return not (self.waits or self.options.timeout is not None or self.options.retries)
 
-    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object:
+    async def run(
+        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
+    ) -> object:
         """Call the function with validated arguments, with the timeout and retries of its options.
 
         A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
         """
-        call = functools.partial(self.function, *bound.args, **bound.kwargs)
+        call = functools.partial(self.function, *self._context_argument(context), *bound.args, **bound.kwargs)
         return await attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
+
+    def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
+        if self.context is None:
+            return ()
+        if context is None:
+            msg = (
+                f'{self.name} needs the context of a run: give the tool to an agent, '
+                'or pass Toolbox(…, context=Context(deps))'
+            )
+            raise ToolCallError(msg)
+        if not self.context.accepts(context.deps):
+            msg = f'{self.name} needs deps of type {self.context.type_name}, not {describe_value(context.deps)}'
+            raise ToolCallError(msg)
+        return (context,)
 
     def _finish(self, result: object) -> object:
         """Validate the result and convert it to plain data."""
@@ -216,6 +245,7 @@ class Tool(Generic[P, R]):
             raise ToolDefinitionError(msg)
         if compiled.parameters is None:
             signature = read_signature(self.name, self.function, self._local_names)
+            signature, compiled.context = take_context(self.name, signature)
             compiled.result = self._result_validator(signature.return_annotation)
             compiled.parameters = Parameters(self.name, signature)
             self._local_names = _NO_NAMES

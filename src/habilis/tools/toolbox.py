@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Container, Generator, Iterable, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
+from habilis.tools.context import Context
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
 from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
@@ -32,6 +33,7 @@ class Toolbox:
         approve: Approve | None = None,
         journal: CallJournal | None = None,
         code: bool = True,
+        context: Context[Any] | None = None,
     ) -> None:
         """Create a toolbox.
 
@@ -42,6 +44,7 @@ class Toolbox:
             approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
             journal: records the calls, so that none is made twice.
             code: whether the run has code that calls tools. If not, the model may call all of them.
+            context: for tools that take one.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
@@ -54,7 +57,9 @@ class Toolbox:
             raise ToolDefinitionError(msg)
         for tool in self._tools.values():
             tool.check()
-        self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal)
+        self._calls = Calls(
+            enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal, context=context
+        )
         self._host_calls = HostCalls(self._calls)
 
     def _add(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
@@ -149,6 +154,20 @@ class Toolbox:
             for name in added:
                 for kept in (self._tools, self._toolsets, self._functions):
                     kept.pop(name, None)
+
+    @property
+    def tools(self) -> 'Sequence[AnyTool]':
+        """All tools, the disabled ones too."""
+        return tuple(self._tools.values())
+
+    @property
+    def context(self) -> 'Context[Any] | None':
+        """The context that tools get. Another may be set between steps."""
+        return self._calls.context
+
+    @context.setter
+    def context(self, context: 'Context[Any]') -> None:
+        self._calls.context = context
 
     # Records ----------------------------------------------------------------------------------------------------------
 
