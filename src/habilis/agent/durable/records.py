@@ -49,6 +49,12 @@ class Inputs:
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
+    own_tools: tuple[str, ...] = ()
+    """Names of the tools that only this run has. Whoever resumes it passes them again."""
+
+    own_output: str = ''
+    """Name of the output type that only this run has; likewise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
