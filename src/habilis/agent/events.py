@@ -17,6 +17,7 @@ from habilis.tools.events import (
     QuestionEvent,
     ToolCalled,
     ToolLogged,
+    ToolProgress,
     ToolReturned,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     'ThinkingEvent',
     'ToolCalled',
     'ToolLogged',
+    'ToolProgress',
     'ToolReturned',
 ]
 
@@ -295,6 +297,7 @@ AgentEvent = (
     | OutputEvent
     | ToolCalled
     | ToolLogged
+    | ToolProgress
     | ApprovalAsked
     | ApprovalAnswered
     | QuestionEvent

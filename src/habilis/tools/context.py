@@ -3,6 +3,7 @@
 A first parameter with this hint is filled by the run. The model does not see it, and no journal stores it.
 """
 
+import functools
 import inspect
 import typing
 from collections.abc import Callable
@@ -116,6 +117,23 @@ def takes_context(function: Callable[..., object]) -> bool:
     except ToolDefinitionError:
         return False
     return any(context_of(parameter.annotation) is not None for parameter in list(parameters)[:1])
+
+
+def with_context(function: Callable[..., object], context: Context[Any], *args: object) -> Callable[[], object]:
+    """The function with these arguments, and before them the context if it has a parameter more."""
+    if takes_context(function) or _required(function) > len(args):
+        args = (context, *args)
+    return functools.partial(function, *args)
+
+
+def _required(function: Callable[..., object]) -> int:
+    """Number of arguments that must be given by position; 0 if that is not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    empty = inspect.Parameter.empty
+    return sum(parameter.kind in _POSITIONAL and parameter.default is empty for parameter in parameters)
 
 
 def context_of(hint: object) -> ContextParameter | None:

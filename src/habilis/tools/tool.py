@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from habilis.core.codec import Json
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
@@ -271,6 +271,15 @@ class Tool(Generic[P, R]):
 AnyTool = Tool[..., Any]
 
 
+@runtime_checkable
+class MakesTool(Protocol):
+    """Something else that can be a tool, such as an agent."""
+
+    def as_tool(self) -> AnyTool:
+        """The tool."""
+        ...
+
+
 @overload
 def tool(function: Callable[P, R], /) -> Tool[P, R]: ...
 @overload
@@ -300,7 +309,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
         (`none`). as_sync: code calls this `async def` without `await`. preview: takes the arguments and returns a
         unified diff of the changes, shown to the person who approves.
     """
-    local_names = _caller_names(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+    make = tool_maker(caller_names(sys._getframe(1)), name, **options)  # pyright: ignore[reportPrivateUsage]
+    return make if function is None else make(function)
+
+
+def tool_maker(
+    local_names: Mapping[str, object], name: str | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], AnyTool]:
+    """Makes tools with these options. `local_names` are those of the place where the function is defined."""
     checked = _options(**options)
 
     def make(target: Callable[..., Any]) -> AnyTool:
@@ -310,13 +326,15 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
         inner = target.function if isinstance(target, Tool) else target
         return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
 
-    return make if function is None else make(function)
+    return make
 
 
-def as_tool(function: 'AnyTool | Callable[..., Any]') -> AnyTool:
-    """A tool as it is, or a tool made of a function."""
+def as_tool(function: 'AnyTool | MakesTool | Callable[..., Any]') -> AnyTool:
+    """A tool as it is, or a tool made of a function, an agent or a workflow."""
     if isinstance(function, Tool):
         return cast('AnyTool', function)
+    if isinstance(function, MakesTool) and not isinstance(function, type):
+        return function.as_tool()
     inner = getattr(function, '__func__', None)
     if isinstance(function, MethodType) and isinstance(inner, Tool):  # a class method around a tool
         return cast('AnyTool', inner).__get__(function.__self__, type(function.__self__))
@@ -345,7 +363,7 @@ def _options(**given: Any) -> ToolOptions:
     return options
 
 
-def _caller_names(frame: Any) -> Mapping[str, object]:
+def caller_names(frame: Any) -> Mapping[str, object]:
     """Local names where a tool is defined, for type hints in quotes; empty at module level."""
     local_names = frame.f_locals
     return _NO_NAMES if local_names is frame.f_globals else dict(local_names)

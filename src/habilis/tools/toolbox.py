@@ -17,7 +17,7 @@ from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
-from habilis.tools.tool import AnyTool, as_tool
+from habilis.tools.tool import AnyTool, MakesTool, as_tool
 from habilis.tools.toolset import Toolset, unique_names
 
 
@@ -26,7 +26,7 @@ class Toolbox:
 
     def __init__(
         self,
-        tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]' = (),
+        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]' = (),
         *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         emit: Emit | None = None,
@@ -62,7 +62,7 @@ class Toolbox:
         )
         self._host_calls = HostCalls(self._calls)
 
-    def _add(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
             tool = as_tool(given)
             self._enabled.add(tool.name)
@@ -136,7 +136,7 @@ class Toolbox:
         return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)
 
     @contextlib.contextmanager
-    def lent(self, tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
+    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
         """Add tools for the duration of a block. Yields a toolbox with only these, for their stubs."""
         more = Toolbox(tools, code=self._code)
         added = [*more._tools, *more._toolsets]

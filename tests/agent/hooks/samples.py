@@ -31,6 +31,7 @@ from habilis.agent.events import (
     ThinkingEvent,
     ToolCalled,
     ToolLogged,
+    ToolProgress,
     ToolReturned,
 )
 from habilis.core.errors import ModelError
@@ -72,6 +73,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'output': lambda text: OutputEvent(stream='stdout', output=text),
     'tool_called': lambda text: ToolCalled(call=call(text)),
     'tool_logged': lambda text: ToolLogged(call=call(text), line=text),
+    'tool_progress': lambda text: ToolProgress(call=call(text), done=3, total=9, message=text),
     'approval_asked': lambda text: ApprovalAsked(request=request(text)),
     'approval_answered': lambda text: ApprovalAnswered(request=request(text), is_approved=True),
     'question': lambda text: QuestionEvent(call=call(text), question=text),
