@@ -191,3 +191,25 @@ async def test_an_agent_cannot_be_its_own_tool() -> None:
             one.tool(own)
         with pytest.raises(AgentError, match='the agent one cannot be its own tool'):
             await one.run('go', tools=[own])
+
+
+@JOURNALS
+@pytest.mark.parametrize('again', ['the same', 'other words'])
+async def test_a_second_solution_repeats_no_effect_of_an_inner_run(journal: str | None, again: str) -> None:
+    sent: list[str] = []
+
+    @tool(idempotent=False)
+    def send(text: str) -> str:
+        """Send."""
+        sent.append(text)
+        return 'sent'
+
+    inner = Agent(ScriptedModel([block('final_answer(send("a"))')] * 2), name='inner', tools=[send])
+    replies = [block(f'final_answer(inner("{task}"))') for task in ('the same', again)]
+    async with Agent(ScriptedModel(replies), tools=[inner], agree=2, journal=journal) as outer:
+        result = await outer.run('go')
+    assert sent == ['a']
+    assert result.output == 'sent'
+    assert result.agreement is not None
+    assert result.agreement.agreed is (True if again == 'the same' else None)
+    assert ('send was called' in result.agreement.reason) == (again == 'other words')

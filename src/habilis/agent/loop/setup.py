@@ -19,7 +19,7 @@ from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
 from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.output_validators import OutputValidators
-from habilis.agent.loop.recalled_calls import CallResults
+from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.started_run import RunInputs, StartedRun
@@ -145,7 +145,7 @@ def _toolbox(
         gates=(meter.gate, *setup.gates),
         emit=events.emit if events.has_hooks else None,
         approve=meter.uncounted(setup.approve),
-        journal=inputs.calls or results or inputs.recorder,
+        journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
         context=Context(inputs.deps, run_id=inputs.run_id),
     )
