@@ -1,17 +1,19 @@
 """J4: `tools=[other_agent]` and `agent.as_tool()`: usage is summed, and the run is nested in the journal."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from habilis import Agent, Context, RunLimits, ScriptedModel, Toolset, tool
+from habilis import Agent, Context, Limits, RunLimits, ScriptedModel, Toolset, tool
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.errors import AgentError, ToolDefinitionError
 from habilis.journal import MemoryStore
 from habilis.journal.copies import copy_run
 from habilis.journal.index import name_of
 from habilis.journal.runs import read_run
+from habilis.sandbox.options import Settings as SandboxSettings
 from tests.agent.scripts import block, sent
 
 JOURNALS = pytest.mark.parametrize('journal', ['off', None])
@@ -155,6 +157,19 @@ async def test_the_limits_of_the_outer_run_count_what_the_inner_one_uses() -> No
     model = ScriptedModel([block('expert("a")'), block('final_answer(1)')])
     async with Agent(model, tools=[inner], limits=RunLimits(requests=3)) as outer:
         assert (await outer.run('go')).ended == 'max_requests'
+
+
+async def test_the_time_limit_of_the_calling_cell_does_not_count_the_inner_run() -> None:
+    async def wait() -> int:
+        """Wait longer than the outer cell may."""
+        await asyncio.sleep(3)
+        return 7
+
+    inner = Agent(ScriptedModel([block('final_answer(await wait())')]), name='inner', tools=[wait])
+    limits = SandboxSettings(limits=Limits(seconds=2))
+    model = ScriptedModel([block('final_answer(inner("go"))')])
+    async with Agent(model, tools=[inner], sandbox_settings=limits) as outer:
+        assert (await outer.run('go')).output == 7
 
 
 async def test_deps_are_passed_on_where_their_types_fit() -> None:

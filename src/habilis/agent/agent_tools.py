@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 from habilis.agent.contract import Result
 from habilis.agent.options import AgentSetup, AnyTool, RunRequest
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
@@ -50,7 +51,8 @@ class AgentTool(Tool[..., Any]):
         self.description = description or _description(setup)
 
     async def _answer(self, request: RunRequest) -> object:
-        result = await self.runner.run(request)
+        with deadline_paused():  # the inner run has limits of its own, and takes longer than a cell may
+            result = await self.runner.run(request)
         if result.ended == 'answer':
             return result.output
         await self.runner.forget(result.run_id)  # without a journal it would stay open to be resumed
