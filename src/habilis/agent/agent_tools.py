@@ -11,7 +11,6 @@ from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
 from habilis.tools.tool import as_tool
-from habilis.tools.validation import describe_value
 
 
 class Runs(Protocol):
@@ -108,10 +107,10 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
         if deps is None:
             msg = f'{needs}: pass them by name, as in run(…, deps=…) or resume(…, deps=…)'
             raise AgentError(msg)
-        msg = f'{needs}, not {describe_value(deps)}'
+        msg = f'{needs}, not {name_of_deps(deps)}'
         raise TypeError(msg)
 
 
 def name_of_deps(deps: object) -> str:
-    """Name of the type of dependencies, for the journal; empty for none."""
+    """Name of the type of dependencies, for the journal and for errors, which must not show what is in them."""
     return '' if deps is None else type_name(cast('object', type(deps)))

@@ -15,7 +15,7 @@ from habilis.sandbox.contract import Side
 from habilis.sandbox.functions import HostFunction, is_async
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
-from habilis.tools.context import Context, ContextParameter, take_context
+from habilis.tools.context import Context, ContextParameter, take_context, type_name
 from habilis.tools.contract import OnError, Preview, ToolOptions
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.parameters import Parameters, read_signature
@@ -215,7 +215,7 @@ class Tool(Generic[P, R]):
             )
             raise ToolCallError(msg)
         if not self.context.accepts(context.deps):
-            msg = f'{self.name} needs deps of type {self.context.type_name}, not {describe_value(context.deps)}'
+            msg = f'{self.name} needs deps of type {self.context.type_name}, not {type_name(type(context.deps))}'
             raise ToolCallError(msg)
         return (context,)
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from habilis import Agent, Context, ModelRetry, ScriptedModel
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.loop.turns import MAX_REPAIRS
 from habilis.core.errors import AgentError
 from habilis.journal import MemoryStore
+from habilis.journal.runs import read_run
 from habilis.models import FunctionCall, Reply
 from tests.agent.durable.cutting import Effects, Scenario, check_all_cuts
 from tests.agent.scripts import block, sent
@@ -88,8 +90,18 @@ async def test_after_too_many_refusals_the_run_ends_as_invalid_output() -> None:
     assert 'it did not pass a check' in sent(model, 1)
 
 
-@JOURNALS
-async def test_an_error_of_a_validator_is_named_and_the_run_can_be_resumed(journal: str | None) -> None:
+async def test_the_record_of_a_run_says_why_an_answer_was_refused() -> None:
+    store = MemoryStore()
+    model = ScriptedModel([block(LONDON), '{"name": "London"}', block('x = 1')])
+    async with Agent(model, output_type=City, output_validators=[not_london], journal=store) as agent:
+        stopped = await agent.run('go', run_id='r', max_steps=3)
+    [trajectory] = await read_trajectories(await read_run(store, 'r'))
+    told = [turn.observation for turn in trajectory.turns]
+    assert told == [step.observation for step in stopped.steps]
+    assert ['choose a smaller city' in (text or '') for text in told] == [True, True, False]
+
+
+async def test_an_error_of_a_validator_is_named_and_the_run_can_be_resumed() -> None:
     store = MemoryStore()
     is_broken = True
 
