@@ -215,7 +215,8 @@ class Tool(Generic[P, R]):
             )
             raise ToolCallError(msg)
         if not self.context.accepts(context.deps):
-            msg = f'{self.name} needs deps of type {self.context.type_name}, not {type_name(type(context.deps))}'
+            given = type_name(cast('object', type(context.deps)))
+            msg = f'{self.name} needs deps of type {self.context.type_name}, not {given}'
             raise ToolCallError(msg)
         return (context,)
 
