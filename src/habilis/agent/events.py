@@ -24,6 +24,7 @@ from habilis.tools.events import (
 __all__ = [
     'AgentEvent',
     'AnswerEvent',
+    'AnswerRefused',
     'ApprovalAnswered',
     'ApprovalAsked',
     'CellFinished',
@@ -224,6 +225,20 @@ class ObservationEvent(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnswerRefused(Event):
+    """An output validator refused an answer, and the model is asked again."""
+
+    kind: ClassVar[Literal['answer_refused']] = 'answer_refused'
+    answer: object
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """Why it was refused."""
+        return self.reason
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompactedEvent(Event):
     """Earlier steps were shortened or removed from the conversation."""
 
@@ -305,6 +320,7 @@ AgentEvent = (
     | ToolReturned
     | CellFinished
     | ObservationEvent
+    | AnswerRefused
     | CompactedEvent
     | HookFailed
     | StepFinished

@@ -7,6 +7,7 @@ from habilis.agent.contract import Result, Step
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -81,6 +82,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, name=text, arguments={}, ok=True, result=text)),
     'cell_finished': lambda text: CellFinished(cell=Cell(text=text)),
     'observation': lambda text: ObservationEvent(observation=text),
+    'answer_refused': lambda text: AnswerRefused(answer=1, reason=text),
     'compacted': lambda text: CompactedEvent(message=text),
     'hook_failed': lambda text: HookFailed(error=ValueError(text), message=text),
     'step_finished': lambda text: StepFinished(finished=Step(number=1, reply=Reply(text=text))),

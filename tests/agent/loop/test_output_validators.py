@@ -8,12 +8,14 @@ import pytest
 
 from habilis import Agent, Context, ModelRetry, ScriptedModel
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.agent.events import AnswerRefused
 from habilis.agent.loop.turns import MAX_REPAIRS
 from habilis.core.errors import AgentError
 from habilis.journal import MemoryStore
 from habilis.journal.runs import read_run
 from habilis.models import FunctionCall, Reply
 from tests.agent.durable.cutting import Effects, Scenario, check_all_cuts
+from tests.agent.hooks.watching import Seen
 from tests.agent.scripts import block, sent
 
 LONDON, ULM = 'final_answer({"name": "London"})', 'final_answer({"name": "Ulm"})'
@@ -36,14 +38,18 @@ def not_london(city: City) -> City:
 
 @JOURNALS
 async def test_a_refused_answer_sends_the_model_back_once_with_the_message(journal: str | None) -> None:
+    seen = Seen()
     model = ScriptedModel([block(f'print("hm")\n{LONDON}'), block(ULM)])
     async with Agent(model, output_type=City, output_validators=[not_london], journal=journal) as agent:
-        result = await agent.run('Name a city')
+        result = await agent.run('Name a city', hooks=[seen])
     assert (result.ended, result.output) == ('answer', City('Ulm'))
     told = 'hm\nThe answer was not accepted: choose a smaller city\nCorrect it, and give the answer again.'
     assert told in sent(model, 1)
     assert told in (result.steps[0].observation or '')
     assert len(model.requests) == 2
+    assert [(event.answer, event.reason) for event in seen.of(AnswerRefused)] == [
+        (City('London'), 'choose a smaller city')
+    ]
 
 
 @JOURNALS

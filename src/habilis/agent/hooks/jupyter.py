@@ -11,6 +11,7 @@ from habilis.agent.contract import Result
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAsked,
     CellFinished,
     CodeEvent,
@@ -159,7 +160,7 @@ class JupyterView:
                 _add_call(call, panel)
             case AnswerEvent() | QuestionEvent() | NoticeEvent() | ApprovalAsked():
                 _add_message(event.text, panel)
-            case RetryEvent() | HookFailed() | CompactedEvent():
+            case RetryEvent() | HookFailed() | CompactedEvent() | AnswerRefused():
                 panel.end_live()
                 panel.add(one_line(event.text, 300), 'color:#a60')
             case RunFinished(result=result):

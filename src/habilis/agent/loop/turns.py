@@ -7,7 +7,7 @@ from dataclasses import replace
 from habilis.agent.context.output import WrongOutput
 from habilis.agent.context.prompt import answer_refused, artifacts_message
 from habilis.agent.contract import Step
-from habilis.agent.events import CompactedEvent, ObservationEvent
+from habilis.agent.events import AnswerRefused, CompactedEvent, ObservationEvent
 from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.repetition import is_repeating
@@ -114,6 +114,7 @@ class Turns:
         if not validated.refused:
             answer.change(validated.output)
             return ''
+        self._components.events.emit(AnswerRefused(answer=answer.value, reason=validated.refused))
         answer.withdraw()
         self.repairs += 1
         return answer_refused(validated.refused)
