@@ -9,20 +9,22 @@ from habilis._version import __version__
 
 if TYPE_CHECKING:
     from habilis.agent import Agent, Result, RunLimits
-    from habilis.core import HabilisError, Limits
+    from habilis.core import HabilisError, Limits, ModelRetry
     from habilis.flows import FlowPaused, Workflow, approval, flow, parallel, step
     from habilis.models import ModelConfig, ScriptedModel
     from habilis.sandbox import Cell, CellError, Policy, Sandbox, SandboxPool
-    from habilis.tools import Toolset, tool
+    from habilis.tools import Context, Toolset, tool
 
 __all__ = [
     'Agent',
     'Cell',
     'CellError',
+    'Context',
     'FlowPaused',
     'HabilisError',
     'Limits',
     'ModelConfig',
+    'ModelRetry',
     'Policy',
     'Result',
     'RunLimits',
@@ -43,10 +45,12 @@ _HOMES = {
     'Agent': 'habilis.agent',
     'Cell': 'habilis.sandbox',
     'CellError': 'habilis.sandbox',
+    'Context': 'habilis.tools',
     'FlowPaused': 'habilis.flows',
     'HabilisError': 'habilis.core',
     'Limits': 'habilis.core',
     'ModelConfig': 'habilis.models',
+    'ModelRetry': 'habilis.core',
     'Policy': 'habilis.sandbox',
     'Result': 'habilis.agent',
     'RunLimits': 'habilis.agent',

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
+from habilis.agent.context.instructions import Instructions
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.decorators import Decorators
 from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
+from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.options import (
@@ -52,7 +55,7 @@ T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
 
-class Agent(Generic[T]):
+class Agent(Decorators, Generic[T]):
     """A model, its tools and its sandbox. One agent can do many runs, also at the same time."""
 
     def __init__(
@@ -61,8 +64,10 @@ class Agent(Generic[T]):
         *,
         model_settings: ModelSettings | None = None,
         output_type: type[T] | UnionType | None = None,
+        output_validators: Iterable[OutputValidator] = (),
         tools: Iterable[AnyTool] = (),
-        instructions: str = '',
+        deps_type: Any = None,
+        instructions: Instructions = '',
         limits: RunLimits | None = None,
         workspace: PathLike | bool | None = None,
         packages: Iterable[PathLike] | None = None,
@@ -91,8 +96,12 @@ class Agent(Generic[T]):
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
             model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
-            tools: functions the code may call, and toolsets.
-            instructions: text added to the system prompt.
+            output_validators: functions of the answer (or of the context and the answer) that return it, changed or
+                not, or raise `ModelRetry` to send the model back with a message.
+            tools: functions the code may call, toolsets, and other agents.
+            deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
+            instructions: text added to the system prompt, a function that returns it for a run (of nothing or of the
+                `Context`), or a list of these.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
@@ -126,7 +135,9 @@ class Agent(Generic[T]):
                 model=model,
                 model_settings=model_settings or {},
                 output_type=output_type,
+                output_validators=tuple(output_validators or ()),
                 tools=tuple(tools or ()),
+                deps_type=deps_type,
                 sandbox=sandbox,
                 sandbox_settings=sandbox_settings_from(sandbox_settings or {}, named, sandbox, settings),
                 instructions=instructions,
@@ -197,6 +208,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -216,6 +228,7 @@ class Agent(Generic[T]):
             task: what to do, in words.
             output_type: type of the answer of this run, instead of the agent's.
             tools: more tools for this run.
+            deps: what tools with a `Context` work with; neither shown to the model nor recorded.
             variables: plain data that code finds under these names; `Result.variables` has them as code left them.
             artifacts: named documents for the first step.
             history: messages of an earlier run to continue from.
@@ -245,6 +258,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -282,6 +296,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -308,6 +323,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -333,6 +349,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,
@@ -349,6 +366,7 @@ class Agent(Generic[T]):
             answer: the answer to its question, or another message.
             output_type: the output type that the run was started with, if it had its own.
             tools: the tools that the run was started with, beside the agent's.
+            deps: the dependencies again, which are not recorded.
             limits: limits for what follows; by default those of the agent, counted anew.
             max_steps: limit of steps for what follows.
             hooks: hooks for what follows, after the agent's.
@@ -364,6 +382,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,

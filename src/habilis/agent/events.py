@@ -19,12 +19,14 @@ from habilis.tools.events import (
     QuestionEvent,
     ToolCalled,
     ToolLogged,
+    ToolProgress,
     ToolReturned,
 )
 
 __all__ = [
     'AgentEvent',
     'AnswerEvent',
+    'AnswerRefused',
     'ApprovalAnswered',
     'ApprovalAsked',
     'CellFinished',
@@ -51,6 +53,7 @@ __all__ = [
     'ThinkingEvent',
     'ToolCalled',
     'ToolLogged',
+    'ToolProgress',
     'ToolReturned',
 ]
 
@@ -227,6 +230,20 @@ class ObservationEvent(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnswerRefused(Event):
+    """An output validator refused an answer, and the model is asked again."""
+
+    kind: ClassVar[Literal['answer_refused']] = 'answer_refused'
+    answer: object
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """Why it was refused."""
+        return self.reason
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompactedEvent(Event):
     """Earlier steps were shortened or removed from the conversation."""
 
@@ -300,6 +317,7 @@ _BeforeTheEnd = (
     | OutputEvent
     | ToolCalled
     | ToolLogged
+    | ToolProgress
     | ApprovalAsked
     | ApprovalAnswered
     | QuestionEvent
@@ -307,6 +325,7 @@ _BeforeTheEnd = (
     | ToolReturned
     | CellFinished
     | ObservationEvent
+    | AnswerRefused
     | CompactedEvent
     | HookFailed
     | StepFinished

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from habilis.agent.agent_tools import check_cycles, check_deps, name_of_deps, resolve_tools
+from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.codecs import ResultCodec
@@ -17,7 +19,7 @@ from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.setup import check_inputs, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
-from habilis.agent.options import AgentSetup, ResumeRequest, RunRequest, names_of_tools
+from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, names_of_tools
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
@@ -26,6 +28,7 @@ from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
+from habilis.tools import Context
 
 
 class Runner:
@@ -94,6 +97,7 @@ class Runner:
     async def _begin(self, run_id: str, request: RunRequest, recorder: Recorder | None) -> Run:
         self._check_open()
         check_inputs(self.setup, request.variables or {})
+        tools = self._tools(request)
         user, session = request.user or self.setup.settings.user or '', request.session or ''
         history = tuple(request.history or ())
         if session and not history and recorder is None:
@@ -108,11 +112,12 @@ class Runner:
             meta=request.meta or {},
             own_tools=names_of_tools(request.tools or ()),
             own_output='' if request.output_type is None else OutputType(request.output_type).name,
+            deps=name_of_deps(request.deps),
         )
         if recorder is None:
             recorder = await self._runs.create(run_id, self.setup.name, inputs, user=user, session=session)
         try:
-            started = await self._open_run(run_id, inputs, recorder, request)
+            started = await self._open_run(run_id, inputs, recorder, request, tools)
             if recorder is not None:
                 await recorder.open(inputs, started.prompt)
         except BaseException as error:
@@ -125,16 +130,23 @@ class Runner:
         return started.run
 
     async def _open_run(
-        self, run_id: str, inputs: Inputs, recorder: Recorder | None, request: RunRequest | ResumeRequest
+        self,
+        run_id: str,
+        inputs: Inputs,
+        recorder: Recorder | None,
+        request: RunRequest | ResumeRequest,
+        tools: Sequence[AnyTool],
     ) -> StartedRun:
         started = await start_run(
-            replace(self.setup, tools=(*self.setup.tools, *(request.tools or ()))),
+            replace(self.setup, tools=tools),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
                 model=await self._loaded_model(),
                 output_type=self._output_type(request),
                 limits=inputs.limits,
+                instructions=await self._instructions(Context(request.deps, run_id=run_id), recorder),
+                deps=request.deps,
                 ledger=self.ledger.child(self.setup.name),
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
@@ -147,6 +159,21 @@ class Runner:
         started.run.on_close = functools.partial(self._close_started, started)
         self._open[run_id] = started
         return started
+
+    def _tools(self, request: RunRequest | ResumeRequest) -> Sequence[AnyTool]:
+        """The tools of a run, checked with its dependencies."""
+        tools = (*self.setup.tools, *(request.tools or ()))
+        check_cycles(self, request.tools or ())
+        tools = resolve_tools(tools)
+        check_deps(self.setup, tools, request.deps)
+        return tools
+
+    async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
+        """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""
+        work = functools.partial(evaluate, self.setup.instructions, context)
+        if recorder is None or is_static(self.setup.instructions):
+            return await work()
+        return await recorder.instructions(work)
 
     def _output_type(self, request: RunRequest | ResumeRequest) -> Any:
         return self.setup.output_type if request.output_type is None else request.output_type
@@ -163,6 +190,9 @@ class Runner:
         limits = request.limits_or(self.setup.limits)
         started = await self._continuable(run_id, request.user)
         if started is not None:
+            if request.deps is not None:
+                self._tools(request)
+                started.run.toolbox.context = Context(request.deps, run_id=run_id)
             return await self._resume_open(started, answer, limits)
         if self._runs.is_off:
             msg = f'this agent has no unfinished run {run_id!r}'
@@ -174,8 +204,9 @@ class Runner:
                 return await loaded.result(OutputType(self._output_type(request)))
             _check_answer(loaded.stopped, answer)
             _check_given_again(loaded.inputs, request)
+            tools = self._tools(request)
             is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
-            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request)
+            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request, tools)
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)
@@ -244,6 +275,10 @@ class Runner:
             await self._close_run(run.id)
         return result
 
+    async def forget(self, run_id: str) -> None:
+        """Close a run that will not be resumed."""
+        await self._close_run(run_id)
+
     async def _close_run(self, run_id: str) -> None:
         started = self._open.pop(run_id, None)
         if started is not None:
@@ -292,4 +327,7 @@ def _check_given_again(inputs: Inputs, request: ResumeRequest) -> None:
         raise AgentError(msg)
     if inputs.own_output and request.output_type is None:
         msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)
+    if inputs.deps and request.deps is None:
+        msg = f'the run needs deps of type {inputs.deps}, which are not recorded; pass them again: resume(…, deps=…)'
         raise AgentError(msg)

@@ -75,6 +75,19 @@ def test_going_on_without_an_approval_still_waits_for_it(sending: Place) -> None
     assert sent(sending) == []
 
 
+def test_a_run_that_needs_deps_is_resumed_in_python_and_the_command_says_so(place: Place) -> None:
+    program = PROGRAM.replace("run_id='run-send'", "run_id='run-send', deps={'key': 'hidden'}")
+    ran(place, 'program', program, 'approval\n')
+    for app in ((), ('--app', 'program:agent')):
+        done = runs('resume', 'run-send', *app)
+        assert (done.returncode, done.stdout) == (1, '')
+        assert done.stderr == (
+            'habilis: run-send needs deps of type dict, which are not recorded, and which a command cannot pass; '
+            "resume it in Python: await agent.resume('run-send', deps=…)\n"
+        )
+    assert 'hidden' not in runs('show', 'run-send').stdout
+
+
 def test_without_the_program_it_is_said_how_to_name_it(sending: Place) -> None:
     done = runs('approve', 'run-send')
     assert (done.returncode, done.stdout) == (1, '')

@@ -38,11 +38,14 @@ class ResultCodec(Codec[Result[Any]]):
 
     def write(self, value: Result[Any]) -> Json:
         """Encode a result. Raises `NotDurable`."""
-        return {'r': RESULT_FIELDS.encode(replace(value, output=None)), 'o': self._output.write(value.output)}
+        output = self._output.write(value.output) if value.ended == 'answer' else None
+        return {'r': RESULT_FIELDS.encode(replace(value, output=None)), 'o': output}
 
     def read(self, written: Json) -> Result[Any]:
         """Decode a result. Raises `NotDurable`."""
         result = result_without_output(written)
+        if result.ended != 'answer':
+            return result
         return replace(result, output=self._output.read(cast('dict[str, Json]', written).get('o')))
 
 

@@ -19,6 +19,12 @@ MAX_CODE_LENGTH = 10_000
 """Maximum characters of code in that record. The outcome of the cell has all of it."""
 
 VERDICT = 'verdict'
+VALIDATED = 'validated'
+"""Name of a step that calls the output validators."""
+
+INSTRUCTIONS = 'instructions'
+"""Field of a note: the text that functions of the instructions returned for this run."""
+
 NO_STOP = 'no_stop'
 """Field of a note: the number of a step that must not end the run."""
 
@@ -54,6 +60,9 @@ class Inputs:
 
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
+
+    deps: str = ''
+    """Name of the type of the dependencies of the run, which are not recorded; likewise."""
 
 
 @dataclass(frozen=True, kw_only=True)

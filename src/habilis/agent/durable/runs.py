@@ -11,7 +11,17 @@ from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
 from habilis.agent.durable.codecs import ResultCodec, messages_of
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, PROMPT, RESUMED, RESUMED_CODEC, Inputs, Resumed
+from habilis.agent.durable.records import (
+    ASK,
+    INPUTS_CODEC,
+    NO_STOP,
+    PROMPT,
+    RESUMED,
+    RESUMED_CODEC,
+    VALIDATED,
+    Inputs,
+    Resumed,
+)
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
@@ -182,11 +192,11 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 
 async def _drop_failure(journal: Journal, path: str) -> None:
-    """Remove a failed model request from the record, so that the model is asked again."""
+    """Remove a failed request or output validator from the record, so that it is made or called again."""
     ends = [(end.seq, inner) for inner, entry in journal.index.inside(path) if (end := entry.end) is not None]
     _, last = max(ends, default=(0, ''))
     entry = journal.index.find(last)
-    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
+    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) in {ASK, VALIDATED} else None
     value = end.value if end is not None and end.kind == 'failed' else None
     if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # the run continued after it
         await journal.rewind(path, [last])

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from habilis.agent.context.output import OutputType
+from habilis.agent.context.prompt import answer_refused
 from habilis.agent.contract import Result, Step
 from habilis.agent.durable.audit import read_calls
-from habilis.agent.durable.codecs import DataCodec, ResultCodec, result_without_output
+from habilis.agent.durable.codecs import ResultCodec, result_without_output
 from habilis.agent.durable.records import (
     ASK,
     CELL,
@@ -18,6 +19,7 @@ from habilis.agent.durable.records import (
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
+    VALIDATED,
     VERDICT,
     VERDICT_CODEC,
     Inputs,
@@ -25,9 +27,11 @@ from habilis.agent.durable.records import (
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
+from habilis.journal import Codec
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of, parent_of
 from habilis.journal.runs import RunView
+from habilis.journal.values import PLAIN
 from habilis.models.contract import Reply, Usage
 from habilis.sandbox import ToolCall
 
@@ -182,6 +186,11 @@ class _AgentReader:
                 verdict, _ = await self._value(VERDICT_CODEC, entry)
                 if verdict is not None and verdict.note:
                     observations.append(verdict.note)
+            elif self._is_step(inner, VALIDATED):
+                validated, validator_error = await self._value(PLAIN, entry)
+                error = error or validator_error
+                if refused := _refused(validated):
+                    observations.append(answer_refused(refused))
         step = steps[number - 1] if number <= len(steps) else None
         first = asked.first or 0
         return Turn(
@@ -222,7 +231,7 @@ class _AgentReader:
             return None
         return replace(result, output=value.get('o') if isinstance(value, dict) else None)
 
-    async def _value(self, codec: DataCodec[Any], entry: Entry) -> tuple[Any, str]:
+    async def _value(self, codec: Codec[Any], entry: Entry) -> tuple[Any, str]:
         """The recorded value, or None and the error that was recorded."""
         if entry.end is None:
             return None, ''
@@ -238,12 +247,17 @@ class _AgentReader:
         return _decode(codec, value), ''
 
 
+def _refused(validated: Json) -> str:
+    """Why output validators refused an answer; empty if they did not."""
+    return str(validated.get('refused', '')) if isinstance(validated, dict) else ''
+
+
 def _code_of(entry: Entry) -> str:
     value = entry.opened.value if entry.opened is not None else None
     return str(value.get(CODE, '')) if isinstance(value, dict) else ''
 
 
-def _decode(codec: DataCodec[Any], value: Json) -> Any:
+def _decode(codec: Codec[Any], value: Json) -> Any:
     """The decoded value; None if it cannot be read."""
     try:
         return codec.read(value)

@@ -9,6 +9,7 @@ from habilis.agent.contract import Result
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAsked,
     CellFinished,
     CodeEvent,
@@ -181,7 +182,7 @@ class JupyterView:
                 _add_answer(answer, panel)
             case QuestionEvent() | NoticeEvent() | ApprovalAsked():
                 _add_message(event.text, panel)
-            case RetryEvent() | HookFailed() | CompactedEvent():
+            case RetryEvent() | HookFailed() | CompactedEvent() | AnswerRefused():
                 panel.end_live()
                 panel.add(one_line(event.text, 300), 'color:#a60')
             case RunFinished(result=result):

@@ -28,11 +28,13 @@ class RunInputs:
     model: Model
     output_type: Any
     limits: RunLimits
+    instructions: str
     ledger: Ledger
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     history: Sequence[Message] = ()
     hooks: Sequence[Hook] = ()
+    deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None
     calls: CallJournal | None = None
     """Answers tool calls instead of the recorder."""

@@ -63,6 +63,8 @@ class RecordedRun:
 def resume_run(options: ResumeOptions) -> int:
     """Resume a run and print its result. Returns the exit code. Raises `HabilisError`."""
     recorded = read_recorded_run(options)
+    if recorded.inputs is not None and recorded.inputs.deps and recorded.reading.state != 'done':
+        raise JournalError(_needs_deps(options.run, recorded.inputs.deps))
     if options.answer is not None and recorded.reading.state == 'done':
         say(f'{options.run} already has an answer, so --answer is not used; leave it out to print the answer again')
         return WRONG_USAGE
@@ -175,6 +177,13 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
 
     with_journal(options.journal, options.user, read)
     return found[0]
+
+
+def _needs_deps(run: str, deps: str) -> str:
+    return (
+        f'{run} needs deps of type {deps}, which are not recorded, and which a command cannot pass; '
+        f'resume it in Python: await agent.resume({run!r}, deps=…)'
+    )
 
 
 def _needs_app(recorded: RecordedRun) -> str:
