@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
-from habilis.agent.events import AgentEvent, StepFinished, StepStarted
+from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
@@ -78,7 +79,8 @@ class Execution:
 
     def command(self, name: str, more: str = '') -> str:
         """A `habilis runs` command line for this run."""
-        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
+        app = f' --app {shlex.quote(self._request.app)}' if self._request.app and name != 'show' else ''
+        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}{app}')
 
     async def run(self) -> int:
         """Choose the model, run the task, print the answer."""
@@ -167,6 +169,8 @@ class Execution:
         match event:
             case StepStarted():
                 self.is_recorded = self._settings.journal != OFF
+            case CodeEvent(code=code):
+                self._user.code = code if self._request.quiet else ''  # else it is on the screen already
             case StepFinished(finished=step):
                 self.steps += 1
                 self.ran_code = self.ran_code or step.code is not None
@@ -184,8 +188,8 @@ class Execution:
             if self.is_recorded:
                 say(f'answer with: {self.command("resume", " --answer TEXT")}')
         elif result.ended == 'approval':
-            for line in report.pending_lines(result, self.command):
-                say(line)
+            for line in report.pending_lines(result, self.command, with_code=self._request.quiet):
+                print(line, file=sys.stderr, flush=True)
         elif result.ended != 'answer':
             resume = self.command('resume') if self.is_recorded else None
             say(report.limit_message(result, self._settings, self._request.output_type, resume))

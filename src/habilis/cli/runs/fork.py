@@ -13,10 +13,11 @@ def fork_run(run: str, at: str | None, before: int | None, *, journal: str | Non
 
     async def work(access: JournalAccess) -> int:
         cut: str | int | None = before
+        known = await access.resolve(run)
         if cut is None:
-            reading = await access.read(run)
+            reading = await access.read(known)
             cut = _fork_point(reading, await read_trajectories(reading), at or '')
-        copies.append((await fork(access.store, run, cut, user=access.user)).run)
+        copies.append((await fork(access.store, known, cut, user=access.user)).run)
         return 0
 
     with_journal(journal, user, work)
