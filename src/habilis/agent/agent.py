@@ -241,7 +241,7 @@ class Agent(Generic[T]):
             meta=request.meta or {},
         )
         if recorder is None:
-            recorder = await self._runs.create(run_id, self.name, inputs, user=user, session=session)
+            recorder = await self._runs.create(run_id, self, inputs, user=user, session=session)
         try:
             started = await self._open_run(run_id, inputs, recorder, request.hooks or ())
             if recorder is not None:

@@ -20,6 +20,9 @@ COLOURS: Mapping[str, str] = {
 }
 MAX_CELL_CHARS = 100
 MIN_FLEXIBLE_WIDTH = 8
+MAX_FIXED_WIDTH = 24
+"""Max columns of other cells on a terminal, if that is more than a third of its width."""
+
 MIN_TEXT_WIDTH = 20
 """Min columns of text that is deeply indented on a narrow terminal."""
 
@@ -45,7 +48,9 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible:
     widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
     shown, on_terminal = console(), sys.stdout.isatty()
     if on_terminal:
-        widths = _fit(widths, [name in flexible for name in head], shown.width)
+        longest = max(MAX_FIXED_WIDTH, shown.width // 3)
+        flexes = [name in flexible for name in head]
+        widths = _fit([w if f else min(w, longest) for w, f in zip(widths, flexes, strict=True)], flexes, shown.width)
     for number, row in enumerate((head, *rows)):
         line = Text(style='bold' if on_terminal and not number else '')
         for cell, width in zip(row, widths, strict=True):
@@ -102,7 +107,7 @@ def format_age(seconds: float) -> str:
     """How long ago something was, in the largest unit: `3 min ago`."""
     for length, unit in _UNITS:
         if seconds >= length:
-            return f'{seconds / length:.0f} {unit} ago'
+            return f'{seconds // length:.0f} {unit} ago'
     return 'now'
 
 

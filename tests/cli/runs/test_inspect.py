@@ -32,14 +32,15 @@ def test_an_empty_list_says_how_to_make_a_run_and_makes_no_journal(place: Place)
     assert listed() == []
 
 
-def test_the_list_has_the_newest_first_with_state_steps_and_title(place: Place) -> None:
+def test_the_list_has_the_newest_first_with_state_age_and_title(place: Place) -> None:
     first, second = make(place, task='The first'), make(place, options=('--max-steps', '1'), task='The second')
     done = runs('list')
     head, one, two = done.stdout.splitlines()
-    assert head.split() == ['RUN', 'STATUS', 'STEPS', 'AGE', 'KIND', 'TITLE']
-    assert one.split()[:3] == [second, 'stopped', '1']
-    assert two.split()[:3] == [first, 'done', '3']
-    assert two.endswith('agent  The first')
+    assert head.split() == ['RUN', 'STATUS', 'AGE', 'TITLE']
+    assert one.split()[:2] == [second, 'stopped']
+    assert two.split()[:2] == [first, 'done']
+    assert two.endswith(' ago  The first')
+    assert [run['steps'] for run in listed()] == [1, 3]
 
 
 def test_the_list_can_be_narrowed(place: Place) -> None:
@@ -96,7 +97,7 @@ def test_a_run_is_shown_step_by_step(place: Place) -> None:
     done = runs('show', run)
     assert done.returncode == 0
     text = done.stdout
-    assert text.startswith(f'{run} · done · agent agent · ')
+    assert text.startswith(f'{run} · done · agent · ')
     parts = ['What is it?', 'step 1', 'I compute.', 'x = 6 * 7', '43', 'step 2', 'y = x * 2', '84', 'answer', '126']
     after = text.index('What is it?')  # not in the first line, whose time has numbers too
     for part in parts:
@@ -140,7 +141,9 @@ def test_an_approval_is_shown_with_how_to_give_it(place: Place) -> None:
     shown = runs('show', 'run-send').stdout
     assert 'question: May send be called?' in shown
     assert 'to Ada' in shown
-    assert 'approve with: habilis runs approve run-send\n  or deny with: habilis runs deny run-send\n' in shown
+    assert "  send(text='to Ada')\n  called by this code:\n    print(send('to ' + name))\n" in shown
+    assert '  approve with: habilis runs approve run-send --app program:agent\n' in shown
+    assert '  or deny with: habilis runs deny run-send --app program:agent\n' in shown
 
 
 def test_a_flow_is_shown_as_a_tree_of_steps(place: Place) -> None:

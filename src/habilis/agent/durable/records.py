@@ -50,6 +50,9 @@ class Inputs:
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
+    program: str = ''
+    """The agent as `module:name`, if it is a global variable of the user's program."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:

@@ -12,9 +12,7 @@ from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorde
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser, colour_diff
 from habilis.core.codec import Json
-from habilis.journal.questions import answer_run, open_questions
-
-NOT_CONFIRMED = -1
+from habilis.journal.questions import answer_run, check_answer, open_questions
 
 
 def parse_answer(text: str) -> Json:
@@ -47,13 +45,12 @@ def answer_question(
             msg = "the agent's question can only be answered by resuming the run; leave out --no-resume"
             raise typer.BadParameter(msg, param_hint='--no-resume')
         return resume_run(replace(options, answer=answer if isinstance(answer, str) else json.dumps(answer)))
-    if resume:
-        check_resumable(options, recorded, command)
+
+    async def check(access: JournalAccess) -> int:
+        await check_answer(access.store, options.run, answer, path=path, user=access.user)
+        return int(confirm and not await _is_confirmed(access, options.run, path))
 
     async def record(access: JournalAccess) -> int:
-        if confirm and not await _is_confirmed(access, options.run, path):
-            say('not approved; nothing was recorded')
-            return NOT_CONFIRMED
         pending = await answer_run(access.store, options.run, answer, path=path, user=access.user)
         if pending:
             say(f'answer recorded; {len(pending)} more pending, see: {access.command("show", options.run)}')
@@ -61,9 +58,12 @@ def answer_question(
             say(f'answer recorded; resume with: {access.command("resume", options.run, recorded.app)}')
         return len(pending)
 
-    pending = with_journal(options.journal, options.user, record)
-    if pending == NOT_CONFIRMED:
+    if with_journal(options.journal, options.user, check):  # an answer cannot be taken back: try first what can fail
+        say('not approved; nothing was recorded')
         return 1
+    if resume:
+        check_resumable(options, recorded, command)
+    pending = with_journal(options.journal, options.user, record)
     return resume_run(options) if resume and not pending else 0
 
 

@@ -3,28 +3,29 @@
 import shlex
 from collections.abc import Sequence
 
-from habilis.agent.durable.records import code_around
+from habilis.agent.durable.records import Inputs, code_around
 from habilis.cli.run.request import META_KEY
 from habilis.cli.runs.journal import JournalAccess
 from habilis.cli.value_text import request_lines
 from habilis.core.codec import Json, dump
-from habilis.journal import RunInfo
+from habilis.core.programs import MAIN
+from habilis.flows.runs import PROGRAM
 from habilis.journal.runs import RunView
-
-MAIN = '__main__'
 
 Question = tuple[str, Json]
 """Path and request."""
 
 
-def app_option(info: RunInfo, meta: object = None) -> str:
-    """The option that names the program of a run; empty if `habilis run` made it, according to its metadata."""
-    if info.kind == 'agent':
-        return '' if isinstance(meta, dict) and META_KEY in meta else ' --app MODULE:NAME'
-    module, _, name = info.name.partition(':')
-    if not name.replace('.', '').isidentifier():
-        name = 'NAME'
-    return f' --app {"MODULE" if module in {"", MAIN} else module}:{name}'
+def app_option(reading: RunView, inputs: Inputs | None) -> str:
+    """The option that names the program of a run; empty if `habilis run` made it."""
+    if inputs is not None and META_KEY in inputs.meta:
+        return ''
+    root = reading.index.find('')
+    first = root.opened.value if root is not None and root.opened is not None else None
+    recorded = first.get(PROGRAM) if isinstance(first, dict) else inputs.program if inputs is not None else ''
+    module, _, name = str(recorded or (reading.info.name if inputs is None else '')).partition(':')
+    is_known = not reading.imported and module not in {'', MAIN} and name.replace('.', '').isidentifier()
+    return f' --app {shlex.quote(f"{module}:{name}")}' if is_known else ' --app MODULE:NAME'
 
 
 def question_lines(reading: RunView, question: Question) -> list[str]:

@@ -200,8 +200,7 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
 
 
 def _app_option(options: ResumeOptions, reading: RunView, inputs: Inputs | None) -> str:
-    given = None if options.app is None else f' --app {shlex.quote(options.app)}'
-    return app_option(reading.info, inputs.meta if inputs is not None else None) if given is None else given
+    return app_option(reading, inputs) if options.app is None else f' --app {shlex.quote(options.app)}'
 
 
 def _needs_app(recorded: RecordedRun, command: str) -> str:

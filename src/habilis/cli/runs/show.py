@@ -47,7 +47,7 @@ async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_jso
         await tree.show()
         if tree.truncated:
             page.line(f'\nshow all of a step with: {access.command("show", reading.run, " --step N")}', 'dim')
-        app = app_option(reading.info, agents[0].inputs.meta if agents else None)
+        app = app_option(reading, agents[0].inputs if agents and reading.info.kind == 'agent' else None)
         for line in answer_lines(access, reading, questions, app):
             page.line(line, 'yellow')
     return report_damage(reading)
