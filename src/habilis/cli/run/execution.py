@@ -4,6 +4,7 @@ import asyncio
 import json
 import shlex
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,11 +16,12 @@ from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.run import report
 from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunView
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
-from habilis.core.errors import HabilisError, StoreUnavailable
+from habilis.core.errors import HabilisError, RunBusy, StoreUnavailable
 from habilis.core.settings import Settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
@@ -68,6 +70,7 @@ class Execution:
         self._user = TerminalUser()
         self._run = request.resume.run if request.resume else request.run_id or new_run_id()
         self.view = RunView(quiet=request.quiet, header=False)
+        self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""
 
@@ -89,6 +92,11 @@ class Execution:
                 result, model = await self._run_agent(self._agent)
             else:
                 result, model = await self._run_new_agent()
+        except (HabilisError, asyncio.CancelledError) as error:
+            is_ours = self._request.resume is None and not isinstance(error, RunBusy)
+            if is_ours and not (self.is_recorded and isinstance(error, asyncio.CancelledError)):
+                await discard_unstarted(self._settings, self._run, since=self._began)
+            raise
         finally:
             self._user.close()
         self._print(result, model)

@@ -1,6 +1,7 @@
 """`habilis runs answer`, `approve` and `deny`."""
 
 import json
+import shlex
 import sys
 from dataclasses import replace
 
@@ -62,7 +63,7 @@ def answer_question(
         say('not approved; nothing was recorded')
         return 1
     if resume:
-        check_resumable(options, recorded, command)
+        check_resumable(options, recorded, command, '' if path is None else f' --path {shlex.quote(path)}')
     pending = with_journal(options.journal, options.user, record)
     return resume_run(options) if resume and not pending else 0
 

@@ -3,6 +3,8 @@
 Those modules are imported when a subcommand runs, so that `--help` is fast.
 """
 
+import shlex
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -280,13 +282,16 @@ def fork(
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
     from habilis.cli.runs.fork import fork_run
-    from habilis.cli.runs.resume import ResumeOptions, resume_run
+    from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
+    options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    if not no_resume:  # before anything is copied
+        point = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
+        check_resumable(options, read_recorded_run(options), 'fork', point)
     copy = fork_run(run, at, before, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
     if not no_resume:
-        options = ResumeOptions(run=copy, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-        raise typer.Exit(resume_run(options))
+        raise typer.Exit(resume_run(replace(options, run=copy)))
 
 
 # Export, score, delete ------------------------------------------------------------------------------------------------

@@ -97,11 +97,14 @@ def resume_run(options: ResumeOptions) -> int:
     return _resume_as_recorded(options, recorded, request)
 
 
-def check_resumable(options: ResumeOptions, recorded: RecordedRun, command: str = 'resume') -> None:
-    """Raise an error if the run needs a program that is not given, or is not the right one."""
+def check_resumable(options: ResumeOptions, recorded: RecordedRun, command: str = 'resume', given: str = '') -> None:
+    """Raise an error if the run needs a program that is not given, or is not the right one.
+
+    The error shows the `command` with the options that were `given`, and with the program.
+    """
     if options.app is None:
         if recorded.app:
-            raise JournalError(_needs_app(recorded, command))
+            raise JournalError(_needs_app(recorded, command, given))
         return
     loaded = load_app(options.app, journal=options.journal, user=options.user)
     if isinstance(loaded, Agent) != (recorded.inputs is not None):
@@ -122,7 +125,7 @@ def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, resume: R
     )
     request = None if inputs is None else RunRequest.from_meta(inputs.task, inputs.meta, resume, **overrides)
     if request is None:
-        raise JournalError(_needs_app(recorded, 'resume'))
+        raise JournalError(_needs_app(recorded))
     return execute(request)
 
 
@@ -190,7 +193,9 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
                 replies=sum(name_of(path) == ASK for path in done),
                 question=question if isinstance(question, str) else None,
                 app=_app_option(options, reading, inputs),
-                command=lambda name, more: access.command(name, reading.run, more),
+                command=lambda name, more: access.command(
+                    name, reading.run, more, value=' JSON' if name == 'answer' else ''
+                ),
             )
         )
         return 0
@@ -203,9 +208,9 @@ def _app_option(options: ResumeOptions, reading: RunView, inputs: Inputs | None)
     return app_option(reading, inputs) if options.app is None else f' --app {shlex.quote(options.app)}'
 
 
-def _needs_app(recorded: RecordedRun, command: str) -> str:
+def _needs_app(recorded: RecordedRun, command: str = 'resume', given: str = '') -> str:
     info = recorded.reading.info
     what = 'is the run of a flow; name the flow' if info.kind == 'flow' else 'was made by a program; name its agent'
     name = info.name.rpartition(':')[2] if info.kind == 'flow' else 'agent'
     in_python = f', or in Python: await {name}.resume({info.run!r})' if command == 'resume' else ''
-    return f'{info.run} {what} with: {recorded.command(command, recorded.app)}{in_python}'
+    return f'{info.run} {what} with: {recorded.command(command, given + recorded.app)}{in_python}'
