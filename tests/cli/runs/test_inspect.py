@@ -1,6 +1,7 @@
 """`habilis runs list`, `show`, `events`, `calls` and `path`: what was done, from the records alone."""
 
 import json
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -75,7 +76,7 @@ def test_runs_of_another_user_are_not_there(place: Place) -> None:
     for command in commands:
         done = runs(*command, '--user', 'bob')
         assert (done.returncode, done.stdout) == (1, ''), command
-        assert done.stderr == f'habilis: no such run: {run!r}; `habilis runs list` lists all runs\n'
+        assert done.stderr == f'habilis: no such run: {run!r}; `habilis runs list --user bob` lists all runs\n'
     place.environment(HABILIS_USER='ada')
     assert [each['run'] for each in listed()] == [run]
 
@@ -188,6 +189,10 @@ def test_a_damaged_record_is_named_and_what_is_before_it_is_shown(place: Place) 
     assert (events.returncode, len(events.stdout.splitlines())) == (1, 4)
     assert f'record 5 of {run} is damaged' in events.stderr
     assert listed()[0]['steps'] is None
+    elsewhere = runs('show', run, '--journal', str(journal(place))).stderr
+    command = shlex.split(elsewhere.splitlines()[-1].partition('fork the run before it: habilis ')[2])
+    assert habilis(*command).returncode == 0
+    assert len(listed()) == 2
 
 
 def test_a_damaged_blob_is_named_too(place: Place) -> None:

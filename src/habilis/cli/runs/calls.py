@@ -32,7 +32,7 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
             print_table(head, _rows(found), flexible=('ARGUMENTS', 'RESULT'))
         elif not reading.damage:
             say(f'{reading.run} has no tool calls')
-        return report_damage(reading)
+        return report_damage(access, reading)
 
     return with_journal(journal, user, work)
 

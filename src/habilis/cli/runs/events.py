@@ -7,6 +7,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.printing import format_time
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.codec import Json, dump
+from habilis.core.errors import CorruptRecord
 from habilis.journal import Record
 from habilis.journal.lookup import info_of
 from habilis.journal.runs import State, TolerantStore, state_of
@@ -30,7 +31,7 @@ def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, u
                 print(dump(_to_json(record)) if as_json else _line(record), flush=True)
                 last = record.seq
             if known in store.damage:
-                raise store.damage[known]
+                raise CorruptRecord(access.with_options(str(store.damage[known])))
             if active:
                 await asyncio.sleep(POLL_SECONDS)
         return 0

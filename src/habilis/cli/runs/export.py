@@ -34,7 +34,7 @@ def export_rows(runs: Sequence[str], output: str | None, *, journal: str | None,
         for run in chosen:
             reading = await access.read(run)
             texts.append(to_json_lines(await training_rows(reading)))
-            code = max(code, report_damage(reading))
+            code = max(code, report_damage(access, reading))
         _write(''.join(texts), output)
         return code
 

@@ -1,6 +1,7 @@
 """The journal a subcommand works with."""
 
 import contextlib
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,7 @@ class JournalAccess:
             return known[0].run
         found = [info for info in known if run and info.run.startswith((run, f'{GENERATED}{run}'))]
         if not found:
-            raise run_not_found(run)
+            raise RunNotFound(self.with_options(str(run_not_found(run))))
         if len(found) > 1:
             raise JournalError(_ambiguous(run, found))
         return found[0].run
@@ -56,6 +57,10 @@ class JournalAccess:
     async def read(self, run: str) -> RunView:
         """Read the run that the user names, see `resolve`. Raises `RunNotFound`."""
         return await read_run(self.store, await self.resolve(run), user=self.user)
+
+    def with_options(self, text: str) -> str:
+        """The message of a store, with the options that locate the journal in the commands that it shows."""
+        return re.sub('habilis runs (list|fork)', lambda found: f'{found[0]}{self.options}', text)
 
     def command(self, name: str, run: str, more: str = '', *, value: str = '') -> str:
         """A `habilis runs` command line to show, with more options or with a value after the run."""
@@ -107,8 +112,8 @@ def path_of(store: Store) -> Path | None:
     return None
 
 
-def report_damage(reading: RunView) -> int:
+def report_damage(access: JournalAccess, reading: RunView) -> int:
     """Print the damage of a run; 1 if there is any, else 0."""
     for error in reading.damage:
-        say(str(error))
+        say(access.with_options(str(error)))
     return 1 if reading.damage else 0

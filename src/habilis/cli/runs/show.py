@@ -50,7 +50,7 @@ async def _show_run(access: JournalAccess, run: str, step: str | None, *, as_jso
         app = app_option(reading, agents[0].inputs if agents and reading.info.kind == 'agent' else None)
         for line in answer_lines(access, reading, questions, app):
             page.line(line, 'yellow')
-    return report_damage(reading)
+    return report_damage(access, reading)
 
 
 # As text --------------------------------------------------------------------------------------------------------------
