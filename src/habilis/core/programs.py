@@ -1,14 +1,17 @@
 """Where an object is in the user's program, so that a command line can name it."""
 
+import functools
 import os
 import sys
 import sysconfig
 import weakref
 from pathlib import Path
 from types import ModuleType
+from typing import cast
 
 MAIN = '__main__'
 
+_OURS = 'habilis.'
 _INSTALLED = tuple({f'{sysconfig.get_path(name)}{os.sep}' for name in ('stdlib', 'platstdlib', 'purelib', 'platlib')})
 _KNOWN: 'weakref.WeakKeyDictionary[object, str]' = weakref.WeakKeyDictionary()
 
@@ -16,7 +19,9 @@ _KNOWN: 'weakref.WeakKeyDictionary[object, str]' = weakref.WeakKeyDictionary()
 def program_of(value: object) -> str:
     """`module:name` of the global variable that has this value, in a module of the user; empty if there is none."""
     if value not in _KNOWN:
-        _KNOWN[value] = next((found for module in _user_modules() if (found := _find(module, value))), '')
+        _KNOWN[value] = next(
+            (found for module in _user_modules(len(sys.modules)) if (found := _find(module, value))), ''
+        )
     return _KNOWN[value]
 
 
@@ -35,11 +40,17 @@ def importable_name(module: str) -> str:
     return '.'.join(path.parts) if file and all(part.isidentifier() for part in path.parts) else ''
 
 
-def _user_modules() -> list[ModuleType]:
-    """Modules that are not installed packages, the script first."""
-    known = [(name, module, getattr(module, '__file__', None)) for name, module in list(sys.modules.items())]
-    mine = [module for name, module, file in known if name != MAIN and file and not str(file).startswith(_INSTALLED)]
-    return [sys.modules[MAIN], *mine] if MAIN in sys.modules else mine
+@functools.lru_cache(maxsize=1)
+def _user_modules(_count: int) -> list[ModuleType]:
+    """Modules that are not installed packages, the script first. Searched again when more modules are loaded."""
+    found = [sys.modules[MAIN]] if MAIN in sys.modules else []
+    for name, module in list(sys.modules.items()):
+        if name == MAIN or name.startswith(_OURS) or not isinstance(cast('object', module), ModuleType):
+            continue
+        file = module.__dict__.get('__file__')  # an attribute of a lazy module would import it
+        if isinstance(file, str) and not file.startswith(_INSTALLED):
+            found.append(module)
+    return found
 
 
 def _find(module: ModuleType, value: object) -> str:
