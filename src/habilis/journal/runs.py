@@ -171,7 +171,7 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
         user: the user that the run must belong to; None for any.
     """
     reading = await read_run(store, run, user=user)
-    first = before if isinstance(before, int) else _first_record(reading, before)
+    first = before if isinstance(before, int) else first_record(reading, before)
     last = len(reading.records) + 1
     if not 1 <= first <= last:
         msg = f'{run} has {last - 1} readable records; fork it before a number from 1 to {last}'
@@ -190,7 +190,8 @@ def _is_import_note(record: Record) -> bool:
     return record.kind == 'noted' and isinstance(record.value, dict) and IMPORTED in record.value
 
 
-def _first_record(reading: RunView, path: str) -> int:
+def first_record(reading: RunView, path: str) -> int:
+    """Number of the first record of a step. Raises `JournalError` if there is no such step."""
     found = [entry.first or 0 for known, entry in reading.steps() if known == path or known.startswith(f'{path}/')]
     if not found:
         known = ', '.join([path for path, _ in reading.steps()][-5:]) or 'none'

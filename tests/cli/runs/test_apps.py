@@ -197,5 +197,9 @@ def test_a_flow_is_forked_by_the_path_of_a_step(publishing: Place) -> None:
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\nNEWS!\n'
     refused = runs('fork', 'run-flow', '--at', '2')
     assert (refused.returncode, 'give the path of a step' in refused.stderr) == (1, True)
+    count = len(listed())
+    needs = runs('fork', 'run-flow', '--at', 'publish#1/fetch#2').stderr
+    assert "habilis runs fork run-flow --at 'publish#1/fetch#2' --app paper:publish\n" in needs
+    assert len(listed()) == count
     unknown = runs('fork', 'run-flow', '--at', 'publish#1/nothing#1')
     assert (unknown.returncode, "has no step 'publish#1/nothing#1'" in unknown.stderr) == (1, True)

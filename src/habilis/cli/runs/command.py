@@ -281,14 +281,15 @@ def fork(
     if (at is None) == (before is None):
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
-    from habilis.cli.runs.fork import fork_run
+    from habilis.cli.runs.fork import find_fork_point, fork_run
     from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
-    options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    known, point = find_fork_point(run, at, before, journal=journal, user=user)
+    options = ResumeOptions(run=known, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
     if not no_resume:  # before anything is copied
-        point = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
-        check_resumable(options, read_recorded_run(options), 'fork', point)
-    copy = fork_run(run, at, before, journal=journal, user=user)
+        given = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
+        check_resumable(options, read_recorded_run(options), 'fork', given)
+    copy = fork_run(known, point, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
     if not no_resume:
         raise typer.Exit(resume_run(replace(options, run=copy)))
