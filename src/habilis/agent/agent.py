@@ -155,7 +155,8 @@ class Agent(Decorators, Generic[T]):
                 escalate=escalate,
                 journal=journal or settings.journal,
                 settings=settings,
-            )
+            ),
+            self,
         )
 
     @property

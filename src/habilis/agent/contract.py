@@ -106,6 +106,14 @@ class Waiting:
 
     question: str
     tool: str = ''
+    """The tool that waits for approval; empty for other questions."""
+
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
+    diff: str = ''
+    """What the call would change, if the tool has a preview."""
+
+    code: str = ''
+    """The code that makes the call."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
-from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
+from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
 from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.setup import check_inputs, start_run
@@ -34,8 +34,9 @@ from habilis.tools import Context
 class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
-    def __init__(self, setup: AgentSetup) -> None:
+    def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
         self.setup = setup
+        self._agent = agent
         self.ledger = Ledger()
         self._model: Model | None = setup.model if isinstance(setup.model, Model) else None
         self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
@@ -115,7 +116,7 @@ class Runner:
             deps=name_of_deps(request.deps),
         )
         if recorder is None:
-            recorder = await self._runs.create(run_id, self.setup.name, inputs, user=user, session=session)
+            recorder = await self._runs.create(run_id, self._agent, inputs, user=user, session=session)
         try:
             started = await self._open_run(run_id, inputs, recorder, request, tools)
             if recorder is not None:

@@ -85,6 +85,7 @@ async def test_without_a_person_the_run_pauses_and_resumes_inside_the_cell() -> 
     assert (result.ended, house.done) == ('approval', ['look a'])
     [waiting] = result.waiting
     assert (waiting.tool, waiting.question) == ('remove', 'May remove be called?')
+    assert (waiting.arguments, "b = remove('b')" in waiting.code) == ({'name': 'b'}, True)
     assert (await store.info('run-1')).status == 'waiting'
     other = House(store, script, given=1)
     async with other.agent as agent:

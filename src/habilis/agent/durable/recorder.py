@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, Waiting
@@ -29,6 +29,7 @@ from habilis.agent.durable.records import (
     Inputs,
     Prompt,
     Resumed,
+    code_around,
 )
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
@@ -281,9 +282,17 @@ class Recorder:
 
     def waiting(self) -> tuple[Waiting, ...]:
         """Open questions to people."""
-        return tuple(
-            Waiting(path=path, question=str(_field(request, 'question')), tool=str(_field(request, 'tool') or ''))
-            for path, request in self.journal.waiting.items()
+        return tuple(self._waiting(path, request) for path, request in self.journal.waiting.items())
+
+    def _waiting(self, path: str, request: Json) -> Waiting:
+        arguments = _field(request, 'arguments')
+        return Waiting(
+            path=path,
+            question=str(_field(request, 'question')),
+            tool=str(_field(request, 'tool') or ''),
+            arguments=cast('dict[str, object]', codec.unpack(arguments)) if isinstance(arguments, dict) else {},
+            diff=str(_field(request, 'diff') or ''),
+            code=code_around(self.journal.index, path),
         )
 
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
@@ -24,6 +24,7 @@ from habilis.agent.durable.records import (
 )
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
+from habilis.core.programs import program_of
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.lookup import value_of
@@ -39,6 +40,15 @@ JournalChoice = str | Path | Store | None
 
 TITLE_LENGTH = 100
 """Maximum characters of the task in a list of runs."""
+
+
+class NamedAgent(Protocol):
+    """The agent that a run belongs to."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of the run too."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +99,9 @@ class RunStore:
             self._stores[loop] = open_store(self._where)
         return self._stores[loop]
 
-    async def create(self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str) -> Recorder | None:
+    async def create(
+        self, run_id: str, agent: NamedAgent, inputs: Inputs, *, user: str, session: str
+    ) -> Recorder | None:
         """A recorder for a new run; None if runs are not recorded."""
         if self.is_off:
             if user or session:
@@ -97,6 +109,7 @@ class RunStore:
                 raise AgentError(msg)
             return None
         await self._close_stale_stores()
+        name, inputs = agent.name, replace(inputs, program=program_of(agent))
         title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         journal = await Journal.create(self.store, info, INPUTS_CODEC.write(inputs), path=first_path(name))
