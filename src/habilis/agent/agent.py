@@ -6,9 +6,11 @@ import functools
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Any, Generic, Never, Self, cast
+from weakref import WeakSet
 
 from typing_extensions import TypeVar
 
+from habilis.agent.chat import Chat
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
@@ -16,11 +18,12 @@ from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, JournalChoice, RunStore, wait_here
+from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
-from habilis.agent.loop.sandboxes import SandboxChoice
+from habilis.agent.loop.sandboxes import SandboxChoice, Sandboxes
 from habilis.agent.loop.setup import check_inputs, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import (
@@ -143,6 +146,7 @@ class Agent(Generic[T]):
         self._larger: Model | None = escalate if isinstance(escalate, Model) else None
         self._open: dict[str, StartedRun] = {}
         self._runs = RunStore(self._setup.journal)
+        self._chats: WeakSet[Chat[T]] = WeakSet()
         self._is_closed = False
         self.ledger = Ledger()
         """Usage of all runs of this agent."""
@@ -169,6 +173,20 @@ class Agent(Generic[T]):
             self._larger = load_model(self._setup.escalate, settings=self._setup.settings)
         return self._larger
 
+    def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
+        """A conversation whose turns share messages and variables: `async with agent.conversation() as chat`.
+
+        Args:
+            session: name of the conversation, to continue it later, also in another process; generated if absent.
+            user: owner of its runs, where several people share a journal.
+        """
+        check_types('a conversation', {'session': session, 'user': user})
+        self._check_open()
+        user = user or self._setup.settings.user or ''
+        chat = Chat[T](self._run, self._setup, self._runs, session=session or '', user=user)
+        self._chats.add(chat)
+        return chat
+
     # Runs -------------------------------------------------------------------------------------------------------------
 
     @takes_parameters_of(RunRequest)
@@ -179,22 +197,29 @@ class Agent(Generic[T]):
             task: what to do, in words.
             options: see `RunRequest`.
         """
-        request = make_request(task, options, _AGENT_OPTIONS)
+        return await self._run(make_request(task, options, _AGENT_OPTIONS))
+
+    async def _run(self, request: RunRequest, chat: Chat[Any] | None = None) -> Result[T]:
         scope = recording_scope()
         if scope is None:
-            return await self._finish(await self._start(request), request.artifacts or {})
+            run = await self._start(request, chat)
+            try:
+                return await self._finish(run, request.artifacts or {})
+            finally:
+                if chat is not None:  # its sandbox is that of the next turn
+                    await self._close_run(run.id)
         said = [(message.role, message.text) for message in request.history or ()]
-        key = fingerprint(task, request.variables or {}, request.artifacts or {}, *said)
+        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said)
         codec = ResultCodec(OutputType(self._output_type))
         return await scope.step(
-            self.name, lambda: self._run_nested(request), key=key, codec=codec, opening={'task': task}
+            self.name, lambda: self._run_nested(request, chat), key=key, codec=codec, opening={'task': request.task}
         )
 
-    async def _run_nested(self, request: RunRequest) -> Result[T]:
+    async def _run_nested(self, request: RunRequest, chat: Chat[Any] | None) -> Result[T]:
         scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=request.task)
-        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder)
+        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder, chat)
         return await self._finish(run, request.artifacts or {})
 
     @takes_parameters_of(RunRequest)
@@ -216,34 +241,39 @@ class Agent(Generic[T]):
         """
         return await self._start(make_request(task, options, _AGENT_OPTIONS))
 
-    async def _start(self, request: RunRequest) -> Run:
+    async def _start(self, request: RunRequest, chat: Chat[Any] | None = None) -> Run:
         scope = recording_scope()
         if scope is None:
-            return await self._begin(request.run_id or new_run_id(), request, None)
+            return await self._begin(request.run_id or new_run_id(), request, None, chat)
         below = scope.below(self.name)
         recorder = Recorder(below, top=False, task=request.task)
         return await self._begin(f'{below.journal.run}/{below.path}', request, recorder)
 
-    async def _begin(self, run_id: str, request: RunRequest, recorder: Recorder | None) -> Run:
+    async def _begin(
+        self, run_id: str, request: RunRequest, recorder: Recorder | None, chat: Chat[Any] | None = None
+    ) -> Run:
         self._check_open()
         check_inputs(self._setup, request.variables or {})
         user, session = request.user or self._setup.settings.user or '', request.session or ''
-        history = tuple(request.history or ())
-        if session and not history and recorder is None:
-            history = await self._runs.last_messages(user, session)
+        start, sandboxes = await self._start_of(request, user, chat, is_nested=recorder is not None)
         inputs = Inputs(
             task=request.task,
             model=(await self._loaded_model()).name,
             variables=request.variables or {},
             artifacts=request.artifacts or {},
-            history=history,
+            history=start.messages,
+            names=start.names,
             limits=request.limits_or(self._setup.limits),
             meta=request.meta or {},
         )
         if recorder is None:
-            recorder = await self._runs.create(run_id, self.name, inputs, user=user, session=session)
+            recorder = await self._runs.create(
+                run_id, self.name, inputs, user=user, session=session, attached=start.snapshots
+            )
         try:
-            started = await self._open_run(run_id, inputs, recorder, request.hooks or ())
+            started = await self._open_run(
+                run_id, inputs, recorder, request.hooks or (), start=start, sandboxes=sandboxes
+            )
             if recorder is not None:
                 await recorder.open(inputs, started.prompt)
         except BaseException as error:
@@ -255,8 +285,25 @@ class Agent(Generic[T]):
             raise
         return started.run
 
+    async def _start_of(
+        self, request: RunRequest, user: str, chat: Chat[Any] | None, *, is_nested: bool
+    ) -> tuple[SessionState, Sandboxes | None]:
+        """The conversation that a run continues, and its sandboxes if they are open."""
+        if chat is not None:
+            return await chat.start_turn()
+        if request.history:
+            return SessionState(messages=tuple(request.history), names=None), None
+        return SessionState() if is_nested else await self._runs.session_state(user, request.session or ''), None
+
     async def _open_run(
-        self, run_id: str, inputs: Inputs, recorder: Recorder | None, hooks: Iterable[Hook] = ()
+        self,
+        run_id: str,
+        inputs: Inputs,
+        recorder: Recorder | None,
+        hooks: Iterable[Hook] = (),
+        *,
+        start: SessionState,
+        sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         started = await start_run(
             self._setup,
@@ -269,7 +316,8 @@ class Agent(Generic[T]):
                 ledger=self.ledger.child(self._setup.name),
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
-                history=inputs.history,
+                start=start,
+                sandboxes=sandboxes,
                 hooks=(*self._setup.hooks, *hooks),
                 recorder=recorder,
                 load_larger=self._load_larger if self._setup.escalate is not None else None,
@@ -324,7 +372,7 @@ class Agent(Generic[T]):
                 return await loaded.result(OutputType(self._output_type))
             _check_answer(loaded.stopped, answer)
             is_same = loaded.stopped in {None, 'approval'} and limits is None and max_steps is None
-            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, hooks)
+            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, hooks, start=loaded.start)
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else bounds)
@@ -418,6 +466,8 @@ class Agent(Generic[T]):
         self._is_closed = True
         for run_id in list(self._open):
             await self._close_run(run_id)
+        for chat in list(self._chats):
+            await chat.close()
         await self._runs.close()
         for model, choice in ((self._model, self._choice), (self._larger, self._setup.escalate)):
             if model is not None and model is not choice:

@@ -16,6 +16,8 @@ from habilis.agent.durable.records import (
     CODE,
     INPUTS_CODEC,
     MAX_CODE_LENGTH,
+    MESSAGES,
+    MESSAGES_CODEC,
     NO_STOP,
     PROMPT,
     PROMPT_CODEC,
@@ -25,6 +27,7 @@ from habilis.agent.durable.records import (
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Messages,
     Prompt,
     Resumed,
 )
@@ -228,6 +231,9 @@ class Recorder:
         if result.ended == 'answer':
             written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
             await self.journal.write('done', self.scope.path, value=written)
+        elif self.journal.info.session:
+            said = MESSAGES_CODEC.write(Messages(messages=result.messages))
+            await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'
         value: dict[str, Json] = {'ended': result.ended}

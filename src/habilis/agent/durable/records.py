@@ -28,6 +28,9 @@ RESUMED = 'resumed'
 PROMPT = 'prompt'
 """Field of a note: the prompt that the model got."""
 
+MESSAGES = 'messages'
+"""Field of a note: the messages of a run of a session that ended without an answer."""
+
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
 
@@ -49,6 +52,9 @@ class Inputs:
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
+    names: tuple[str, ...] | None = ()
+    """Variables of the conversation before it; None if they are not known. Their values are attached to the record."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
@@ -68,7 +74,15 @@ class Resumed:
     limits: RunLimits | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """The messages of a run that ended without an answer, for the next run of its session."""
+
+    messages: tuple[Message, ...]
+
+
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
+MESSAGES_CODEC = DataCodec(Messages, what='messages')
 PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')

@@ -48,7 +48,9 @@ def _check_python(setup: AgentSetup, variables: Mapping[str, object]) -> None:
 async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.variables)
-    sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings) if setup.python else None
+    sandboxes = inputs.sandboxes
+    if sandboxes is None and setup.python:
+        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings)
     try:
         started = await _build(setup, inputs, sandboxes)
     except BaseException:
@@ -85,10 +87,11 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         recorder=recorder,
     )
     prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
-    variables = await code.begin(inputs.variables) if code else []
-    conversation = Conversation(system_prompt(prompt()), inputs.history)
+    variables = await code.begin(inputs.variables, inputs.start) if code else []
+    conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
+    described = [_describe(variable, inputs.variables) for variable in variables]
     first_message = conversation.add_task(
-        task_message(inputs.task, [_describe(variable, inputs.variables) for variable in variables]),
+        task_message(inputs.task, described, gone=code.gone if code else ()),
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history.tools, can_stop=False) if setup.python else '',
     )
