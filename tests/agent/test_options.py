@@ -1,11 +1,14 @@
 """A mistake in what an agent or a run is given is named at once, and nothing is begun."""
 
 from collections.abc import Callable, Coroutine
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from habilis.agent import Agent, RunLimits
+from habilis.agent.options import RUN_OPTIONS, RunOptions, RunRequest
 from habilis.agent.team import plan_and_implement
 from habilis.models import ScriptedModel
 from habilis.tools import Toolset
@@ -34,13 +37,16 @@ WAYS: dict[str, Call] = {
 @pytest.mark.parametrize(
     ('option', 'message'),
     [
-        ('max_turns', "a run has no option 'max_turns'; did you mean 'max_steps'?"),
+        ('max_turns', r"a run has no option 'max_turns': pass max_steps=… to run\(…\)"),
+        ('max_step', "did you mean 'max_steps'?"),
         ('variable', "did you mean 'variables'?"),
-        ('output_type', r"no option 'output_type': it is an option of Agent\(…\)"),
-        ('tools', r'it is an option of Agent\(…\)'),
+        ('workspace', r"no option 'workspace': it is an option of Agent\(…\)"),
+        ('temperature', r"pass Agent\(model_settings=\{'temperature': …\}\)"),
+        ('images', r"run\(\['…', Image\('a.png'\)\]\)"),
+        ('message_history', 'pass history=…'),
         ('tokens', r'pass limits=RunLimits\(tokens=…\)'),
         ('max_seconds', r'pass limits=RunLimits\(seconds=…\)'),
-        ('xyz', 'it has variables, artifacts, history'),
+        ('xyz', 'it has tools, output_type, variables, artifacts, history'),
     ],
 )
 async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: str, message: str) -> None:
@@ -63,6 +69,9 @@ async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: s
         ({'variables': [1]}, 'variables must be a dict'),
         ({'hooks': print}, 'hooks must be a list of functions'),
         ({'user': 7}, 'user must be text, not 7'),
+        ({'tools': ['search']}, 'tools must be a list of functions and toolsets, not'),
+        ({'hooks': [1]}, 'hooks must be a list of functions'),
+        ({'resume': True}, 'resume=True needs the name of the run'),
     ],
 )
 async def test_an_option_of_another_kind_is_refused(options: dict[str, Any], message: str) -> None:
@@ -72,7 +81,7 @@ async def test_an_option_of_another_kind_is_refused(options: dict[str, Any], mes
 
 
 async def test_options_that_are_none_are_as_if_they_were_not_given() -> None:
-    names = ['variables', 'artifacts', 'history', 'limits', 'max_steps', 'hooks', 'run_id', 'user', 'session', 'meta']
+    names = [name for name in RUN_OPTIONS if name != 'resume']
     nothing: dict[str, Any] = dict.fromkeys(names)
     async with Agent(ScriptedModel([block('final_answer("ok")')] * 2)) as agent:
         assert (await agent.run('go', **nothing)).output == 'ok'
@@ -96,6 +105,17 @@ async def test_a_task_is_text(task: Any) -> None:
         (None, {'variables': {}}, r'it is an option of run\(…\)'),
         (None, {'tool': []}, "did you mean 'tools'?"),
         (None, {'tools': Toolset}, 'tools must be a list of functions'),
+        (None, {'tools': [1]}, r'tools must be a list of functions and toolsets, not \[1\]'),
+        (None, {'tools': ['search']}, 'tools must be a list of functions'),
+        (None, {'tools': 'search'}, 'tools must be a list of functions'),
+        (None, {'hooks': [1]}, 'hooks must be a list of functions'),
+        (None, {'gates': ['ask']}, 'gates must be a list of functions'),
+        (None, {'system_prompt': 'x'}, "Agent has no option 'system_prompt': pass instructions=…"),
+        (None, {'temperature': 0.1}, r"pass Agent\(model_settings=\{'temperature': …\}\)"),
+        (None, {'base_url': 'http://x'}, r"pass Agent\(model_settings=\{'base_url': …\}\)"),
+        (None, {'handoffs': []}, r'pass the other agents in tools=\[…\]'),
+        (None, {'model_settings': {'warmth': 1}}, 'model_settings must be a dict with some of temperature, max_tokens'),
+        (None, {'policy': 'small'}, 'for `small` pass loop_policy'),
         (None, {'limits': {'steps': 1}}, 'limits must be'),
         (None, {'sandbox': 5}, 'sandbox must be'),
     ],
@@ -103,6 +123,35 @@ async def test_a_task_is_text(task: Any) -> None:
 def test_what_an_agent_cannot_be_made_of_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Agent(model, **options)
+
+
+@pytest.mark.parametrize(
+    ('name', 'message'),
+    [
+        ('run_stream', r'async for event in agent\.stream\(task\)'),
+        ('invoke', r'agent\.run_sync\(task\)'),
+        ('run_synk', "did you mean 'run_sync'"),
+        ('zzz', "Agent has no attribute 'zzz'$"),
+    ],
+)
+def test_a_method_of_another_library_is_answered_with_ours(name: str, message: str) -> None:
+    with pytest.raises(AttributeError, match=message):
+        getattr(Agent(ScriptedModel([])), name)
+    assert not hasattr(Agent(ScriptedModel([])), name)
+
+
+@pytest.mark.parametrize('way', [Agent.run, Agent.run_sync, Agent.stream])
+def test_every_option_is_in_the_signature(way: Callable[..., Any]) -> None:
+    assert {*signature(way).parameters} == {'self', 'task', 'unknown', *RUN_OPTIONS}
+    assert {*RunOptions.__annotations__} == {*RUN_OPTIONS} - {'output_type'}
+
+
+def test_each_class_of_options_has_the_same_defaults() -> None:
+    for way in (Agent.run, Agent.run_sync, Agent.stream, Agent.start):
+        given = {
+            name: item.default for name, item in signature(way).parameters.items() if item.default is not item.empty
+        }
+        assert given.items() <= {item.name: item.default for item in fields(RunRequest)}.items()
 
 
 async def test_limits_of_another_kind_are_refused_by_resume_too() -> None:

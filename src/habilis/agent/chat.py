@@ -2,12 +2,13 @@
 
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Generic, Self
+from types import UnionType
+from typing import Any, Generic, Self, cast, overload
 
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import RunStore, wait_here
@@ -16,7 +17,8 @@ from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
-from habilis.agent.options import AgentSetup, RunRequest
+from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, TurnOptions
+from habilis.agent.wrong_guesses import check_names
 from habilis.core.background_loop import run_blocking
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
 from habilis.journal import recording_scope
@@ -24,6 +26,9 @@ from habilis.models.contract import Message
 
 logger = logging.getLogger('habilis.agent')
 T = TypeVar('T', default=Any)
+U = TypeVar('U')
+_OPTIONS = tuple(name for name in RUN_OPTIONS if name not in ('history', 'session', 'user', 'output_type'))
+
 TakeTurn = Callable[[RunRequest, 'Chat[Any]'], Awaitable[Result[Any]]]
 
 
@@ -57,13 +62,51 @@ class Chat(Generic[T]):
 
     # Turns ------------------------------------------------------------------------------------------------------------
 
-    async def run(self, task: str, **options: Any) -> Result[T]:
-        """Take a turn: a run that continues the conversation. Takes the parameters of `Agent.run`.
+    @overload
+    async def run(self, task: str, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+
+    @overload
+    async def run(self, task: str, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+
+    @overload
+    async def run(self, task: str, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+
+    async def run(self, task: str, *, output_type: Any = None, **options: Any) -> Result[Any]:
+        """Take a turn: a run that continues the conversation. Takes the options of `Agent.run`.
 
         A turn that raises leaves the conversation as it was. One that reaches a limit is part of it, so that
         `run('Go on.')` continues.
         """
-        request = replace(RunRequest(task, **options), user=self.user or None, session=self.session or None)
+        return await self._run(self._request(task, output_type, options))
+
+    @overload
+    def run_sync(self, task: str, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+
+    @overload
+    def run_sync(self, task: str, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+
+    @overload
+    def run_sync(self, task: str, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+
+    def run_sync(self, task: str, *, output_type: Any = None, **options: Any) -> Result[Any]:
+        """`run` without `await`."""
+        return wait_here(self._run(self._request(task, output_type, options)))
+
+    def stream(
+        self, task: str, *, output_type: Any = None, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
+        request = self._request(task, output_type, cast('dict[str, Any]', options))
+        return stream_events(lambda hook: self._run(replace(request, hooks=(*(request.hooks or ()), hook))))
+
+    def _request(self, task: str, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
+        owned = {'agent.conversation(…)': ('session', 'user')}
+        check_names('a turn', options, ('output_type', *_OPTIONS), owned)
+        return RunRequest(
+            task=task, output_type=output_type, **options, user=self.user or None, session=self.session or None
+        )
+
+    async def _run(self, request: RunRequest) -> Result[Any]:
         with self._turn():
             await self._refresh()
             try:
@@ -74,15 +117,6 @@ class Chat(Generic[T]):
                 raise
             self._state = await self._state_after(result)
             return result
-
-    def run_sync(self, task: str, **options: Any) -> Result[T]:
-        """`run` without `await`."""
-        return wait_here(self.run(task, **options))
-
-    def stream(self, task: str, **options: Any) -> AsyncGenerator[AgentEvent, None]:
-        """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
-        hooks: Any = RunRequest(task, **options).hooks or ()
-        return stream_events(lambda hook: self.run(task, **(options | dict[str, Any](hooks=(*hooks, hook)))))
 
     @contextmanager
     def _turn(self) -> Generator[None]:
@@ -152,13 +186,14 @@ class Chat(Generic[T]):
         """Restore the variables from before a turn that raised."""
         sandboxes = self._sandboxes
         if sandboxes is None or not sandboxes.is_owned:
-            return None
+            return
         snapshot = self._state.snapshots.get(sandboxes.main_name)
-        if snapshot is not None:
-            try:
-                return await sandboxes.main.load_snapshot(snapshot)
-            except SandboxError as error:
-                logger.warning('the variables of the conversation were lost: %s', error)
+        try:
+            if snapshot is not None:
+                await sandboxes.main.load_snapshot(snapshot)
+                return
+        except SandboxError as error:
+            logger.warning('the variables of the conversation were lost: %s', error)
         await self._close_sandboxes()
 
     # Closing ----------------------------------------------------------------------------------------------------------

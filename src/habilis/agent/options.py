@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
-from inspect import Parameter, signature
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, cast
+from typing import Any, Literal, TypedDict, cast
 
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.context.truncation import Bounds
@@ -16,17 +14,15 @@ from habilis.agent.policies import Policy
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.core.settings import Settings
+from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
+from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
-from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.policy import Policy as SandboxPolicy
 from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.validation import describe_value
-
-S = TypeVar('S')
-R = TypeVar('R')
-P = ParamSpec('P')
 
 AnyTool = Toolset | Callable[..., Any]
 """A `Tool`, a group of them, or a plain function with type hints."""
@@ -41,6 +37,9 @@ OnDisagreement = Literal['first', 'ask']
 class AgentSetup:
     """The options of an agent, checked and complete. `Agent` explains them."""
 
+    model: ModelChoice | None
+    model_settings: ModelSettings
+    output_type: Any
     tools: Sequence[AnyTool]
     sandbox: SandboxChoice
     sandbox_settings: SandboxSettings
@@ -55,7 +54,7 @@ class AgentSetup:
     gates: Sequence[Gate | ResultGate]
     approve: Approve | None
     name: str
-    policy: str | Policy | None
+    loop_policy: str | Policy | None
     agree: int
     on_disagreement: OnDisagreement
     escalate: ModelChoice | None
@@ -63,73 +62,110 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-@dataclass(frozen=True)
+class TurnOptions(TypedDict, total=False):
+    """The options of `Chat.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
+
+    tools: Sequence[AnyTool] | None
+    variables: Mapping[str, object] | None
+    artifacts: Mapping[str, str] | None
+    limits: RunLimits | None
+    max_steps: int | None
+    hooks: Sequence[Hook] | None
+    run_id: str | None
+    resume: bool
+    meta: Mapping[str, object] | None
+
+
+class RunOptions(TurnOptions, total=False):
+    """The options of `Agent.run` beside `output_type`."""
+
+    history: Sequence[Message] | None
+    user: str | None
+    session: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """The parameters of `Agent.run`."""
+    """The arguments of `Agent.run`, which explains them."""
 
     task: str
-    """What to do, in words."""
-
-    variables: Mapping[str, object] | None = field(default=None, kw_only=True)
-    """Plain data that code finds under these names; `Result.variables` has them as code left them."""
-
-    artifacts: Mapping[str, str] | None = field(default=None, kw_only=True)
-    """Named documents for the first step."""
-
-    history: Sequence[Message] = field(default=(), kw_only=True)
-    """Messages of an earlier run to continue from."""
-
-    limits: RunLimits | None = field(default=None, kw_only=True)
-    """Limits of this run, instead of the agent's."""
-
-    max_steps: int | None = field(default=None, kw_only=True)
-    """Limit of steps, instead of the agent's."""
-
-    hooks: Sequence[Hook] = field(default=(), kw_only=True)
-    """Hooks of this run, after the agent's."""
-
-    run_id: str | None = field(default=None, kw_only=True)
-    """Name to resume it by; generated if absent."""
-
-    user: str | None = field(default=None, kw_only=True)
-    """Owner of the run, where several people share a journal."""
-
-    session: str | None = field(default=None, kw_only=True)
-    """Conversation it belongs to; without `history` it continues the last run of that session."""
-
-    meta: Mapping[str, object] | None = field(default=None, kw_only=True)
-    """Plain data kept with the run."""
+    tools: Sequence[AnyTool] | None = None
+    output_type: Any = None
+    variables: Mapping[str, object] | None = None
+    artifacts: Mapping[str, str] | None = None
+    history: Sequence[Message] | None = None
+    limits: RunLimits | None = None
+    max_steps: int | None = None
+    hooks: Sequence[Hook] | None = None
+    run_id: str | None = None
+    resume: bool = False
+    user: str | None = None
+    session: str | None = None
+    meta: Mapping[str, object] | None = None
 
     def __post_init__(self) -> None:
         check_task(self.task)
-        check_types('a run', {item.name: getattr(self, item.name) for item in fields(self) if item.init})
+        check_types('a run', {item.name: getattr(self, item.name) for item in fields(self)})
+        if self.resume and self.run_id is None:
+            msg = "resume=True needs the name of the run: run(task, run_id='nightly', resume=True)"
+            raise TypeError(msg)
 
     def limits_or(self, default: RunLimits) -> RunLimits:
         """The limits of this run."""
+        return with_max_steps(self.limits or default, self.max_steps)
+
+    def to_resume(self) -> 'ResumeRequest':
+        """The request to resume the run of this name."""
+        assert self.run_id is not None
+        return ResumeRequest(
+            run_id=self.run_id,
+            task=self.task,
+            tools=self.tools,
+            output_type=self.output_type,
+            limits=self.limits,
+            max_steps=self.max_steps,
+            hooks=self.hooks,
+            user=self.user,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResumeRequest:
+    """The arguments of `Agent.resume`, which explains them."""
+
+    run_id: str
+    answer: str | None = None
+    task: str | None = None
+    """The task it must have."""
+
+    tools: Sequence[AnyTool] | None = None
+    output_type: Any = None
+    limits: RunLimits | None = None
+    max_steps: int | None = None
+    hooks: Sequence[Hook] | None = None
+    user: str | None = None
+    on_change: OnChange = 'fail'
+
+    def __post_init__(self) -> None:
+        check_types('resume', {item.name: getattr(self, item.name) for item in fields(self)})
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether it names limits for what follows."""
+        return self.limits is not None or self.max_steps is not None
+
+    def limits_or(self, default: RunLimits) -> RunLimits:
+        """The limits for what follows."""
         return with_max_steps(self.limits or default, self.max_steps)
 
 
 RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
 
 
-def make_request(task: object, options: Mapping[str, Any], of_agent: Iterable[str]) -> RunRequest:
-    """A request with these options; `of_agent` are those of `Agent`, to be told apart."""
-    check_names('a run', options, RUN_OPTIONS, {'Agent(…)': of_agent})
-    return RunRequest(cast('str', task), **options)
-
-
-def takes_parameters_of(
-    source: Callable[P, RunRequest],
-) -> Callable[[Callable[Concatenate[S, ...], R]], Callable[Concatenate[S, P], R]]:
-    """Give a method the parameters of `RunRequest`, for readers and type checkers: they are listed only there."""
-
-    def decorate(method: Callable[Concatenate[S, ...], R]) -> Callable[Concatenate[S, P], R]:
-        own = signature(method)
-        parameters = [Parameter('self', Parameter.POSITIONAL_ONLY), *signature(source).parameters.values()]
-        setattr(method, '__signature__', own.replace(parameters=parameters))  # noqa: B010
-        return method
-
-    return decorate
+def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
+    """Names of functions and toolsets, as a reader knows them."""
+    names = (getattr(one, 'name', None) or getattr(one, '__name__', None) or type(one).__name__ for one in tools)
+    return tuple(str(name) for name in names)
 
 
 def with_max_steps(limits: RunLimits, max_steps: int | None) -> RunLimits:
@@ -155,19 +191,18 @@ def bounds_from(settings: Settings) -> Bounds:
 
 
 def sandbox_settings_from(
-    given: SandboxSettings, workspace: PathLike | bool | None, sandbox: SandboxChoice, settings: Settings
+    given: SandboxSettings, options: Mapping[str, object], sandbox: SandboxChoice, settings: Settings
 ) -> SandboxSettings:
-    """The settings of the sandbox that is made for each run."""
+    """The settings of the sandbox that is made for each run; `options` are those that `Agent` has by name."""
+    named = {name: value for name, value in options.items() if value is not None}
     if not isinstance(sandbox, str):
-        if given or workspace is not None:
-            msg = 'workspace and sandbox_settings are for a sandbox that the agent creates; this one was passed in'
+        if given or named:
+            names = ', '.join(named or ['sandbox_settings'])
+            msg = f'{names}: only for a sandbox that the agent creates, and this one was passed in'
             raise AgentError(msg)
         return given
-    made = SandboxSettings(
-        limits=Limits(seconds=settings.sandbox_seconds, memory_mb=settings.sandbox_memory_mb),
-        workspace=workspace,
-    )
-    return SandboxSettings(**{**made, **given})  # pyright: ignore[reportArgumentType]
+    limits = Limits(seconds=settings.sandbox_seconds, memory_mb=settings.sandbox_memory_mb)
+    return SandboxSettings(**{'limits': limits, **named, **given})  # pyright: ignore[reportArgumentType]
 
 
 def summary_prompt(summary: str) -> str | None:
@@ -187,9 +222,23 @@ def _is_text_mapping(value: object) -> bool:
     return all(isinstance(name, str) and isinstance(text, str) for name, text in items)
 
 
+def _are_tools(value: object) -> bool:
+    items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
+    return all(isinstance(item, Toolset) or callable(item) for item in items)
+
+
+def _are_functions(value: object) -> bool:
+    items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
+    return all(callable(item) for item in items)
+
+
 def _is_messages(value: object) -> bool:
     items = cast('Sequence[object]', value) if isinstance(value, Sequence) else [None]
     return all(isinstance(message, Message) for message in items)
+
+
+def _is_model_settings(value: object) -> bool:
+    return isinstance(value, Mapping) and {*cast('Mapping[object, object]', value)} <= {*ModelSettings.__annotations__}
 
 
 def _is_count(value: object) -> bool:
@@ -198,7 +247,8 @@ def _is_count(value: object) -> bool:
 
 _TEXT: tuple[_Check, str] = ((str,), 'text')
 _DATA: tuple[_Check, str] = ((Mapping,), 'a dict of values by name')
-_FUNCTIONS: tuple[_Check, str] = ((Iterable,), 'a list of functions')
+_FUNCTIONS: tuple[_Check, str] = (_are_functions, 'a list of functions')
+_TOOLS: tuple[_Check, str] = (_are_tools, 'a list of functions and toolsets')
 _MODEL: tuple[_Check, str] = (
     (str, ModelConfig, Model),
     'a name such as `provider:model`, a `ModelConfig` or a `Model`',
@@ -213,17 +263,19 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'hooks': _FUNCTIONS,
     'instructions': _TEXT,
     'limits': ((RunLimits,), '`RunLimits(…)`'),
+    'loop_policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'meta': _DATA,
     'model': _MODEL,
+    'model_settings': (_is_model_settings, f'a dict with some of {", ".join(ModelSettings.__annotations__)}'),
     'name': _TEXT,
     'observations': ((Bounds,), '`Bounds(…)`'),
     'on_disagreement': (lambda value: value in ('first', 'ask'), "'first' or 'ask'"),
-    'policy': ((str, Policy), 'the name of a policy, or an object with the methods of `Policy`'),
+    'policy': ((SandboxPolicy,), '`habilis.Policy(…)`, rules for the code; for `small` pass loop_policy'),
     'run_id': _TEXT,
     'sandbox': ((str, Sandbox, Mapping), 'the name of a backend, a `Sandbox`, or several by name'),
     'session': _TEXT,
     'summary': _TEXT,
-    'tools': _FUNCTIONS,
+    'tools': _TOOLS,
     'user': _TEXT,
     'variables': _DATA,
 }
@@ -240,6 +292,13 @@ def check_task(task: object) -> None:
         raise AgentError(msg)
 
 
+def check_model_settings(model: ModelChoice | None, model_settings: ModelSettings | None) -> None:
+    """Refuse settings for a model that is already made."""
+    if model_settings and not isinstance(model, str | None):
+        msg = 'model_settings are for a model given by its name; set them in the ModelConfig or model itself'
+        raise AgentError(msg)
+
+
 def check_types(where: str, given: Mapping[str, object]) -> None:
     """Refuse arguments of the wrong type. None counts as absent."""
     for name, value in given.items():
@@ -247,25 +306,3 @@ def check_types(where: str, given: Mapping[str, object]) -> None:
         if value is not None and not (isinstance(value, check) if isinstance(check, tuple) else check(value)):
             msg = f'{where}: {name} must be {words}, not {describe_value(value)}'
             raise TypeError(msg)
-
-
-def check_names(where: str, given: Iterable[str], known: Iterable[str], elsewhere: Mapping[str, Iterable[str]]) -> None:
-    """Refuse an unknown keyword with the right name: a mistyped limit would be no limit.
-
-    `elsewhere` are the keywords of other calls that it may be meant for.
-    """
-    known = list(known)
-    for name in given:
-        if name in known:
-            continue
-        home = next((other for other, names in elsewhere.items() if name in names), None)
-        if home is not None:
-            hint = f': it is an option of {home}'
-        elif (limit := name.removeprefix('max_')) in {item.name for item in fields(RunLimits)}:
-            hint = f': pass limits=RunLimits({limit}=…)'
-        elif near := get_close_matches(name, known, n=1, cutoff=0.5):
-            hint = f'; did you mean {near[0]!r}?'
-        else:
-            hint = f'; it has {", ".join(known)}'
-        msg = f'{where} has no option {name!r}{hint}'
-        raise TypeError(msg)

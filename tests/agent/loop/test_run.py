@@ -54,7 +54,7 @@ async def test_runs_by_hand_that_are_closed_leave_nothing_behind(journal: str | 
         for _ in range(5):
             async with await agent.start('go') as run:
                 await run.step()
-        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+        assert not agent._runner._open  # pyright: ignore[reportPrivateUsage]
         assert len(asyncio.all_tasks()) == tasks
 
 
@@ -67,7 +67,7 @@ async def test_a_run_by_hand_can_be_told_more_after_its_answer_and_gives_it_agai
         await run.step()
         assert (await agent.resume(run.id)).output == 2
         assert len(model.requests) == 2
-        assert not agent._open  # pyright: ignore[reportPrivateUsage]
+        assert not agent._runner._open  # pyright: ignore[reportPrivateUsage]
 
 
 async def test_a_run_by_hand_that_was_closed_is_resumed_from_its_record() -> None:
@@ -615,7 +615,7 @@ async def test_cancelling_a_run_leaves_nothing_behind() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert not agent._open  # pyright: ignore[reportPrivateUsage]
+    assert not agent._runner._open  # pyright: ignore[reportPrivateUsage]
     await agent.close()
 
 
@@ -706,7 +706,7 @@ async def test_leaving_a_stream_early_stops_the_run() -> None:
         if event.kind == 'step_finished':
             break
     await stream.aclose()
-    assert not agent._open  # pyright: ignore[reportPrivateUsage]
+    assert not agent._runner._open  # pyright: ignore[reportPrivateUsage]
     await agent.close()
 
 

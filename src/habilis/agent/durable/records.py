@@ -55,6 +55,12 @@ class Inputs:
     names: tuple[str, ...] | None = ()
     """Variables of the conversation before it; None if they are not known. Their values are attached to the record."""
 
+    own_tools: tuple[str, ...] = ()
+    """Names of the tools that only this run has. Whoever resumes it passes them again."""
+
+    own_output: str = ''
+    """Name of the output type that only this run has; likewise."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:

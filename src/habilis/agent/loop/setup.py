@@ -72,7 +72,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted)
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
-    policy, history = load_policy(setup.policy, model.traits), History(tools=toolbox.signatures())
+    policy, history = load_policy(setup.loop_policy, model.traits), History(tools=toolbox.signatures())
     answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = sandboxes and CodeRunner(

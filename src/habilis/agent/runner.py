@@ -1,0 +1,335 @@
+"""The runs of one agent: start, resume, finish and close them."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from weakref import WeakSet
+
+from habilis.agent.chat import Chat
+from habilis.agent.context.output import OutputType
+from habilis.agent.contract import Result, RunLimits
+from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.durable.recorder import Recorder
+from habilis.agent.durable.replay import replay
+from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
+from habilis.agent.durable.sessions import SessionState
+from habilis.agent.loop.run import Run
+from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.agent.loop.setup import check_inputs, start_run
+from habilis.agent.loop.started_run import RunInputs, StartedRun
+from habilis.agent.options import AgentSetup, ResumeRequest, RunRequest, names_of_tools
+from habilis.core.codec import Json
+from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
+from habilis.journal import fingerprint, recording_scope
+from habilis.journal.copies import new_run_id
+from habilis.journal.questions import answer_run
+from habilis.models.contract import Model
+from habilis.models.loader import load_model
+from habilis.models.usage import Ledger
+
+
+class Runner:
+    """The runs of one agent, and its models, which are loaded when they are first needed."""
+
+    def __init__(self, setup: AgentSetup) -> None:
+        self.setup = setup
+        self.ledger = Ledger()
+        self._model: Model | None = setup.model if isinstance(setup.model, Model) else None
+        self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
+        self._open: dict[str, StartedRun] = {}
+        self._runs = RunStore(setup.journal)
+        self._chats: WeakSet[Chat[Any]] = WeakSet()
+        self._is_closed = False
+
+    @property
+    def model(self) -> Model:
+        """The model. Loading it blocks."""
+        if self._model is None:
+            self._model = load_model(self.setup.model, settings=self.setup.settings, **self.setup.model_settings)
+        return self._model
+
+    def _load_larger(self) -> Model:
+        if self._larger is None:
+            self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
+        return self._larger
+
+    def conversation(self, session: str, user: str) -> Chat[Any]:
+        """A conversation whose turns are runs of this agent."""
+        self._check_open()
+        user = user or self.setup.settings.user or ''
+        chat = Chat[Any](self.run, self.setup, self._runs, session=session, user=user)
+        self._chats.add(chat)
+        return chat
+
+    # Start ------------------------------------------------------------------------------------------------------------
+
+    async def run(self, request: RunRequest, chat: Chat[Any] | None = None) -> Result[Any]:
+        """Do a task, as a turn of this conversation if there is one.
+
+        Inside a flow or a tool of another run it is recorded as part of that.
+        """
+        scope = recording_scope()
+        if scope is None:
+            if request.resume:
+                return await self._resume_or_start(request, chat)
+            return await self._start_and_finish(request, chat)
+        said = [(message.role, message.text) for message in request.history or ()]
+        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said)
+        codec = ResultCodec(OutputType(self._output_type(request)))
+        opening: dict[str, Json] = {'task': request.task}
+        return await scope.step(
+            self.setup.name, lambda: self._run_nested(request, chat), key=key, codec=codec, opening=opening
+        )
+
+    async def _run_nested(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
+        scope = recording_scope()
+        assert scope is not None
+        recorder = Recorder(scope, top=False, task=request.task)
+        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder, chat)
+        return await self._finish(run, request.artifacts or {})
+
+    async def _resume_or_start(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
+        if not self._runs.is_off or request.run_id in self._open:
+            with contextlib.suppress(RunNotFound):
+                return await self.resume(request.to_resume())
+        return await self._start_and_finish(request, chat)
+
+    async def _start_and_finish(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
+        run = await self.start(request, chat)
+        try:
+            return await self._finish(run, request.artifacts or {})
+        finally:
+            if chat is not None:  # its sandbox is that of the next turn
+                await self._close_run(run.id)
+
+    async def start(self, request: RunRequest, chat: Chat[Any] | None = None) -> Run:
+        """Start a run to be done step by step."""
+        scope = recording_scope()
+        if scope is None:
+            return await self._begin(request.run_id or new_run_id(), request, None, chat)
+        below = scope.below(self.setup.name)
+        recorder = Recorder(below, top=False, task=request.task)
+        return await self._begin(f'{below.journal.run}/{below.path}', request, recorder)
+
+    async def _begin(
+        self, run_id: str, request: RunRequest, recorder: Recorder | None, chat: Chat[Any] | None = None
+    ) -> Run:
+        self._check_open()
+        check_inputs(self.setup, request.variables or {})
+        user, session = request.user or self.setup.settings.user or '', request.session or ''
+        if chat is not None:
+            start, sandboxes = await chat.start_turn()
+        elif request.history:
+            start, sandboxes = SessionState(messages=tuple(request.history), names=None), None
+        else:
+            start, sandboxes = await self._runs.session_state(user, session if recorder is None else ''), None
+        inputs = Inputs(
+            task=request.task,
+            model=(await self._loaded_model()).name,
+            variables=request.variables or {},
+            artifacts=request.artifacts or {},
+            history=start.messages,
+            names=start.names,
+            limits=request.limits_or(self.setup.limits),
+            meta=request.meta or {},
+            own_tools=names_of_tools(request.tools or ()),
+            own_output='' if request.output_type is None else OutputType(request.output_type).name,
+        )
+        if recorder is None:
+            recorder = await self._runs.create(
+                run_id, self.setup.name, inputs, user=user, session=session, attached=start.snapshots
+            )
+        try:
+            started = await self._open_run(run_id, inputs, recorder, request, start, sandboxes)
+            if recorder is not None:
+                await recorder.open(inputs, started.prompt)
+        except BaseException as error:
+            if recorder is not None:
+                with contextlib.suppress(JournalError):
+                    await recorder.failed(error)
+                await recorder.close()
+            await self._close_run(run_id)
+            raise
+        return started.run
+
+    async def _open_run(
+        self,
+        run_id: str,
+        inputs: Inputs,
+        recorder: Recorder | None,
+        request: RunRequest | ResumeRequest,
+        start: SessionState,
+        sandboxes: Sandboxes | None = None,
+    ) -> StartedRun:
+        started = await start_run(
+            replace(self.setup, tools=(*self.setup.tools, *(request.tools or ()))),
+            RunInputs(
+                run_id=run_id,
+                task=inputs.task,
+                model=await self._loaded_model(),
+                output_type=self._output_type(request),
+                limits=inputs.limits,
+                ledger=self.ledger.child(self.setup.name),
+                variables=inputs.variables,
+                artifacts=inputs.artifacts,
+                start=start,
+                sandboxes=sandboxes,
+                hooks=(*self.setup.hooks, *(request.hooks or ())),
+                recorder=recorder,
+                load_larger=self._load_larger if self.setup.escalate is not None else None,
+            ),
+        )
+        started.run.on_close = functools.partial(self._close_started, started)
+        self._open[run_id] = started
+        return started
+
+    def _output_type(self, request: RunRequest | ResumeRequest) -> Any:
+        return self.setup.output_type if request.output_type is None else request.output_type
+
+    async def _loaded_model(self) -> Model:
+        return self._model or await asyncio.to_thread(lambda: self.model)
+
+    # Resume -----------------------------------------------------------------------------------------------------------
+
+    async def resume(self, request: ResumeRequest) -> Result[Any]:
+        """Resume a run that is open here, or load it from the journal."""
+        self._check_open()
+        run_id, answer = request.run_id, request.answer
+        limits = request.limits_or(self.setup.limits)
+        started = await self._continuable(run_id, request.user)
+        if started is not None:
+            return await self._resume_open(started, answer, limits)
+        if self._runs.is_off:
+            msg = f'this agent has no unfinished run {run_id!r}'
+            raise AgentError(msg)
+        loaded = await self._runs.load(run_id, user=self._user(request.user), on_change=request.on_change)
+        try:
+            _check_task(loaded, request)
+            if loaded.done is not None:
+                return await loaded.result(OutputType(self._output_type(request)))
+            _check_answer(loaded.stopped, answer)
+            _check_given_again(loaded.inputs, request)
+            is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
+            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request, loaded.start)
+            if not loaded.prompted:  # the process died while it started
+                await loaded.recorder.open(loaded.inputs, started.prompt)
+            result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)
+        except BaseException:
+            await self._close_run(run_id)
+            await loaded.recorder.close()
+            raise
+        if result is not None:
+            await self._close_run(run_id)
+            return result
+        return await self._finish(started.run, {} if started.run.steps else loaded.inputs.artifacts)
+
+    async def _resume_open(self, started: StartedRun, answer: str | None, limits: RunLimits) -> Result[Any]:
+        """Resume a run of this process that is still open."""
+        run = started.run
+        if run.is_busy:
+            msg = f'{run.id} is already running in this agent; wait until it has ended'
+            raise RunBusy(msg)
+        if run.result is not None and run.result.ended == 'answer' and answer is None:
+            await self._close_run(run.id)
+            return run.result
+        _check_answer(run.result.ended if run.result is not None else None, answer)
+        run.extend(limits)
+        if answer is not None:
+            run.tell(answer)
+        return await self._finish(run, {} if run.steps else started.artifacts)
+
+    async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
+        """Answer what a run waits for (`Result.waiting`); then `resume` it.
+
+        Args:
+            run_id: the run.
+            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
+                or `{'value': …}` with its result.
+            path: which question, if there are several.
+            user: whose run it must be.
+        """
+        await self._continuable(run_id, user)
+        await answer_run(self._runs.store, run_id, answer, path=path, user=self._user(user))
+
+    def _user(self, user: str | None) -> str | None:
+        """The user whose runs may be touched; None for anybody's, where no user is configured."""
+        return user if user is not None else self.setup.settings.user or None
+
+    async def _continuable(self, run_id: str, user: str | None) -> StartedRun | None:
+        """The run, if it is open here. An interrupted one is closed: what was done of its last step is recorded."""
+        started = self._open.get(run_id)
+        if started is None or not started.check_user(self._user(user)).run.is_interrupted:
+            return started
+        return await self._close_run(run_id)
+
+    async def _finish(self, run: Run, artifacts: Mapping[str, str]) -> Result[Any]:
+        result: Result[object] | None = None
+        try:
+            while result is None:
+                result = await run.step(artifacts=artifacts)
+                artifacts = {}
+        except Exception:
+            if run.is_recorded:
+                await self._close_run(run.id)
+            raise
+        except BaseException:
+            await self._close_run(run.id)
+            raise
+        if result.ended == 'answer' or run.is_recorded:
+            await self._close_run(run.id)
+        return result
+
+    async def _close_run(self, run_id: str) -> None:
+        started = self._open.pop(run_id, None)
+        if started is not None:
+            await started.close()
+
+    async def _close_started(self, started: StartedRun) -> None:
+        if self._open.get(started.run.id) is started:  # and not the same run, resumed
+            await self._close_run(started.run.id)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            msg = 'this agent is closed'
+            raise AgentError(msg)
+
+    # Closing ----------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close the sandboxes of unfinished runs, and the models that the agent has loaded."""
+        self._is_closed = True
+        for run_id in list(self._open):
+            await self._close_run(run_id)
+        for chat in list(self._chats):
+            await chat.close()
+        await self._runs.close()
+        for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
+            if model is not None and model is not choice:
+                await model.close()
+
+
+def _check_answer(ended: str | None, answer: str | None) -> None:
+    if ended == 'question' and answer is None:
+        msg = 'the run ended with a question: pass the answer'
+        raise AgentError(msg)
+
+
+def _check_task(loaded: LoadedRun, request: ResumeRequest) -> None:
+    """Refuse to resume a run that is asked for with another task than it was started with."""
+    if request.task is not None and request.task != loaded.inputs.task:
+        msg = f'run {request.run_id!r} was started with another task: {loaded.inputs.task!r}; choose another run_id'
+        raise AgentError(msg)
+
+
+def _check_given_again(inputs: Inputs, request: ResumeRequest) -> None:
+    """Refuse to resume a run without what it was started with and the journal cannot hold."""
+    missing = [name for name in inputs.own_tools if name not in names_of_tools(request.tools or ())]
+    if missing:
+        msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
+        raise AgentError(msg)
+    if inputs.own_output and request.output_type is None:
+        msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)

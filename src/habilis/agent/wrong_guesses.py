@@ -1,0 +1,121 @@
+"""Answers to names that people know from other libraries: which name it is here."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+
+from habilis.agent.contract import RunLimits
+from habilis.models.registry import Overrides as ModelSettings
+
+_INSTRUCTIONS = 'pass instructions=…'
+_OUTPUT = 'pass output_type=…'
+_SUBAGENTS = 'pass the other agents in tools=[…]'
+_HOOKS = 'pass hooks=[…]'
+_STEPS = 'pass max_steps=… to run(…), or limits=RunLimits(steps=…)'
+_FILES = "pass them with the task: run(['…', Image('a.png')])"
+_SHOWN = 'pass hooks=[TerminalView()], from habilis.agent.hooks'
+
+_OPTIONS: Mapping[str, str] = {
+    'system_prompt': _INSTRUCTIONS,
+    'system': _INSTRUCTIONS,
+    'prompt': _INSTRUCTIONS,
+    'role': _INSTRUCTIONS,
+    'output': _OUTPUT,
+    'result_type': _OUTPUT,
+    'response_format': _OUTPUT,
+    'response_model': _OUTPUT,
+    'output_schema': _OUTPUT,
+    'handoffs': _SUBAGENTS,
+    'agents': _SUBAGENTS,
+    'managed_agents': _SUBAGENTS,
+    'subagents': _SUBAGENTS,
+    'toolsets': 'pass them in tools=[…]',
+    'functions': 'pass them in tools=[…]',
+    'images': _FILES,
+    'files': _FILES,
+    'attachments': _FILES,
+    'callbacks': _HOOKS,
+    'step_callbacks': _HOOKS,
+    'event_stream_handler': _HOOKS,
+    'guardrails': 'pass gates=[…] for tool calls, output_validators=[…] for answers',
+    'input_guardrails': 'pass gates=[…]',
+    'output_guardrails': 'pass output_validators=[…]',
+    'usage_limits': 'pass limits=RunLimits(…)',
+    'max_turns': _STEPS,
+    'max_iterations': _STEPS,
+    'message_history': 'pass history=…',
+    'messages': 'pass history=…',
+    'context': 'pass deps=… to run(…)',
+    'memory': 'pass session=… to run(…)',
+    'session_id': 'pass session=…',
+    'thread_id': 'pass session=…',
+    'executor': 'pass sandbox=…',
+    'executor_type': 'pass sandbox=…',
+    'code_execution': 'pass python=False to let the model only call functions',
+    'additional_authorized_imports': 'pass packages=[…] to install, policy=Policy(imports=…) to restrict',
+    'authorized_imports': 'pass packages=[…] to install, policy=Policy(imports=…) to restrict',
+    'requirements': 'pass packages=[…]',
+    'allowed_hosts': 'pass network=[…]',
+    'working_directory': 'pass workspace=…',
+    'cwd': 'pass workspace=…',
+    'verbose': _SHOWN,
+    'verbosity_level': _SHOWN,
+    'id': 'pass run_id=… to run(…)',
+}
+"""What to pass instead, by the name that people know."""
+
+_METHODS: Mapping[str, str] = {
+    'run_stream': 'use `async for event in agent.stream(task)`',
+    'stream_text': 'use `async for event in agent.stream(task)`',
+    'run_streamed': 'use `async for event in agent.stream(task)`',
+    'iter': 'use `await agent.start(task)`, then `await run.step()`',
+    'chat': 'use `async with agent.conversation() as chat`',
+    'session': 'use `async with agent.conversation() as chat`',
+    'invoke': 'use `agent.run_sync(task)`',
+    'ainvoke': 'use `await agent.run(task)`',
+    'arun': 'use `await agent.run(task)`',
+    'execute': 'use `agent.run_sync(task)`',
+    'query': 'use `agent.run_sync(task)`',
+    'kickoff': 'use `agent.run_sync(task)`',
+    'tool_plain': 'use `@agent.tool`',
+    'add_tool': 'use `@agent.tool`',
+    'result_validator': 'use `@agent.output_validator`',
+    'system_prompt': 'pass Agent(instructions=…), a text or a function',
+}
+"""What to use instead, by the name of the method that people know."""
+
+
+def check_names(where: str, given: Iterable[str], known: Iterable[str], elsewhere: Mapping[str, Iterable[str]]) -> None:
+    """Refuse an unknown keyword with the right name: a mistyped limit would be no limit.
+
+    `elsewhere` are the keywords of other calls that it may be meant for.
+    """
+    known = list(known)
+    for name in given:
+        if name not in known:
+            msg = f'{where} has no option {name!r}{_hint(name, known, elsewhere)}'
+            raise TypeError(msg)
+
+
+def _hint(name: str, known: list[str], elsewhere: Mapping[str, Iterable[str]]) -> str:
+    if (home := next((other for other, names in elsewhere.items() if name in names), None)) is not None:
+        return f': it is an option of {home}'
+    if name in _OPTIONS:
+        return f': {_OPTIONS[name]}'
+    if name in ModelSettings.__annotations__:
+        return f": pass Agent(model_settings={{'{name}': …}})"
+    if (limit := name.removeprefix('max_')) in {item.name for item in fields(RunLimits)}:
+        return f': pass limits=RunLimits({limit}=…)'
+    if near := get_close_matches(name, known, n=1, cutoff=0.5):
+        return f'; did you mean {near[0]!r}?'
+    return f'; it has {", ".join(known)}'
+
+
+def missing_attribute(owner: str, name: str, known: Iterable[str]) -> AttributeError:
+    """The error for a method that is not there, with the right one."""
+    hint = ''
+    if name in _METHODS:
+        hint = f': {_METHODS[name]}'
+    elif near := get_close_matches(name, [one for one in known if not one.startswith('_')], n=1):
+        hint = f'; did you mean {near[0]!r}?'
+    return AttributeError(f'{owner} has no attribute {name!r}{hint}', name=name)
