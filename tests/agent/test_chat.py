@@ -1,7 +1,6 @@
 """Conversations: turns share messages and variables, in one process and across processes."""
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -12,8 +11,7 @@ from typing import Any
 import pytest
 
 from habilis.agent import Agent
-from habilis.agent.contract import RunLimits
-from habilis.core.errors import AgentError, ModelUnavailable, RunBusy
+from habilis.core.errors import AgentError, CorruptRecord, ModelUnavailable, RunBusy
 from habilis.core.limits import Limits
 from habilis.flows import flow
 from habilis.journal import MemoryStore
@@ -81,10 +79,10 @@ async def test_two_turns_at_once_are_refused() -> None:
         entered.set()
         await released.wait()
 
-    replies = block('wait()\nfinal_answer(1)'), block('final_answer(2)')
+    replies = block('await wait()\nfinal_answer(1)'), block('final_answer(2)')
     async with agent(*replies, tools=[wait]) as one, one.conversation() as chat:
         first = asyncio.create_task(chat.run('one'))
-        await entered.wait()
+        await asyncio.wait_for(entered.wait(), 60)
         with pytest.raises(RunBusy, match='in the middle of a turn'):
             await chat.run('two')
         released.set()
@@ -127,12 +125,12 @@ async def test_a_turn_that_reached_a_limit_is_part_of_the_conversation(journal: 
 
 async def test_a_cell_that_broke_its_sandbox_leaves_the_variables_of_the_turns_before() -> None:
     replies = (
-        block('kept = 1\nlost = iter([1])\nfinal_answer(kept)'),
-        block("hog = 'x' * 400_000_000"),
+        block('kept = 1\nlost = (n for n in [1])\nfinal_answer(kept)'),
+        block('while True: pass'),
         block('final_answer(kept)'),
         block('final_answer(kept)'),
     )
-    settings: Any = {'limits': Limits(memory_mb=64)}
+    settings: Any = {'limits': Limits(seconds=1)}
     async with agent(*replies, sandbox_settings=settings) as one, one.conversation() as chat:
         await chat.run('first')
         assert (await chat.run('second')).output == 1
@@ -203,13 +201,16 @@ async def test_a_session_has_the_variables_of_its_own_user_only() -> None:
 async def test_variables_that_were_not_saved_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     async with agent(block('x, y = 1, 2\nfinal_answer(x)'), journal=store) as one:
-        first = await one.run('Set them.', session='s')
-    with monkeypatch.context() as patch:
-        damaged = store._runs[first.run_id].blobs  # pyright: ignore[reportPrivateUsage]
-        patch.setattr(damaged, 'get', {}.get, raising=False) if not isinstance(damaged, dict) else damaged.clear()
-        async with agent(block('final_answer(3)'), journal=store) as two:
-            assert (await two.run('And now?', session='s')).output == 3
-            assert 'These variables of earlier turns are gone: x, y.' in sent(_model(two), 0)
+        await one.run('Set them.', session='s')
+    monkeypatch.setattr(store, 'blob', _lost)
+    async with agent(block('final_answer(3)'), journal=store) as two:
+        assert (await two.run('And now?', session='s')).output == 3
+        assert 'These variables of earlier turns are gone: x, y.' in sent(_model(two), 0)
+
+
+async def _lost(run: str, digest: str) -> bytes:
+    msg = 'a blob is missing'
+    raise CorruptRecord(msg)
 
 
 async def test_history_without_a_session_says_that_the_variables_are_gone() -> None:
@@ -315,12 +316,7 @@ async def test_a_conversation_in_a_flow_is_replayed_with_its_variables() -> None
             return [*outputs, (await chat.run('third')).output]
 
     with pytest.raises(OSError, match='crash'):
-        await chatting.run(journal=store, run_id='r')
+        await (await chatting.start(journal=store, run_id='r')).result()
     crash.append(False)
     assert await chatting.resume('r', journal=store) == [1, 'Words.', 2]
 
-
-def test_limits_of_a_turn() -> None:
-    with agent(block('x = 1')) as one, one.conversation() as chat:
-        assert chat.run_sync('go', limits=RunLimits(steps=1)).ended == 'max_steps'
-    assert os.getpid()

@@ -81,6 +81,7 @@ async def _solve_again(
                 run_id=f'{inputs.run_id}/{name}',
                 model=model or inputs.model,
                 ledger=Ledger(name),
+                sandboxes=None,
                 hooks=(),
                 recorder=recorder,
                 calls=calls,
