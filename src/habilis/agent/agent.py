@@ -27,11 +27,13 @@ from habilis.agent.options import (
     ResumeRequest,
     RunOptions,
     RunRequest,
+    Task,
     bounds_from,
     check_model_settings,
     check_types,
     limits_from,
     sandbox_settings_from,
+    split_task,
     summary_prompt,
 )
 from habilis.agent.policies import Policy as LoopPolicy
@@ -186,17 +188,17 @@ class Agent(Generic[T]):
     # Runs -------------------------------------------------------------------------------------------------------------
 
     @overload
-    async def run(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    async def run(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    async def run(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     async def run(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -216,7 +218,7 @@ class Agent(Generic[T]):
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
-            task: what to do, in words.
+            task: what to do, in words; or a list of words, `Image(…)` and `File(…)`.
             output_type: type of the answer of this run, instead of the agent's.
             tools: more tools for this run.
             variables: plain data that code finds under these names; `Result.variables` has them as code left them.
@@ -234,17 +236,17 @@ class Agent(Generic[T]):
         return await self._runner.run(_request(locals()))
 
     @overload
-    def run_sync(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     def run_sync(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -266,7 +268,7 @@ class Agent(Generic[T]):
 
     def stream(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -292,7 +294,7 @@ class Agent(Generic[T]):
 
     async def start(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -402,7 +404,9 @@ _AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not 
 def _request(arguments: Mapping[str, Any]) -> RunRequest:
     """The arguments of a method that starts a run, checked."""
     check_names('a run', arguments['unknown'], RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
-    return RunRequest(**{name: value for name, value in arguments.items() if name not in ('self', 'unknown')})
+    options = {name: value for name, value in arguments.items() if name not in ('self', 'task', 'unknown')}
+    task, files = split_task(arguments['task'])
+    return RunRequest(task=task, files=files, **options)
 
 
 def _resume_request(arguments: Mapping[str, Any]) -> ResumeRequest:

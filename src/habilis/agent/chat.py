@@ -17,7 +17,7 @@ from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
-from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, TurnOptions
+from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, Task, TurnOptions, split_task
 from habilis.agent.wrong_guesses import check_names
 from habilis.core.background_loop import run_blocking
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
@@ -63,15 +63,15 @@ class Chat(Generic[T]):
     # Turns ------------------------------------------------------------------------------------------------------------
 
     @overload
-    async def run(self, task: str, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+    async def run(self, task: Task, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+    async def run(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
 
-    async def run(self, task: str, *, output_type: Any = None, **options: Any) -> Result[Any]:
+    async def run(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
         """Take a turn: a run that continues the conversation. Takes the options of `Agent.run`.
 
         A turn that raises leaves the conversation as it was. One that reaches a limit is part of it, so that
@@ -80,31 +80,31 @@ class Chat(Generic[T]):
         return await self._run(self._request(task, output_type, options))
 
     @overload
-    def run_sync(self, task: str, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+    def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+    def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
 
-    def run_sync(self, task: str, *, output_type: Any = None, **options: Any) -> Result[Any]:
+    def run_sync(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
         """`run` without `await`."""
         return wait_here(self._run(self._request(task, output_type, options)))
 
     def stream(
-        self, task: str, *, output_type: Any = None, **options: Unpack[TurnOptions]
+        self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[AgentEvent, None]:
         """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
         request = self._request(task, output_type, cast('dict[str, Any]', options))
         return stream_events(lambda hook: self._run(replace(request, hooks=(*(request.hooks or ()), hook))))
 
-    def _request(self, task: str, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
+    def _request(self, task: Task, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
         owned = {'agent.conversation(…)': ('session', 'user')}
         check_names('a turn', options, ('output_type', *_OPTIONS), owned)
-        return RunRequest(
-            task=task, output_type=output_type, **options, user=self.user or None, session=self.session or None
-        )
+        words, files = split_task(task)
+        owner = {'user': self.user or None, 'session': self.session or None}
+        return RunRequest(task=words, files=files, output_type=output_type, **options, **owner)
 
     async def _run(self, request: RunRequest) -> Result[Any]:
         with self._turn():
@@ -115,7 +115,7 @@ class Chat(Generic[T]):
                 if self._has_started:
                     await self._roll_back()
                 raise
-            self._state = await self._state_after(result)
+            self._state = await self._state_after(request, result)
             return result
 
     @contextmanager
@@ -138,7 +138,7 @@ class Chat(Generic[T]):
         """What the turn under way starts with. Called by the agent."""
         self._has_started = True
         if self._sandboxes is None and self._setup.python:
-            self._sandboxes = await open_sandboxes(self._setup.sandbox, self._setup.sandbox_settings)
+            self._sandboxes = await open_sandboxes(self._setup.sandbox, self._setup.sandbox_settings, files=True)
         return self._state, self._sandboxes and replace(self._sandboxes, is_owned=False)
 
     async def _refresh(self) -> None:
@@ -150,7 +150,7 @@ class Chat(Generic[T]):
             await self._close_sandboxes()
             self._state = state
 
-    async def _state_after(self, result: Result[Any]) -> SessionState:
+    async def _state_after(self, request: RunRequest, result: Result[Any]) -> SessionState:
         messages, scope = whole_turns(result.messages), recording_scope()
         names, snapshots = self._state.names, self._state.snapshots
         if self._has_started:
@@ -165,7 +165,14 @@ class Chat(Generic[T]):
         updated = 0.0
         if scope is None and self.session:
             updated = (await self._runs.store.info(result.run_id)).updated
-        return SessionState(messages=messages, names=names, snapshots=snapshots, run=result.run_id, updated=updated)
+        return SessionState(
+            messages=messages,
+            names=names,
+            snapshots=snapshots,
+            files=(*self._state.files, *request.files),
+            run=result.run_id,
+            updated=updated,
+        )
 
     async def _variables(self) -> tuple[tuple[str, ...], dict[str, bytes]]:
         """Names and snapshots of the variables. Those that cannot be saved live as long as the sandbox."""

@@ -17,6 +17,7 @@ from habilis.core.settings import Settings
 from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
+from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
@@ -62,6 +63,10 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
+Task = str | Sequence[str | File]
+"""What to do, in words; or a list of words, images and files."""
+
+
 class TurnOptions(TypedDict, total=False):
     """The options of `Chat.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
 
@@ -89,6 +94,9 @@ class RunRequest:
     """The arguments of `Agent.run`, which explains them."""
 
     task: str
+    files: Sequence[File] = ()
+    """Images and files that came with the task."""
+
     tools: Sequence[AnyTool] | None = None
     output_type: Any = None
     variables: Mapping[str, object] | None = None
@@ -159,7 +167,7 @@ class ResumeRequest:
         return with_max_steps(self.limits or default, self.max_steps)
 
 
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files'))
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -280,6 +288,19 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'variables': _DATA,
 }
 """What an argument must be, and the same in words."""
+
+
+def split_task(task: object) -> tuple[str, tuple[File, ...]]:
+    """The words of a task, and its images and files."""
+    if not isinstance(task, list | tuple):
+        return cast('str', task), ()  # checked with the request
+    parts = cast('Sequence[object]', task)
+    wrong = next((part for part in parts if not isinstance(part, str | File)), None)
+    if wrong is not None:
+        msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"
+        raise TypeError(msg)
+    words = '\n'.join(part for part in parts if isinstance(part, str))
+    return words, tuple(part for part in parts if isinstance(part, File))
 
 
 def check_task(task: object) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
@@ -11,14 +11,15 @@ from weakref import WeakSet
 from habilis.agent.chat import Chat
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
+from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
-from habilis.agent.loop.setup import check_inputs, start_run
+from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.options import AgentSetup, ResumeRequest, RunRequest, names_of_tools
 from habilis.core.codec import Json
@@ -27,6 +28,7 @@ from habilis.journal import fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
 from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
+from habilis.models.files import File
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
 
@@ -77,12 +79,15 @@ class Runner:
                 return await self._resume_or_start(request, chat)
             return await self._start_and_finish(request, chat)
         said = [(message.role, message.text) for message in request.history or ()]
-        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said)
+        digests = [file.digest for file in request.files]
+        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said, *digests)
         codec = ResultCodec(OutputType(self._output_type(request)))
         opening: dict[str, Json] = {'task': request.task}
-        return await scope.step(
+        result = await scope.step(
             self.setup.name, lambda: self._run_nested(request, chat), key=key, codec=codec, opening=opening
         )
+        earlier = chat.messages if chat is not None else request.history or ()
+        return replace(result, messages=with_data(result.messages, data_of(request.files, earlier)))
 
     async def _run_nested(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
         scope = recording_scope()
@@ -119,6 +124,8 @@ class Runner:
     ) -> Run:
         self._check_open()
         check_inputs(self.setup, request.variables or {})
+        model = await self._loaded_model()
+        check_task_files(self.setup, request.files, model)
         user, session = request.user or self.setup.settings.user or '', request.session or ''
         if chat is not None:
             start, sandboxes = await chat.start_turn()
@@ -128,10 +135,11 @@ class Runner:
             start, sandboxes = await self._runs.session_state(user, session if recorder is None else ''), None
         inputs = Inputs(
             task=request.task,
-            model=(await self._loaded_model()).name,
+            model=model.name,
             variables=request.variables or {},
             artifacts=request.artifacts or {},
-            history=start.messages,
+            history=without_data(start.messages),
+            files=(*to_records(start.files, is_earlier=True), *to_records(request.files, is_earlier=False)),
             names=start.names,
             limits=request.limits_or(self.setup.limits),
             meta=request.meta or {},
@@ -139,11 +147,12 @@ class Runner:
             own_output='' if request.output_type is None else OutputType(request.output_type).name,
         )
         if recorder is None:
+            attached = {**start.snapshots, **attachments((*start.files, *request.files), start.messages)}
             recorder = await self._runs.create(
-                run_id, self.setup.name, inputs, user=user, session=session, attached=start.snapshots
+                run_id, self.setup.name, inputs, user=user, session=session, attached=attached
             )
         try:
-            started = await self._open_run(run_id, inputs, recorder, request, start, sandboxes)
+            started = await self._open_run(run_id, inputs, recorder, request, start, request.files, sandboxes)
             if recorder is not None:
                 await recorder.open(inputs, started.prompt)
         except BaseException as error:
@@ -162,6 +171,7 @@ class Runner:
         recorder: Recorder | None,
         request: RunRequest | ResumeRequest,
         start: SessionState,
+        files: Sequence[File],
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         started = await start_run(
@@ -176,6 +186,7 @@ class Runner:
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
                 start=start,
+                files=files,
                 sandboxes=sandboxes,
                 hooks=(*self.setup.hooks, *(request.hooks or ())),
                 recorder=recorder,
@@ -213,7 +224,7 @@ class Runner:
             _check_answer(loaded.stopped, answer)
             _check_given_again(loaded.inputs, request)
             is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
-            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request, loaded.start)
+            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request, loaded.start, loaded.files)
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)

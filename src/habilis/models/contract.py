@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.codec import Json
+from habilis.core.errors import ModelRefused
+from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
 Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
@@ -56,6 +58,9 @@ class Message:
 
     created_at: datetime | None = None
     """For display and storage. Never sent."""
+
+    images: tuple[Image, ...] = ()
+    """For `user`: what the model is shown with the text, where it sees images (`Traits.images`)."""
 
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
@@ -176,6 +181,9 @@ class Traits:
     small: bool = False
     """A small model: gets the small-model policy."""
 
+    images: bool = False
+    """Whether it sees images. If not, it refuses messages with images."""
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -202,3 +210,19 @@ class Model(Protocol):
     async def close(self) -> None:
         """Release connections and memory. Idempotent."""
         ...
+
+
+def check_images(model: Model, images: Sequence[Image]) -> None:
+    """Raise `ModelRefused` if there are images and the model does not see any."""
+    if images and not model.traits.images:
+        name = images[0].name
+        msg = (
+            f'{model.name} does not see images ({name}); use a model that does, such as anthropic:claude-sonnet-5-5, '
+            f'set images=true in its settings if it does, or pass File({name!r}) for code to open'
+        )
+        raise ModelRefused(msg)
+
+
+def images_in(messages: Sequence[Message]) -> list[Image]:
+    """The images of a conversation."""
+    return [image for message in messages for image in message.images]

@@ -110,8 +110,10 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def task_message(task: str, variables: Sequence[str] = (), *, gone: Sequence[str] | None = ()) -> str:
-    """The words of the user, the variables that code finds, and those of earlier turns that it does not find.
+def task_message(
+    task: str, variables: Sequence[str] = (), *, gone: Sequence[str] | None = (), files: Sequence[str] = ()
+) -> str:
+    """The words of the user, the files and variables that code finds, and variables that it does not find any more.
 
     `gone` is None if all are gone and their names are not known.
     """
@@ -119,6 +121,9 @@ def task_message(task: str, variables: Sequence[str] = (), *, gone: Sequence[str
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
+    if files:
+        listed = '\n'.join(f'- {file}' for file in files)
+        text += f'\n\nFiles that your code can open:\n{listed}'
     if gone is None:
         text += '\n\nThe variables of earlier turns are gone.'
     elif gone:

@@ -32,6 +32,14 @@ class DataCodec(Codec[T], Generic[T]):
 _RESULT = DataclassCodec(Result[Any])
 
 
+def without_data(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages whose images have digests only: the record of the inputs has the data."""
+    return tuple(
+        replace(message, images=tuple(image.without_data() for image in message.images)) if message.images else message
+        for message in messages
+    )
+
+
 class ResultCodec(Codec[Result[Any]]):
     """Encodes results, with the output by the output type of the agent."""
 
@@ -41,7 +49,8 @@ class ResultCodec(Codec[Result[Any]]):
 
     def write(self, value: Result[Any]) -> Json:
         """Encode a result. Raises `NotDurable`."""
-        return {'r': _RESULT.encode(replace(value, output=None)), 'o': self._output.write(value.output)}
+        bare = replace(value, output=None, messages=without_data(value.messages))
+        return {'r': _RESULT.encode(bare), 'o': self._output.write(value.output)}
 
     def read(self, written: Json) -> Result[Any]:
         """Decode a result. Raises `NotDurable`."""

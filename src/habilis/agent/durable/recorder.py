@@ -7,7 +7,7 @@ from typing import Any
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, Waiting
-from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.pause import Pause
 from habilis.agent.durable.records import (
     APPROVE,
@@ -232,7 +232,7 @@ class Recorder:
             written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
             await self.journal.write('done', self.scope.path, value=written)
         elif self.journal.info.session:
-            said = MESSAGES_CODEC.write(Messages(messages=result.messages))
+            said = MESSAGES_CODEC.write(Messages(messages=without_data(result.messages)))
             await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'

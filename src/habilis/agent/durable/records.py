@@ -36,6 +36,18 @@ APPROVE = 'approve '
 
 
 @dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """An image or a file that was given with a task."""
+
+    name: str
+    media_type: str
+    digest: str
+    is_image: bool = False
+    is_earlier: bool = False
+    """It came with an earlier task of the conversation."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inputs:
     """The inputs of a run, as recorded."""
 
@@ -51,6 +63,9 @@ class Inputs:
     asked: str = ''
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
+
+    files: tuple[FileRecord, ...] = ()
+    """Images and files of the task, and of the conversation before it. Their data is attached to the record."""
 
     names: tuple[str, ...] | None = ()
     """Variables of the conversation before it; None if they are not known. Their values are attached to the record."""

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
+from habilis.agent.durable.attached_files import data_of, from_records, split_attached, with_data
 from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, PROMPT, RESUMED, RESUMED_CODEC, Inputs, Resumed
@@ -19,6 +20,7 @@ from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, cu
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import first_path
 from habilis.journal.stores import OFF
+from habilis.models.files import File
 from habilis.tools.attempts import on_thread
 
 T = TypeVar('T')
@@ -48,6 +50,9 @@ class LoadedRun:
     start: SessionState
     """The conversation that it continues."""
 
+    files: tuple[File, ...]
+    """Images and files of its task."""
+
     async def result(self, output: OutputType) -> Result[Any]:
         """The recorded result. Marks the run as done, and releases it."""
         assert self.done is not None
@@ -56,7 +61,8 @@ class LoadedRun:
         result = await on_thread(lambda: ResultCodec(output).read(written))  # runs its validators
         await self.recorder.finish()
         await self.recorder.close()
-        return replace(result, run_id=journal.run)
+        data = data_of(self.files, self.start.messages)
+        return replace(result, run_id=journal.run, messages=with_data(result.messages, data))
 
 
 class RunStore:
@@ -117,7 +123,8 @@ class RunStore:
         scope = Scope(journal, '').below(journal.info.name)
         entry = journal.index.find(scope.path)
         inputs = INPUTS_CODEC.read(await journal.value_of(opened))
-        snapshots = await read_blobs(journal.store, journal.run, opened.attached)
+        snapshots, data = split_attached(await read_blobs(journal.store, journal.run, opened.attached))
+        files, earlier = ([one for one in inputs.files if one.is_earlier is is_earlier] for is_earlier in (False, True))
         notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
         return LoadedRun(
             recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
@@ -125,7 +132,13 @@ class RunStore:
             prompted=bool(inputs.asked) or any(_is_prompt(record, scope.path) for record in records),
             done=entry.end if entry is not None else None,
             stopped=_last_end(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
-            start=SessionState(messages=inputs.history, names=inputs.names, snapshots=snapshots),
+            start=SessionState(
+                messages=with_data(inputs.history, data),
+                names=inputs.names,
+                snapshots=snapshots,
+                files=from_records(earlier, data),
+            ),
+            files=from_records(files, data),
         )
 
     async def session_state(self, user: str, session: str, known: SessionState | None = None) -> SessionState:

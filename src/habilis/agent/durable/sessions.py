@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from habilis.agent.durable.attached_files import from_records, split_attached, with_data
 from habilis.agent.durable.codecs import messages_of
-from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, MESSAGES_CODEC
+from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, MESSAGES_CODEC, FileRecord
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError
@@ -15,6 +16,7 @@ from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
 from habilis.journal.lookup import value_of
 from habilis.models.contract import Message
+from habilis.models.files import File
 
 logger = logging.getLogger('habilis.agent')
 
@@ -35,6 +37,9 @@ class SessionState:
 
     snapshots: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Their values, by sandbox, as far as they were saved."""
+
+    files: tuple[File, ...] = ()
+    """Images and files of its tasks."""
 
     run: str = ''
     """Id of the run that this is the end of."""
@@ -64,11 +69,17 @@ async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
     messages = await _messages(store, info.run, records)
     if opened is None or messages is None:
         return None
-    names, snapshots = await _start_variables(store, info.run, opened)
+    names, files = await _start(store, info.run, opened)
+    snapshots, data = split_attached(await read_blobs(store, info.run, opened.attached))
     if (after := await cell_variables(store, info.run, Index(records), opened.path)) is not None:
         names, snapshots = after[0], {**snapshots, **after[1]}
     return SessionState(
-        messages=whole_turns(messages), names=names, snapshots=snapshots, run=info.run, updated=info.updated
+        messages=with_data(whole_turns(messages), data),
+        names=names,
+        snapshots=snapshots,
+        files=from_records(files, data),
+        run=info.run,
+        updated=info.updated,
     )
 
 
@@ -84,13 +95,12 @@ async def _messages(store: Store, run: str, records: list[Record]) -> tuple[Mess
     return None
 
 
-async def _start_variables(store: Store, run: str, opened: Record) -> _Variables:
-    """Names and snapshots of the variables that a run started with."""
-    names: tuple[str, ...] = ()
+async def _start(store: Store, run: str, opened: Record) -> tuple[tuple[str, ...], tuple[FileRecord, ...]]:
+    """Names of the variables, and the files, that a run started with."""
     with contextlib.suppress(JournalError):  # damaged: the snapshots may still be readable
         inputs = INPUTS_CODEC.read(await value_of(store, run, opened))
-        names = (*(inputs.names or ()), *inputs.variables)
-    return names, await read_blobs(store, run, opened.attached)
+        return (*(inputs.names or ()), *inputs.variables), inputs.files
+    return (), ()
 
 
 async def cell_variables(store: Store, run: str, index: Index, path: str) -> _Variables | None:
@@ -122,7 +132,7 @@ async def read_blobs(store: Store, run: str, digests: Mapping[str, str]) -> dict
         try:
             found[name] = await store.blob(run, digest)
         except JournalError as error:
-            logger.warning('the variables of the sandbox %s are not restored: %s', name, error)
+            logger.warning('%s is not restored: %s', name, error)
     return found
 
 

@@ -14,6 +14,7 @@ from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.journal.lookup import check_user
 from habilis.models.contract import Model
+from habilis.models.files import File
 from habilis.models.usage import Ledger
 from habilis.tools.contract import CallJournal
 
@@ -34,6 +35,9 @@ class RunInputs:
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     start: SessionState = field(default_factory=SessionState)
     """The conversation that the run continues."""
+
+    files: Sequence[File] = ()
+    """Images and files of the task."""
 
     sandboxes: Sandboxes | None = None
     """Those of the conversation, which have its variables already; None to open some for this run."""
