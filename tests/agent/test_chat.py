@@ -320,3 +320,20 @@ async def test_a_conversation_in_a_flow_is_replayed_with_its_variables() -> None
     crash.append(False)
     assert await chatting.resume('r', journal=store) == [1, 'Words.', 2]
 
+
+async def test_a_turn_by_name_is_resumed_or_started() -> None:
+    store = MemoryStore()
+    replies = block('x = 1'), ModelUnavailable('down'), block('x += 1\nfinal_answer(x)'), block('final_answer(x + 1)')
+    async with agent(*replies, journal=store) as one, one.conversation() as chat:
+        with pytest.raises(ModelUnavailable):
+            await chat.run('first', run_id='nightly', resume=True)
+        assert (await chat.run('first', run_id='nightly', resume=True)).output == 2
+        assert (await chat.run('second')).output == 3
+
+
+async def test_options_of_the_conversation_are_not_options_of_a_turn() -> None:
+    async with agent() as one, one.conversation() as chat:
+        with pytest.raises(TypeError, match=r'it is an option of agent.conversation'):
+            await chat.run('go', session='s')  # pyright: ignore[reportCallIssue]
+        with pytest.raises(TypeError, match="did you mean 'max_steps'"):
+            await chat.run('go', max_step=1)  # pyright: ignore[reportCallIssue]

@@ -103,7 +103,7 @@ class Chat(Generic[T]):
         owned = {'agent.conversation(…)': ('session', 'user')}
         check_names('a turn', options, ('output_type', *_OPTIONS), owned)
         words, files = split_task(task)
-        owner = {'user': self.user or None, 'session': self.session or None}
+        owner: dict[str, Any] = {'user': self.user or None, 'session': self.session or None}
         return RunRequest(task=words, files=files, output_type=output_type, **options, **owner)
 
     async def _run(self, request: RunRequest) -> Result[Any]:
@@ -163,7 +163,7 @@ class Chat(Generic[T]):
                 snapshots,
             )
         updated = 0.0
-        if scope is None and self.session:
+        if scope is None and self.session and self._has_started:  # one that was resumed is read from the journal
             updated = (await self._runs.store.info(result.run_id)).updated
         return SessionState(
             messages=messages,

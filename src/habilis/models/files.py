@@ -5,7 +5,7 @@ import mimetypes
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Self, cast
 
 MAX_FILE_BYTES = 100_000_000
 MAX_IMAGE_BYTES = 20_000_000
@@ -36,12 +36,12 @@ class File:
             name: name of the file inside; that of the path if absent.
             media_type: such as `text/csv`; by the name, or the content of an image, if absent.
         """
-        kind, given = type(self).__name__, source
+        kind = type(self).__name__
         if isinstance(source, str) and source.startswith(('http://', 'https://')):
             msg = f'{kind} takes a path or bytes, not a URL: download {source} first'
             raise ValueError(msg)
-        if not isinstance(given, str | os.PathLike | bytes):
-            msg = f'{kind} takes a path or bytes, not {type(given).__name__}'
+        if not isinstance(cast('object', source), str | os.PathLike | bytes):
+            msg = f'{kind} takes a path or bytes, not {type(source).__name__}'
             raise TypeError(msg)
         if isinstance(source, bytes):
             data, name = source, name or kind.lower()

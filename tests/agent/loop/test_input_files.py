@@ -85,7 +85,7 @@ async def test_a_sandbox_of_the_user_gets_them_in_its_workspace(tmp_path: Path) 
         assert (await one.run(['Read it.', File(b'given', name='a.txt')])).output == 'given'
     assert (tmp_path / 'inputs' / 'a.txt').read_text() == 'mine'
     async with await Sandbox.create() as sandbox, seeing('A pixel.', sandbox=sandbox) as one:
-        with pytest.raises(AgentError, match='a.txt cannot be put into a sandbox without a workspace'):
+        with pytest.raises(AgentError, match=r'a\.txt cannot be put into a sandbox without a workspace'):
             await one.run(['Read it.', File(b'given', name='a.txt')])
         assert (await one.run(['What is it?', Image(PNG)])).output == 'A pixel.'
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result, Waiting
+from habilis.agent.contract import Ended, Result, Waiting
 from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.pause import Pause
 from habilis.agent.durable.records import (
@@ -101,6 +101,10 @@ class Recorder:
     def is_behind(self) -> bool:
         """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)
+
+    def continues_after(self, ended: Ended) -> bool:
+        """Whether the run goes on after this end, so that it is not recorded again. An answer is always the last."""
+        return self.is_behind if ended != 'answer' else self.is_replaying or bool(self.notes)
 
     async def can_stop(self, step: int, allowed: bool) -> bool:
         """Whether this step may end the run. If not, that is recorded: a replay could not know."""
@@ -226,7 +230,7 @@ class Recorder:
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
-        if not self.top or self.is_behind:
+        if not self.top or self.continues_after(result.ended):
             return
         if result.ended == 'answer':
             written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
