@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from habilis.flows import flow
 from habilis.journal import MemoryStore
 from habilis.models import ScriptedModel
 from habilis.models.scripted import Scripted
-from habilis.sandbox import Sandbox
+from habilis.sandbox import Sandbox, snapshot
 from habilis.tools import tool
 from tests.agent.scripts import block, sent
 
@@ -211,6 +212,31 @@ async def test_variables_that_were_not_saved_are_named(monkeypatch: pytest.Monke
 async def _lost(run: str, digest: str) -> bytes:
     msg = 'a blob is missing'
     raise CorruptRecord(msg)
+
+
+async def test_variables_of_another_version_of_the_sandbox_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    async with agent(block('x = 1\nfinal_answer(x)'), journal=store) as one:
+        await one.run('Set x.', session='s')
+    read = store.blob
+
+    async def of_another_version(run: str, digest: str) -> bytes:
+        return snapshot.to_bytes(replace(snapshot.from_bytes(await read(run, digest)), python='Python 2.7'))
+
+    monkeypatch.setattr(store, 'blob', of_another_version)
+    async with agent(block('y = 2\nfinal_answer(y)'), journal=store) as two:
+        assert (await two.run('And now?', session='s')).output == 2
+        assert 'These variables of earlier turns are gone: x.' in sent(_model(two), 0)
+
+
+async def test_two_processes_do_not_take_a_turn_at_once() -> None:
+    store = MemoryStore()
+    async with agent(block('final_answer(1)'), journal=store) as one, agent(journal=store) as other:
+        under_way = await one.start('first', session='s')
+        async with other.conversation('s') as chat:
+            with pytest.raises(RunBusy, match=f"'s' is in the middle of a turn, {under_way.id}: wait"):
+                await chat.run('second')
+        await under_way.close()
 
 
 async def test_history_without_a_session_says_that_the_variables_are_gone() -> None:

@@ -12,7 +12,7 @@ from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import RunStore, wait_here
-from habilis.agent.durable.sessions import SessionState, cell_variables, whole_turns
+from habilis.agent.durable.sessions import SessionState, cell_variables, check_idle, whole_turns
 from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
@@ -145,6 +145,8 @@ class Chat(Generic[T]):
         """Take over what another process, or `agent.resume`, has added to the session since the last turn."""
         if recording_scope() is not None:
             return
+        if self.session:
+            await check_idle(self._runs.store, self.user, self.session)
         state = await self._runs.session_state(self.user, self.session, self._state)
         if state is not self._state:
             await self._close_sandboxes()

@@ -11,9 +11,10 @@ from habilis.agent.durable.codecs import messages_of
 from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, MESSAGES_CODEC, FileRecord
 from habilis.core import codec
 from habilis.core.codec import Json
-from habilis.core.errors import JournalError
+from habilis.core.errors import JournalError, RunBusy
 from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
+from habilis.journal.leases import has_live_owner
 from habilis.journal.lookup import value_of
 from habilis.models.contract import Message
 from habilis.models.files import File
@@ -61,6 +62,14 @@ async def read_session(store: Store, user: str, session: str, known: SessionStat
             if state is not None:
                 return state
     return None
+
+
+async def check_idle(store: Store, user: str, session: str) -> None:
+    """Raise `RunBusy` if a run of this session is under way, here or in another process."""
+    for info in await store.runs(user=user, session=session, status='running'):
+        if await has_live_owner(store, info.run):
+            msg = f'the conversation {session!r} is in the middle of a turn, {info.run}: wait for it'
+            raise RunBusy(msg)
 
 
 async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
