@@ -16,6 +16,8 @@ from habilis.core.errors import AgentError, CorruptRecord, ModelUnavailable, Run
 from habilis.core.limits import Limits
 from habilis.flows import flow
 from habilis.journal import MemoryStore
+from habilis.journal.copies import export_run
+from habilis.journal.runs import import_foreign_run
 from habilis.models import ScriptedModel
 from habilis.models.scripted import Scripted
 from habilis.sandbox import Sandbox, snapshot
@@ -197,6 +199,16 @@ async def test_a_session_has_the_variables_of_its_own_user_only() -> None:
         assert (await two.run('?', session='s', user='bob')).output is False
         assert (await two.run('?', session='other', user='ann')).output is False
         assert (await two.run('?', session='s', user='ann')).output is True
+
+
+async def test_a_session_never_continues_a_run_that_was_imported() -> None:
+    store, elsewhere = MemoryStore(), MemoryStore()
+    async with agent(block('x = 1\nfinal_answer(x)'), journal=elsewhere) as one:
+        foreign = await one.run('Set x.', session='s')
+    await import_foreign_run(store, await export_run(elsewhere, foreign.run_id))
+    async with agent(block("final_answer('x' in globals())"), journal=store) as two:
+        assert (await two.run('Is it there?', session='s')).output is False
+        assert 'Set x.' not in sent(_model(two), 0)
 
 
 async def test_variables_that_were_not_saved_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Traits
 from habilis.models.engine import EngineModel
 from habilis.models.files import MAX_IMAGE_BYTES
+from habilis.models.local.model import LocalModel
 from habilis.models.providers import PROVIDERS, sees_images
 from habilis.models.scripted import ScriptedModel
 from habilis.models.tokens import TOKENS_PER_IMAGE, count_message_tokens
@@ -79,7 +80,7 @@ async def test_the_bytes_of_an_image_arrive_at_the_server(server: ProtocolServer
 
 async def test_a_model_that_does_not_see_says_so_by_its_name(server: ProtocolServer) -> None:
     blind = EngineModel(config_for(server, 'ollama', 'llama3'))
-    for model in (blind, ScriptedModel(['x'])):
+    for model in (blind, ScriptedModel(['x']), LocalModel(ModelConfig(model='local:qwen2.5-coder-1.5b'))):
         with pytest.raises(ModelRefused, match=rf'{model.name} does not see images \(a.png\)'):
             await model.request([QUESTION])
     assert not server.requests

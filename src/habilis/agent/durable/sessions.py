@@ -16,6 +16,7 @@ from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
 from habilis.journal.leases import has_live_owner
 from habilis.journal.lookup import value_of
+from habilis.journal.runs import is_import_note
 from habilis.models.contract import Message
 from habilis.models.files import File
 
@@ -76,7 +77,7 @@ async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
     records = await store.load(info.run)
     opened = next((record for record in records if record.kind == 'opened'), None)
     messages = await _messages(store, info.run, records)
-    if opened is None or messages is None:
+    if opened is None or messages is None or any(map(is_import_note, records)):  # a foreign run may be hostile
         return None
     names, files = await _start(store, info.run, opened)
     snapshots, data = split_attached(await read_blobs(store, info.run, opened.attached))
