@@ -60,7 +60,7 @@ class Sandboxes:
         return _sandbox_tools(self, bounds) if self.others else ()
 
 
-async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, *, files: bool = False) -> Sandboxes:
+async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, files: bool = False) -> Sandboxes:
     """Create the sandbox of a run, with a folder for the files of its task, or take those that were given."""
     if isinstance(choice, str):
         inputs = InputFolder() if files else None

@@ -60,7 +60,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     sandboxes = inputs.sandboxes
     if sandboxes is None and setup.python:
         has_files = bool(inputs.files or inputs.start.files)
-        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, files=has_files)
+        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
         started = await _build(setup, inputs, sandboxes)
     except BaseException:
