@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
+from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import Instructions
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
@@ -30,11 +31,13 @@ from habilis.agent.options import (
     ResumeRequest,
     RunOptions,
     RunRequest,
+    Task,
     bounds_from,
     check_model_settings,
     check_types,
     limits_from,
     sandbox_settings_from,
+    split_task,
     summary_prompt,
 )
 from habilis.agent.policies import Policy as LoopPolicy
@@ -192,20 +195,30 @@ class Agent(Decorators, Generic[T]):
         def __getattr__(self, name: str) -> object:
             raise missing_attribute('Agent', name, dir(type(self)))
 
+    def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
+        """A conversation whose turns share messages and variables: `async with agent.conversation() as chat`.
+
+        Args:
+            session: name of the conversation, to continue it later, also in another process; generated if absent.
+            user: owner of its runs, where several people share a journal.
+        """
+        check_types('a conversation', {'session': session, 'user': user})
+        return self._runner.conversation(session or '', user or '')
+
     # Runs -------------------------------------------------------------------------------------------------------------
 
     @overload
-    async def run(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    async def run(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    async def run(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     async def run(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -226,7 +239,7 @@ class Agent(Decorators, Generic[T]):
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
-            task: what to do, in words.
+            task: what to do, in words; or a list of words, `Image(…)` and `File(…)`.
             output_type: type of the answer of this run, instead of the agent's.
             tools: more tools for this run.
             deps: what tools with a `Context` work with; neither shown to the model nor recorded.
@@ -245,17 +258,17 @@ class Agent(Decorators, Generic[T]):
         return await self._runner.run(_request(locals()))
 
     @overload
-    def run_sync(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     def run_sync(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -293,7 +306,7 @@ class Agent(Decorators, Generic[T]):
 
     def stream(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -320,7 +333,7 @@ class Agent(Decorators, Generic[T]):
 
     async def start(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
@@ -434,7 +447,9 @@ _AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not 
 def _request(arguments: Mapping[str, Any]) -> RunRequest:
     """The arguments of a method that starts a run, checked."""
     check_names('a run', arguments['unknown'], RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
-    return RunRequest(**{name: value for name, value in arguments.items() if name not in ('self', 'unknown')})
+    options = {name: value for name, value in arguments.items() if name not in ('self', 'task', 'unknown')}
+    task, files = split_task(arguments['task'])
+    return RunRequest(task=task, files=files, **options)
 
 
 def _resume_request(arguments: Mapping[str, Any]) -> ResumeRequest:

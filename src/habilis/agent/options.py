@@ -19,6 +19,7 @@ from habilis.core.settings import Settings
 from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
+from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
@@ -67,22 +68,31 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-class RunOptions(TypedDict, total=False):
-    """The options of `Agent.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
+Task = str | Sequence[str | File]
+"""What to do, in words; or a list of words, images and files."""
+
+
+class TurnOptions(TypedDict, total=False):
+    """The options of `Chat.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
 
     tools: Sequence[AnyTool] | None
     deps: object
     variables: Mapping[str, object] | None
     artifacts: Mapping[str, str] | None
-    history: Sequence[Message] | None
     limits: RunLimits | None
     max_steps: int | None
     hooks: Sequence[Hook] | None
     run_id: str | None
     resume: bool
+    meta: Mapping[str, object] | None
+
+
+class RunOptions(TurnOptions, total=False):
+    """The options of `Agent.run` beside `output_type`."""
+
+    history: Sequence[Message] | None
     user: str | None
     session: str | None
-    meta: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +100,9 @@ class RunRequest:
     """The arguments of `Agent.run`, which explains them."""
 
     task: str
+    files: Sequence[File] = ()
+    """Images and files that came with the task."""
+
     tools: Sequence[AnyTool] | None = None
     output_type: Any = None
     deps: object = field(default=None, repr=False)
@@ -163,7 +176,7 @@ class ResumeRequest:
         return with_max_steps(self.limits or default, self.max_steps)
 
 
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files'))
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -290,6 +303,19 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'variables': _DATA,
 }
 """What an argument must be, and the same in words."""
+
+
+def split_task(task: object) -> tuple[str, tuple[File, ...]]:
+    """The words of a task, and its images and files."""
+    if not isinstance(task, list | tuple):
+        return cast('str', task), ()  # checked with the request
+    parts = cast('Sequence[object]', task)
+    wrong = next((part for part in parts if not isinstance(part, str | File)), None)
+    if wrong is not None:
+        msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"
+        raise TypeError(msg)
+    words = '\n'.join(part for part in parts if isinstance(part, str))
+    return words, tuple(part for part in parts if isinstance(part, File))
 
 
 def check_task(task: object) -> None:

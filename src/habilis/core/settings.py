@@ -110,6 +110,7 @@ class ModelSettings(BaseModel):
     functions: Switch | None = None
     context_tokens: Count | None = None
     small: Switch | None = None
+    images: Switch | None = None
     retries: Retries | None = None
     extra: Annotated[dict[str, JsonValue], Expects('a table of JSON values')] = Field(default={}, repr=False)
 

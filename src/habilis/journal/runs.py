@@ -180,13 +180,14 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
     def kept(record: Record) -> bool:
         is_around = isinstance(before, str) and before.startswith(f'{record.path}/')
         is_end = record.kind == 'ended' or (is_around and record.kind in {'done', 'failed'})
-        return (record.seq < first and not is_end) or _is_import_note(record)
+        return (record.seq < first and not is_end) or is_import_note(record)
 
     forked: Json = {'status': 'stopped', 'value': {'ended': 'forked'}}
     return await copy_run(TolerantStore(store), reading.info, keep=kept, note=('ended', forked))
 
 
-def _is_import_note(record: Record) -> bool:
+def is_import_note(record: Record) -> bool:
+    """Whether a record says that the run was imported from another journal."""
     return record.kind == 'noted' and isinstance(record.value, dict) and IMPORTED in record.value
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Traits, Usage
+from habilis.models.files import File, Image
 
 if TYPE_CHECKING:
     from habilis.models.loader import load_model
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     'Delta',
+    'File',
     'Function',
     'FunctionCall',
+    'Image',
     'Ledger',
     'Message',
     'Model',

@@ -10,7 +10,9 @@ from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.codec import Json
+from habilis.core.errors import ModelRefused
 from habilis.core.previews import short_repr
+from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
 Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
@@ -57,6 +59,9 @@ class Message:
 
     created_at: datetime | None = None
     """For display and storage. Never sent."""
+
+    images: tuple[Image, ...] = ()
+    """For `user`: what the model is shown with the text, where it sees images (`Traits.images`)."""
 
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
@@ -186,6 +191,9 @@ class Traits:
     small: bool = False
     """A small model: gets the small-model policy."""
 
+    images: bool = False
+    """Whether it sees images. If not, it refuses messages with images."""
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -212,3 +220,19 @@ class Model(Protocol):
     async def close(self) -> None:
         """Release connections and memory. Idempotent."""
         ...
+
+
+def check_images(model: Model, images: Sequence[Image]) -> None:
+    """Raise `ModelRefused` if there are images and the model does not see any."""
+    if images and not model.traits.images:
+        name = images[0].name
+        msg = (
+            f'{model.name} does not see images ({name}); use a model that does, such as anthropic:claude-sonnet-5-5, '
+            f'set images=true in its settings if it does, or pass File({name!r}) for code to open'
+        )
+        raise ModelRefused(msg)
+
+
+def images_in(messages: Sequence[Message]) -> list[Image]:
+    """The images of a conversation."""
+    return [image for message in messages for image in message.images]

@@ -30,6 +30,7 @@ class Overrides(TypedDict, total=False):
     functions: bool | None
     context_tokens: int | None
     small: bool | None
+    images: bool | None
     retries: int | None
     extra: dict[str, Json] | None
 
@@ -169,6 +170,7 @@ def _with_settings(config: ModelConfig, values: ModelSettings) -> ModelConfig:
         functions=values.functions,
         context_tokens=values.context_tokens,
         small=values.small,
+        images=values.images,
         retries=values.retries,
         extra=values.extra or None,
     )

@@ -62,6 +62,9 @@ async def test_a_model_that_fails_is_asked_again_and_nothing_else(error: Excepti
     async with Agent(model, journal=store) as last:
         result = await last.resume('run-1')
     assert (result.output, len(model.requests), len(result.steps)) == (1, 1, 2)
+    assert (await store.info('run-1')).status == 'done'  # and not only returned
+    async with agent(store) as other:
+        assert (await other.resume('run-1')).output == 1
 
 
 async def test_a_process_that_dies_right_after_the_model_has_failed_asks_it_again() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
+from tests.models.test_files import PNG
 from tests.place import Place
 
 LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
@@ -166,6 +167,8 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
         (('x', '--journal', 'ftp://host/runs'), '', 'no store supports ftp:// URLs'),
         (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' contains unprintable characters"),
+        (('x', '--file', 'no-such.csv'), '', 'Invalid value for --file: no-such.csv: No such file or directory'),
+        (('x', '--image', __file__), '', 'is not a PNG, JPEG, GIF or WebP image'),
         (('x', '--session', ''), '', "'--session': the value is empty"),
     ],
 )
@@ -181,6 +184,27 @@ def test_the_help_tells_the_exit_codes() -> None:
     assert done.returncode == 0
     for part in ('0 answered', '3 limit reached', '4 question', '130 Ctrl-C', '--max-cost', 'Examples:'):
         assert part in done.stdout
+
+
+# Conversations and files ----------------------------------------------------------------------------------------------
+
+
+def test_a_session_keeps_its_variables_from_one_command_to_the_next(place: Place) -> None:
+    first = run('Add up', '-q', '--session', 's', '-m', script(place.folder, code('total = 31\nfinal_answer(total)')))
+    assert first.stdout == '31\n'
+    again = run('And one', '-q', '--session', 's', '-m', script(place.folder, code('final_answer(total + 1)')))
+    assert (again.returncode, again.stdout) == (0, '32\n')
+
+
+def test_files_are_for_the_code_and_images_for_models_that_see(place: Place) -> None:
+    (place.folder / 'a.png').write_bytes(PNG)
+    (place.folder / 'b.csv').write_text('a,b\n')
+    model = script(place.folder, code("final_answer(open('/inputs/b.csv').read())"))
+    done = run('Read it', '-q', '--file', str(place.folder / 'b.csv'), '-m', model)
+    assert (done.returncode, done.stdout) == (0, 'a,b\n\n')
+    done = run('Look', '-q', '--image', str(place.folder / 'a.png'), '-m', model)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert 'scripted:script does not see images (a.png); use a model that does' in done.stderr
 
 
 # How it ends ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,9 @@ from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.contract import Function
 from habilis.sandbox.options import Settings as SandboxSettings
 
+MAX_LISTED = 12
+"""Maximum number of variables or files listed by name."""
+
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
 
 PYTHON = Function(
@@ -107,13 +110,31 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def task_message(task: str, variables: Sequence[str] = ()) -> str:
-    """The words of the user, and the variables that code finds."""
+def task_message(
+    task: str, variables: Sequence[str] = (), *, gone: Sequence[str] | None = (), files: Sequence[str] = ()
+) -> str:
+    """The words of the user, the files and variables that code finds, and variables that it does not find any more.
+
+    `gone` is None if all are gone and their names are not known.
+    """
     text = task.strip()
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
+    if files:
+        listed = '\n'.join(f'- {file}' for file in files)
+        text += f'\n\nFiles that your code can open:\n{listed}'
+    if gone is None:
+        text += '\n\nThe variables of earlier turns are gone.'
+    elif gone:
+        text += f'\n\nThese variables of earlier turns are gone: {listed_names(gone)}.'
     return text
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Names in one line, the first of many."""
+    more = len(names) - MAX_LISTED
+    return ', '.join(names[:MAX_LISTED]) + (f' and {more} more' if more > 0 else '')
 
 
 def preview(name: str, value: object, length: int = 80) -> str:

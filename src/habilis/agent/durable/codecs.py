@@ -29,6 +29,14 @@ class DataCodec(Codec[T], Generic[T]):
         return self._codec.decode(written)
 
 
+def without_data(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages whose images have digests only: the record of the inputs has the data."""
+    return tuple(
+        replace(message, images=tuple(image.without_data() for image in message.images)) if message.images else message
+        for message in messages
+    )
+
+
 class ResultCodec(Codec[Result[Any]]):
     """Encodes results, with the output by the output type of the agent."""
 
@@ -39,7 +47,8 @@ class ResultCodec(Codec[Result[Any]]):
     def write(self, value: Result[Any]) -> Json:
         """Encode a result. Raises `NotDurable`."""
         output = self._output.write(value.output) if value.ended == 'answer' else None
-        return {'r': RESULT_FIELDS.encode(replace(value, output=None)), 'o': output}
+        bare = replace(value, output=None, messages=without_data(value.messages))
+        return {'r': RESULT_FIELDS.encode(bare), 'o': output}
 
     def read(self, written: Json) -> Result[Any]:
         """Decode a result. Raises `NotDurable`."""

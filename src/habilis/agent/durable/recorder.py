@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result, Waiting
-from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.contract import Ended, Result, Waiting
+from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.pause import Pause
 from habilis.agent.durable.records import (
     APPROVE,
@@ -17,6 +17,8 @@ from habilis.agent.durable.records import (
     INPUTS_CODEC,
     INSTRUCTIONS,
     MAX_CODE_LENGTH,
+    MESSAGES,
+    MESSAGES_CODEC,
     NO_STOP,
     PROMPT,
     PROMPT_CODEC,
@@ -27,6 +29,7 @@ from habilis.agent.durable.records import (
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Messages,
     Prompt,
     Resumed,
     code_around,
@@ -101,6 +104,10 @@ class Recorder:
     def is_behind(self) -> bool:
         """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)
+
+    def continues_after(self, ended: Ended) -> bool:
+        """Whether the run goes on after this end, so that it is not recorded again. An answer is always the last."""
+        return self.is_behind if ended != 'answer' else self.is_replaying or bool(self.notes)
 
     async def can_stop(self, step: int, allowed: bool) -> bool:
         """Whether this step may end the run. If not, that is recorded: a replay could not know."""
@@ -249,11 +256,14 @@ class Recorder:
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
-        if not self.top or self.is_behind:
+        if not self.top or self.continues_after(result.ended):
             return
         if result.ended == 'answer':
             written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
             await self.journal.write('done', self.scope.path, value=written)
+        elif self.journal.info.session:
+            said = MESSAGES_CODEC.write(Messages(messages=without_data(result.messages)))
+            await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'
         value: dict[str, Json] = {'ended': result.ended}

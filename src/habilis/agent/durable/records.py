@@ -35,8 +35,23 @@ RESUMED = 'resumed'
 PROMPT = 'prompt'
 """Field of a note: the prompt that the model got."""
 
+MESSAGES = 'messages'
+"""Field of a note: the messages of a run of a session that ended without an answer."""
+
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """An image or a file that was given with a task."""
+
+    name: str
+    media_type: str
+    digest: str
+    is_image: bool = False
+    is_earlier: bool = False
+    """It came with an earlier task of the conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +70,12 @@ class Inputs:
     asked: str = ''
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
+
+    files: tuple[FileRecord, ...] = ()
+    """Images and files of the task, and of the conversation before it. Their data is attached to the record."""
+
+    names: tuple[str, ...] | None = ()
+    """Variables of the conversation before it; None if they are not known. Their values are attached to the record."""
 
     own_tools: tuple[str, ...] = ()
     """Names of the tools that only this run has. Whoever resumes it passes them again."""
@@ -87,7 +108,15 @@ class Resumed:
     limits: RunLimits | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """The messages of a run that ended without an answer, for the next run of its session."""
+
+    messages: tuple[Message, ...]
+
+
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
+MESSAGES_CODEC = DataCodec(Messages, what='messages')
 PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')

@@ -1,10 +1,13 @@
 """The sandboxes of a run: one made for it, one that is shared, or several."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from habilis.agent.context.truncation import Bounds, truncate
+from habilis.agent.loop.input_files import InputFolder, upload
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.tools import tool
@@ -28,6 +31,12 @@ class Sandboxes:
     is_owned: bool = False
     """Whether `main` was made for this run."""
 
+    settings: SandboxSettings = field(default_factory=SandboxSettings)
+    """Those that `main` was made with."""
+
+    inputs: InputFolder | None = None
+    """Where the files of the task are; None if there is no such folder."""
+
     @property
     def by_name(self) -> dict[str, Sandbox]:
         """All sandboxes by name."""
@@ -37,16 +46,32 @@ class Sandboxes:
         """Close the sandbox that was made for this run."""
         if self.is_owned:
             await self.main.close()
+            if self.inputs is not None:
+                self.inputs.close()
+
+    async def add_file(self, file: File) -> str:
+        """Put a file of the task where code can open it. Returns its path inside; empty if there is no place."""
+        if self.inputs is None:
+            return await upload(self.main, file)
+        return await asyncio.to_thread(self.inputs.add, file)
 
     def tools(self, bounds: Bounds) -> Sequence[Callable[..., object]]:
         """Tools that run code in the other sandboxes and copy files, where there are others."""
         return _sandbox_tools(self, bounds) if self.others else ()
 
 
-async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings) -> Sandboxes:
-    """Create the sandbox of a run, or take those that were given."""
+async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, files: bool = False) -> Sandboxes:
+    """Create the sandbox of a run, with a folder for the files of its task, or take those that were given."""
     if isinstance(choice, str):
-        return Sandboxes(main=await Sandbox.create(choice, **settings), is_owned=True)
+        inputs = InputFolder() if files else None
+        settings = settings if inputs is None else inputs.mounted(settings)
+        try:
+            main = await Sandbox.create(choice, **settings)
+        except BaseException:
+            if inputs is not None:
+                inputs.close()
+            raise
+        return Sandboxes(main=main, is_owned=True, settings=settings, inputs=inputs)
     if isinstance(choice, Sandbox):
         return Sandboxes(main=choice)
     if not choice:

@@ -115,6 +115,12 @@ def run(
         str | None,
         typer.Option('--session', metavar='ID', help='Conversation to start or continue.', callback=options.printable),
     ] = None,
+    image: Annotated[
+        list[str] | None, typer.Option('--image', metavar='FILE', help='Image to show to the model; repeat for more.')
+    ] = None,
+    file: Annotated[
+        list[str] | None, typer.Option('--file', metavar='FILE', help='File for the code to read; repeat for more.')
+    ] = None,
     run_id: Annotated[
         str | None,
         typer.Option('--run-id', metavar='ID', help='Id of the run (default: generated).', callback=options.printable),
@@ -123,14 +129,16 @@ def run(
     """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
     from habilis.cli.run.execution import execute
     from habilis.cli.run.request import RunRequest
-    from habilis.cli.run.task_input import read_task
+    from habilis.cli.run.task_input import read_files, read_task
 
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
+    files = read_files(image or (), file or ())
     text, data = read_task(task, quiet=quiet)
     request = RunRequest(
         task=text,
+        files=files,
         data=data,
         model=model,
         overrides={'temperature': temperature, 'base_url': base_url, 'small': small},

@@ -143,7 +143,7 @@ class Execution:
         request, resume = self._request, self._request.resume
         if resume is None:
             return await agent.run(
-                request.task,
+                [request.task, *request.files],
                 variables={} if request.data is None else {'stdin': request.data},
                 run_id=self._run,
                 session=request.session,

@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
@@ -13,6 +13,9 @@ from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
+
+if TYPE_CHECKING:
+    from habilis.models.files import File
 
 FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
 """Providers whose models may be files."""
@@ -66,6 +69,9 @@ class RunRequest:
     """Arguments of one `habilis run`. None means not given."""
 
     task: str
+    files: 'tuple[File, ...]' = ()
+    """Images and files for the task."""
+
     data: str | None = None
     """Data from stdin."""
 
