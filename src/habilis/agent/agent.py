@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -43,7 +43,7 @@ from habilis.agent.options import (
 from habilis.agent.policies import Policy as LoopPolicy
 from habilis.agent.runner import Runner
 from habilis.agent.wrong_guesses import check_names, missing_attribute
-from habilis.core.background_loop import run_blocking
+from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.settings import Settings, load_settings
 from habilis.journal import OnChange
@@ -58,7 +58,7 @@ T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
 
-class Agent(Decorators, Generic[T]):
+class Agent(Decorators, Closing, Generic[T]):
     """A model, its tools and its sandbox. One agent can do many runs, also at the same time."""
 
     def __init__(
@@ -423,22 +423,6 @@ class Agent(Decorators, Generic[T]):
     async def close(self) -> None:
         """Close the sandboxes of unfinished runs, and the models that the agent has loaded."""
         await self._runner.close()
-
-    def close_sync(self) -> None:
-        """`close` without `await`."""
-        run_blocking(self.close())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close_sync()
 
 
 _AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not in ('self', 'unknown'))

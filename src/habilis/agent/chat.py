@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import contextmanager
 from dataclasses import replace
 from types import UnionType
-from typing import Any, Generic, Self, cast, overload
+from typing import Any, Generic, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -19,7 +19,7 @@ from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, Task, TurnOptions, split_task
 from habilis.agent.wrong_guesses import check_names
-from habilis.core.background_loop import run_blocking
+from habilis.core.closing import Closing
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
 from habilis.journal import recording_scope
 from habilis.models.contract import Message
@@ -32,7 +32,7 @@ _OPTIONS = tuple(name for name in RUN_OPTIONS if name not in ('history', 'sessio
 TakeTurn = Callable[[RunRequest, 'Chat[Any]'], Awaitable[Result[Any]]]
 
 
-class Chat(Generic[T]):
+class Chat(Closing, Generic[T]):
     """A conversation, made by `agent.conversation()`. A turn finds the messages and the variables of those before it.
 
     Each turn is a run. If the agent records its runs, the same session in another process continues the conversation.
@@ -216,15 +216,3 @@ class Chat(Generic[T]):
         sandboxes, self._sandboxes = self._sandboxes, None
         if sandboxes is not None:
             await sandboxes.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        run_blocking(self.close())
