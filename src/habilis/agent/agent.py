@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast, overload
 from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.chat import Chat
+from habilis.agent.context.instructions import Instructions
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.decorators import Decorators
+from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
-from habilis.agent.events import AgentEvent
+from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.stream import stream_events
+from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.options import (
@@ -54,7 +58,7 @@ T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
 
-class Agent(Generic[T]):
+class Agent(Decorators, Generic[T]):
     """A model, its tools and its sandbox. One agent can do many runs, also at the same time."""
 
     def __init__(
@@ -63,8 +67,10 @@ class Agent(Generic[T]):
         *,
         model_settings: ModelSettings | None = None,
         output_type: type[T] | UnionType | None = None,
+        output_validators: Iterable[OutputValidator] = (),
         tools: Iterable[AnyTool] = (),
-        instructions: str = '',
+        deps_type: Any = None,
+        instructions: Instructions = '',
         limits: RunLimits | None = None,
         workspace: PathLike | bool | None = None,
         packages: Iterable[PathLike] | None = None,
@@ -93,8 +99,12 @@ class Agent(Generic[T]):
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
             model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
-            tools: functions the code may call, and toolsets.
-            instructions: text added to the system prompt.
+            output_validators: functions of the answer (or of the context and the answer) that return it, changed or
+                not, or raise `ModelRetry` to send the model back with a message.
+            tools: functions the code may call, toolsets, and other agents.
+            deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
+            instructions: text added to the system prompt, a function that returns it for a run (of nothing or of the
+                `Context`), or a list of these.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
@@ -128,7 +138,9 @@ class Agent(Generic[T]):
                 model=model,
                 model_settings=model_settings or {},
                 output_type=output_type,
+                output_validators=tuple(output_validators or ()),
                 tools=tuple(tools or ()),
+                deps_type=deps_type,
                 sandbox=sandbox,
                 sandbox_settings=sandbox_settings_from(sandbox_settings or {}, named, sandbox, settings),
                 instructions=instructions,
@@ -146,7 +158,8 @@ class Agent(Generic[T]):
                 escalate=escalate,
                 journal=journal or settings.journal,
                 settings=settings,
-            )
+            ),
+            self,
         )
 
     @property
@@ -169,6 +182,13 @@ class Agent(Generic[T]):
         """Usage of all runs of this agent."""
         return self._runner.ledger
 
+    def __repr__(self) -> str:
+        return agent_repr(self._runner.setup)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return agent_html(self._runner.setup)
+
     # Hidden from type checkers, which would otherwise accept any misspelt name.
     if not TYPE_CHECKING:
 
@@ -176,14 +196,8 @@ class Agent(Generic[T]):
             raise missing_attribute('Agent', name, dir(type(self)))
 
     def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
-        """A conversation whose turns share messages and variables: `async with agent.conversation() as chat`.
-
-        Args:
-            session: name of the conversation, to continue it later, also in another process; generated if absent.
-            user: owner of its runs, where several people share a journal.
-        """
-        check_types('a conversation', {'session': session, 'user': user})
-        return self._runner.conversation(session or '', user or '')
+        """A conversation whose turns share messages and variables. Another process continues it by its `session`."""
+        return self._runner.conversation(session, user)
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
@@ -202,6 +216,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -221,6 +236,7 @@ class Agent(Generic[T]):
             task: what to do, in words; or a list of words, `Image(…)` and `File(…)`.
             output_type: type of the answer of this run, instead of the agent's.
             tools: more tools for this run.
+            deps: what tools with a `Context` work with; neither shown to the model nor recorded.
             variables: plain data that code finds under these names; `Result.variables` has them as code left them.
             artifacts: named documents for the first step.
             history: messages of an earlier run to continue from.
@@ -250,6 +266,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -266,12 +283,28 @@ class Agent(Generic[T]):
         """`run` without `await`, with the same options; works inside a running event loop too (Jupyter)."""
         return wait_here(self._runner.run(_request(locals())))
 
+    @overload
+    def stream(
+        self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[T], None]: ...
+
+    @overload
+    def stream(
+        self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[U], None]: ...
+
+    @overload
+    def stream(
+        self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[Any], None]: ...
+
     def stream(
         self,
         task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -284,7 +317,7 @@ class Agent(Generic[T]):
         session: str | None = None,
         meta: Mapping[str, object] | None = None,
         **unknown: Never,
-    ) -> AsyncGenerator[AgentEvent, None]:
+    ) -> AsyncGenerator[StreamEvent[Any], None]:
         """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`.
 
         Takes the options of `run`.
@@ -298,6 +331,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -323,6 +357,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,
@@ -339,6 +374,7 @@ class Agent(Generic[T]):
             answer: the answer to its question, or another message.
             output_type: the output type that the run was started with, if it had its own.
             tools: the tools that the run was started with, beside the agent's.
+            deps: the dependencies again, which are not recorded.
             limits: limits for what follows; by default those of the agent, counted anew.
             max_steps: limit of steps for what follows.
             hooks: hooks for what follows, after the agent's.
@@ -354,6 +390,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,

@@ -8,20 +8,23 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
+from habilis.agent.agent_tools import check_cycles, check_deps, name_of_deps, resolve_tools
 from habilis.agent.chat import Chat
+from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
 from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
-from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
+from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
 from habilis.agent.durable.sessions import SessionState
+from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
-from habilis.agent.options import AgentSetup, ResumeRequest, RunRequest, names_of_tools
+from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, check_types, names_of_tools
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
@@ -31,13 +34,15 @@ from habilis.models.contract import Model
 from habilis.models.files import File
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
+from habilis.tools import Context
 
 
 class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
-    def __init__(self, setup: AgentSetup) -> None:
+    def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
         self.setup = setup
+        self._agent = agent
         self.ledger = Ledger()
         self._model: Model | None = setup.model if isinstance(setup.model, Model) else None
         self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
@@ -58,11 +63,12 @@ class Runner:
             self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
         return self._larger
 
-    def conversation(self, session: str, user: str) -> Chat[Any]:
+    def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
         """A conversation whose turns are runs of this agent."""
+        check_types('a conversation', {'session': session, 'user': user})
         self._check_open()
         user = user or self.setup.settings.user or ''
-        chat = Chat[Any](self.run, self.setup, self._runs, session=session, user=user)
+        chat = Chat[Any](self.run, self.setup, self._runs, session=session or '', user=user)
         self._chats.add(chat)
         return chat
 
@@ -124,6 +130,7 @@ class Runner:
     ) -> Run:
         self._check_open()
         check_inputs(self.setup, request.variables or {})
+        tools = self._tools(request)
         model = await self._loaded_model()
         check_task_files(self.setup, request.files, model)
         user, session = request.user or self.setup.settings.user or '', request.session or ''
@@ -145,14 +152,15 @@ class Runner:
             meta=request.meta or {},
             own_tools=names_of_tools(request.tools or ()),
             own_output='' if request.output_type is None else OutputType(request.output_type).name,
+            deps=name_of_deps(request.deps),
         )
         if recorder is None:
             attached = {**start.snapshots, **attachments((*start.files, *request.files), start.messages)}
             recorder = await self._runs.create(
-                run_id, self.setup.name, inputs, user=user, session=session, attached=attached
+                run_id, self._agent, inputs, user=user, session=session, attached=attached
             )
         try:
-            started = await self._open_run(run_id, inputs, recorder, request, start, request.files, sandboxes)
+            started = await self._open_run(run_id, inputs, recorder, request, tools, start, request.files, sandboxes)
             if recorder is not None:
                 await recorder.open(inputs, started.prompt)
         except BaseException as error:
@@ -170,25 +178,28 @@ class Runner:
         inputs: Inputs,
         recorder: Recorder | None,
         request: RunRequest | ResumeRequest,
+        tools: Sequence[AnyTool],
         start: SessionState,
         files: Sequence[File],
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         started = await start_run(
-            replace(self.setup, tools=(*self.setup.tools, *(request.tools or ()))),
+            replace(self.setup, tools=tools),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
                 model=await self._loaded_model(),
                 output_type=self._output_type(request),
                 limits=inputs.limits,
+                instructions=await self._instructions(Context(request.deps, run_id=run_id), recorder),
+                deps=request.deps,
                 ledger=self.ledger.child(self.setup.name),
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
                 start=start,
                 files=files,
                 sandboxes=sandboxes,
-                hooks=(*self.setup.hooks, *(request.hooks or ())),
+                hooks=(*self.setup.hooks, *(request.hooks or ())) or automatic_hooks(self.setup.settings),
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
             ),
@@ -196,6 +207,21 @@ class Runner:
         started.run.on_close = functools.partial(self._close_started, started)
         self._open[run_id] = started
         return started
+
+    def _tools(self, request: RunRequest | ResumeRequest) -> Sequence[AnyTool]:
+        """The tools of a run, checked with its dependencies."""
+        tools = (*self.setup.tools, *(request.tools or ()))
+        check_cycles(self, request.tools or ())
+        tools = resolve_tools(tools)
+        check_deps(self.setup, tools, request.deps)
+        return tools
+
+    async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
+        """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""
+        work = functools.partial(evaluate, self.setup.instructions, context)
+        if recorder is None or is_static(self.setup.instructions):
+            return await work()
+        return await recorder.instructions(work)
 
     def _output_type(self, request: RunRequest | ResumeRequest) -> Any:
         return self.setup.output_type if request.output_type is None else request.output_type
@@ -212,6 +238,9 @@ class Runner:
         limits = request.limits_or(self.setup.limits)
         started = await self._continuable(run_id, request.user)
         if started is not None:
+            if request.deps is not None:
+                self._tools(request)
+                started.run.toolbox.context = Context(request.deps, run_id=run_id)
             return await self._resume_open(started, answer, limits)
         if self._runs.is_off:
             msg = f'this agent has no unfinished run {run_id!r}'
@@ -223,8 +252,11 @@ class Runner:
                 return await loaded.result(OutputType(self._output_type(request)))
             _check_answer(loaded.stopped, answer)
             _check_given_again(loaded.inputs, request)
+            tools = self._tools(request)
             is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
-            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request, loaded.start, loaded.files)
+            started = await self._open_run(
+                run_id, loaded.inputs, loaded.recorder, request, tools, loaded.start, loaded.files
+            )
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)
@@ -293,6 +325,10 @@ class Runner:
             await self._close_run(run.id)
         return result
 
+    async def forget(self, run_id: str) -> None:
+        """Close a run that will not be resumed."""
+        await self._close_run(run_id)
+
     async def _close_run(self, run_id: str) -> None:
         started = self._open.pop(run_id, None)
         if started is not None:
@@ -343,4 +379,7 @@ def _check_given_again(inputs: Inputs, request: ResumeRequest) -> None:
         raise AgentError(msg)
     if inputs.own_output and request.output_type is None:
         msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)
+    if inputs.deps and request.deps is None:
+        msg = f'the run needs deps of type {inputs.deps}, which are not recorded; pass them again: resume(…, deps=…)'
         raise AgentError(msg)

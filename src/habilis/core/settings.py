@@ -192,6 +192,9 @@ class Settings(BaseModel):
     summary: Text = 'off'
     """Summary at the end of a run: `off`, `default`, or the prompt for it."""
 
+    notebook_view: Switch = True
+    """Whether a notebook shows the runs of agents without hooks."""
+
     log_level: LogLevels = 'warning'
     debug: Switch = False
     """Log everything; overrides `log_level`."""

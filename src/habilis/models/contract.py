@@ -11,6 +11,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.codec import Json
 from habilis.core.errors import ModelRefused
+from habilis.core.previews import short_repr
 from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
@@ -37,7 +38,7 @@ class Function:
     """JSON schema of an object."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Message:
     """One message of a conversation."""
 
@@ -64,6 +65,9 @@ class Message:
 
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +101,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reply:
     """Reply of a model."""
 
@@ -111,6 +115,9 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
     """Whether the reply comes from the response cache."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def message(self) -> Message:
@@ -131,7 +138,7 @@ class Progress:
     total: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Delta:
     """Increment of a streamed reply."""
 
@@ -142,6 +149,9 @@ class Delta:
 
     progress: Progress | None = None
     """The reply has not started; this is how far the model is."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)

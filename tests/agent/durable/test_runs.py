@@ -458,12 +458,12 @@ def nested(store: MemoryStore, outer: Sequence[Scripted], inner: Sequence[Script
     @tool
     async def ask_helper(question: str) -> int:
         """Ask."""
-        return (await helper.run(question)).output
+        return (await helper.run(question)).unwrap()
 
     @tool(name='ask_helper')
     def ask_helper_sync(question: str) -> int:
         """Ask."""
-        return helper.run_sync(question).output
+        return helper.run_sync(question).unwrap()
 
     outside = ScriptedModel(outer, name='scripted:outer')
     tools = [ask_helper_sync if sync else ask_helper]
@@ -569,14 +569,14 @@ async def test_an_approval_in_a_nested_run_pauses_the_outer_run() -> None:
             """Ask."""
             done.append('ask')
             if sync:
-                return helper.run_sync('clean').output
+                return helper.run_sync('clean').unwrap()
             return ''
 
         @tool(name='ask', idempotent=False)
         async def ask_async() -> str:
             """Ask."""
             done.append('ask')
-            return (await helper.run('clean')).output
+            return (await helper.run('clean')).unwrap()
 
         return Agent[Any](ScriptedModel(outer), tools=[ask if sync else ask_async], journal=store)
 

@@ -87,7 +87,7 @@ def system_prompt(parts: PromptParts) -> str:
     if parts.output is not None:
         sections.append(f'The value given to final_answer must be {parts.output}.')
     if parts.instructions:
-        sections.append(parts.instructions.strip())
+        sections.append(parts.instructions)
     body = '\n\n'.join(sections)
     if not parts.python:
         return f'{prompt_file("no_python")}\n\n{body}'.strip()
@@ -186,6 +186,11 @@ def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequen
     if gone:
         pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
     return '\n\n'.join(pieces)
+
+
+def answer_refused(why: str) -> str:
+    """What the model is told about an answer that an output validator refused."""
+    return f'The answer was not accepted: {why}\nCorrect it, and give the answer again.'
 
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:

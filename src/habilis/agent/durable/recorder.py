@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Ended, Result, Waiting
@@ -15,6 +15,7 @@ from habilis.agent.durable.records import (
     CELL,
     CODE,
     INPUTS_CODEC,
+    INSTRUCTIONS,
     MAX_CODE_LENGTH,
     MESSAGES,
     MESSAGES_CODEC,
@@ -24,12 +25,14 @@ from habilis.agent.durable.records import (
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
+    VALIDATED,
     VERDICT,
     VERDICT_CODEC,
     Inputs,
     Messages,
     Prompt,
     Resumed,
+    code_around,
 )
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
@@ -131,6 +134,16 @@ class Recorder:
 
         return await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC)
 
+    @property
+    def was_validated(self) -> bool:
+        """Whether the record has the next outcome of the output validators."""
+        number = self.journal.scope_state(self.scope.path).names.get(VALIDATED, 0) + 1
+        return self.journal.index.find(f'{self.scope.path}/{VALIDATED}#{number}') is not None
+
+    async def validated(self, work: Callable[[], Awaitable[Json]]) -> Json:
+        """The outcome of the output validators."""
+        return await self.scope.step(VALIDATED, work, key=self._key)
+
     async def cell(
         self,
         code: str,
@@ -224,6 +237,19 @@ class Recorder:
             inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
 
+    async def instructions(self, evaluate: Callable[[], Awaitable[str]]) -> str:
+        """The instructions of this run: those of its record, or what `evaluate` returns, which is recorded."""
+        for record in self.journal.loaded:
+            value = await self.journal.value_of(record) if self._is_note(record) else None
+            if isinstance(value, dict) and value.get('key') == self._key and INSTRUCTIONS in value:
+                return str(value[INSTRUCTIONS])
+        text = await evaluate()
+        await self.journal.write('noted', self.scope.path, value={INSTRUCTIONS: text, 'key': self._key})
+        return text
+
+    def _is_note(self, record: Record) -> bool:
+        return record.kind == 'noted' and record.path == self.scope.path
+
     async def resumed(self, note: Resumed) -> None:
         """Record that the run is resumed."""
         await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(note)})
@@ -266,9 +292,17 @@ class Recorder:
 
     def waiting(self) -> tuple[Waiting, ...]:
         """Open questions to people."""
-        return tuple(
-            Waiting(path=path, question=str(_field(request, 'question')), tool=str(_field(request, 'tool') or ''))
-            for path, request in self.journal.waiting.items()
+        return tuple(self._waiting(path, request) for path, request in self.journal.waiting.items())
+
+    def _waiting(self, path: str, request: Json) -> Waiting:
+        arguments = _field(request, 'arguments')
+        return Waiting(
+            path=path,
+            question=str(_field(request, 'question')),
+            tool=str(_field(request, 'tool') or ''),
+            arguments=cast('dict[str, object]', codec.unpack(arguments)) if isinstance(arguments, dict) else {},
+            diff=str(_field(request, 'diff') or ''),
+            code=code_around(self.journal.index, path),
         )
 
 

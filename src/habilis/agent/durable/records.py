@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.policies.contract import Verdict
+from habilis.journal.index import Entry, Index, parent_of
 from habilis.models.contract import Message, Reply
 
 ASK = 'ask'
@@ -19,6 +20,12 @@ MAX_CODE_LENGTH = 10_000
 """Maximum characters of code in that record. The outcome of the cell has all of it."""
 
 VERDICT = 'verdict'
+VALIDATED = 'validated'
+"""Name of a step that calls the output validators."""
+
+INSTRUCTIONS = 'instructions'
+"""Field of a note: the text that functions of the instructions returned for this run."""
+
 NO_STOP = 'no_stop'
 """Field of a note: the number of a step that must not end the run."""
 
@@ -76,6 +83,12 @@ class Inputs:
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
 
+    deps: str = ''
+    """Name of the type of the dependencies of the run, which are not recorded; likewise."""
+
+    program: str = ''
+    """The agent as `module:name`, if it is a global variable of the user's program."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
@@ -108,3 +121,18 @@ PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')
 VERDICT_CODEC = DataCodec(Verdict, what='a verdict')
+
+
+def code_of(entry: Entry) -> str:
+    """The code of a cell that has called tools; empty for other entries."""
+    value = entry.opened.value if entry.opened is not None else None
+    return str(value.get(CODE, '')) if isinstance(value, dict) else ''
+
+
+def code_around(index: Index, path: str) -> str:
+    """The code of the cell that this path is in; empty if it is in none."""
+    while path := parent_of(path):
+        entry = index.find(path)
+        if entry is not None and (code := code_of(entry)):
+            return code
+    return ''

@@ -5,17 +5,28 @@ import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
 from habilis.agent.durable.attached_files import data_of, from_records, split_attached, with_data
 from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, PROMPT, RESUMED, RESUMED_CODEC, Inputs, Resumed
+from habilis.agent.durable.records import (
+    ASK,
+    INPUTS_CODEC,
+    NO_STOP,
+    PROMPT,
+    RESUMED,
+    RESUMED_CODEC,
+    VALIDATED,
+    Inputs,
+    Resumed,
+)
 from habilis.agent.durable.sessions import SessionState, read_blobs, read_session
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
+from habilis.core.programs import program_of
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import first_path
@@ -30,6 +41,15 @@ JournalChoice = str | Path | Store | None
 
 TITLE_LENGTH = 100
 """Maximum characters of the task in a list of runs."""
+
+
+class NamedAgent(Protocol):
+    """The agent that a run belongs to."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of the run too."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +108,7 @@ class RunStore:
         return self._stores[loop]
 
     async def create(
-        self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str, attached: Mapping[str, bytes]
+        self, run_id: str, agent: NamedAgent, inputs: Inputs, *, user: str, session: str, attached: Mapping[str, bytes]
     ) -> Recorder | None:
         """A recorder for a new run; None if runs are not recorded."""
         if self.is_off:
@@ -97,6 +117,7 @@ class RunStore:
                 raise AgentError(msg)
             return None
         await self._close_stale_stores()
+        name, inputs = agent.name, replace(inputs, program=program_of(agent))
         title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
         written = INPUTS_CODEC.write(inputs)
@@ -196,11 +217,11 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 
 async def _drop_failure(journal: Journal, path: str) -> None:
-    """Remove a failed model request from the record, so that the model is asked again."""
+    """Remove a failed request or output validator from the record, so that it is made or called again."""
     ends = [(end.seq, inner) for inner, entry in journal.index.inside(path) if (end := entry.end) is not None]
     _, last = max(ends, default=(0, ''))
     entry = journal.index.find(last)
-    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
+    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) in {ASK, VALIDATED} else None
     value = end.value if end is not None and end.kind == 'failed' else None
     if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # the run continued after it
         await journal.rewind(path, [last])

@@ -9,6 +9,7 @@ from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -68,6 +69,7 @@ _PROGRESS = frozenset[type[Event]](
         NoticeEvent,
         ApprovalAsked,
         ApprovalAnswered,
+        AnswerRefused,
         CompactedEvent,
         RetryEvent,
         HookFailed,
@@ -197,6 +199,9 @@ class TerminalView:
                 self._console.line(f'question: {question}', 'bold magenta')
             case NoticeEvent(message=message):
                 self._console.line(f'notice: {message}', 'magenta')
+            case AnswerRefused(reason=reason):
+                state.has_acted = True
+                self._console.line(f'answer refused: {one_line(reason, 300)}', 'yellow')
             case CompactedEvent(message=message):
                 self._console.line(one_line(message, 300), 'dim')
             case RetryEvent():

@@ -19,7 +19,8 @@ from habilis.agent.loop.input_files import check_files, describe_file
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
 from habilis.agent.loop.offered_tools import OfferedTools
-from habilis.agent.loop.recalled_calls import CallResults
+from habilis.agent.loop.output_validators import OutputValidators
+from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.started_run import RunInputs, StartedRun
@@ -32,7 +33,7 @@ from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.results import pack_variables
-from habilis.tools import Toolbox
+from habilis.tools import Context, Toolbox
 
 
 def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -118,6 +119,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         toolbox=toolbox,
         offered=OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history),
         answer=answer,
+        validators=OutputValidators(
+            setup.output_validators, output=answer.output, toolbox=toolbox, events=events, recorder=recorder
+        ),
         policy=policy,
         history=history,
         meter=meter,
@@ -156,8 +160,9 @@ def _toolbox(
         gates=(meter.gate, *setup.gates),
         emit=events.emit if events.has_hooks else None,
         approve=meter.uncounted(setup.approve),
-        journal=inputs.calls or results or inputs.recorder,
+        journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
+        context=Context(inputs.deps, run_id=inputs.run_id),
     )
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.variables, {function.name for function in toolbox.functions()})
@@ -174,11 +179,8 @@ def _prompt(
         stubs=toolbox.stubs(),
         model_tools=tools.model_tools,
         output=OutputType(inputs.output_type).name if inputs.output_type is not None else None,
-        instructions=setup.instructions,
-        packages=packages_rule(
-            setup.sandbox_settings,
-            files=has_files,
-        ),
+        instructions=inputs.instructions,
+        packages=packages_rule(setup.sandbox_settings, files=has_files),
     )
 
 

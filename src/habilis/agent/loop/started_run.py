@@ -30,6 +30,7 @@ class RunInputs:
     model: Model
     output_type: Any
     limits: RunLimits
+    instructions: str
     ledger: Ledger
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -43,6 +44,7 @@ class RunInputs:
     """Those of the conversation, which have its variables already; None to open some for this run."""
 
     hooks: Sequence[Hook] = ()
+    deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None
     calls: CallJournal | None = None
     """Answers tool calls instead of the recorder."""

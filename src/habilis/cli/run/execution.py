@@ -2,23 +2,26 @@
 
 import asyncio
 import json
+import shlex
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
-from habilis.agent.events import AgentEvent, StepFinished, StepStarted
+from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.run import report
 from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunView
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
-from habilis.core.errors import HabilisError, StoreUnavailable
+from habilis.core.errors import HabilisError, RunBusy, StoreUnavailable
 from habilis.core.settings import Settings
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
@@ -67,6 +70,7 @@ class Execution:
         self._user = TerminalUser()
         self._run = request.resume.run if request.resume else request.run_id or new_run_id()
         self.view = RunView(quiet=request.quiet, header=False)
+        self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""
 
@@ -78,7 +82,8 @@ class Execution:
 
     def command(self, name: str, more: str = '') -> str:
         """A `habilis runs` command line for this run."""
-        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
+        app = f' --app {shlex.quote(self._request.app)}' if self._request.app and name != 'show' else ''
+        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}{app}')
 
     async def run(self) -> int:
         """Choose the model, run the task, print the answer."""
@@ -87,6 +92,11 @@ class Execution:
                 result, model = await self._run_agent(self._agent)
             else:
                 result, model = await self._run_new_agent()
+        except (HabilisError, asyncio.CancelledError) as error:
+            is_ours = self._request.resume is None and not isinstance(error, RunBusy)
+            if is_ours and not (self.is_recorded and isinstance(error, asyncio.CancelledError)):
+                await discard_unstarted(self._settings, self._run, since=self._began)
+            raise
         finally:
             self._user.close()
         self._print(result, model)
@@ -167,6 +177,8 @@ class Execution:
         match event:
             case StepStarted():
                 self.is_recorded = self._settings.journal != OFF
+            case CodeEvent(code=code):
+                self._user.code = code if self._request.quiet else ''  # else it is on the screen already
             case StepFinished(finished=step):
                 self.steps += 1
                 self.ran_code = self.ran_code or step.code is not None
@@ -184,8 +196,8 @@ class Execution:
             if self.is_recorded:
                 say(f'answer with: {self.command("resume", " --answer TEXT")}')
         elif result.ended == 'approval':
-            for line in report.pending_lines(result, self.command):
-                say(line)
+            for line in report.pending_lines(result, self.command, with_code=self._request.quiet):
+                print(line, file=sys.stderr, flush=True)
         elif result.ended != 'answer':
             resume = self.command('resume') if self.is_recorded else None
             say(report.limit_message(result, self._settings, self._request.output_type, resume))

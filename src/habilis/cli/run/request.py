@@ -90,6 +90,9 @@ class RunRequest:
 
     session: str | None = None
     run_id: str | None = None
+    app: str | None = None
+    """Agent of a user's program, as `module:name`."""
+
     resume: ResumeRequest | None = None
     """Run to resume instead of starting one."""
 
