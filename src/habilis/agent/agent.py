@@ -196,14 +196,8 @@ class Agent(Decorators, Closing, Generic[T]):
             raise missing_attribute('Agent', name, dir(type(self)))
 
     def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
-        """A conversation whose turns share messages and variables: `async with agent.conversation() as chat`.
-
-        Args:
-            session: name of the conversation, to continue it later, also in another process; generated if absent.
-            user: owner of its runs, where several people share a journal.
-        """
-        check_types('a conversation', {'session': session, 'user': user})
-        return self._runner.conversation(session or '', user or '')
+        """A conversation whose turns share messages and variables. Another process continues it by its `session`."""
+        return self._runner.conversation(session, user)
 
     # Runs -------------------------------------------------------------------------------------------------------------
 
@@ -291,17 +285,17 @@ class Agent(Decorators, Closing, Generic[T]):
 
     @overload
     def stream(
-        self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]
+        self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[T], None]: ...
 
     @overload
     def stream(
-        self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]
+        self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[U], None]: ...
 
     @overload
     def stream(
-        self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]
+        self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]: ...
 
     def stream(

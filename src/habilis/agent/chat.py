@@ -13,7 +13,7 @@ from typing_extensions import TypeVar, Unpack
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import RunStore, wait_here
 from habilis.agent.durable.sessions import SessionState, cell_variables, check_idle, whole_turns
-from habilis.agent.events import AgentEvent
+from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
@@ -94,7 +94,7 @@ class Chat(Closing, Generic[T]):
 
     def stream(
         self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]
-    ) -> AsyncGenerator[AgentEvent, None]:
+    ) -> AsyncGenerator[StreamEvent[Any], None]:
         """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
         request = self._request(task, output_type, cast('dict[str, Any]', options))
         return stream_events(lambda hook: self._run(replace(request, hooks=(*(request.hooks or ()), hook))))

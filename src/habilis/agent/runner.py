@@ -24,7 +24,7 @@ from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
-from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, names_of_tools
+from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, check_types, names_of_tools
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
@@ -63,11 +63,12 @@ class Runner:
             self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
         return self._larger
 
-    def conversation(self, session: str, user: str) -> Chat[Any]:
+    def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
         """A conversation whose turns are runs of this agent."""
+        check_types('a conversation', {'session': session, 'user': user})
         self._check_open()
         user = user or self.setup.settings.user or ''
-        chat = Chat[Any](self.run, self.setup, self._runs, session=session, user=user)
+        chat = Chat[Any](self.run, self.setup, self._runs, session=session or '', user=user)
         self._chats.add(chat)
         return chat
 

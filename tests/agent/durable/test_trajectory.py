@@ -154,7 +154,7 @@ async def test_calls_of_an_agent_inside_are_its_own_and_not_those_of_the_agent_t
     inner = Agent(ScriptedModel([block("x = price('tea')"), block('final_answer(x)')]), tools=[price], name='inner')
 
     async def ask(task: str) -> int:
-        return (await inner.run(task)).output
+        return (await inner.run(task, output_type=int)).unwrap()
 
     outer = ScriptedModel([block("y = await ask('How much?')"), block('final_answer(y)')])
     async with Agent(outer, tools=[ask], journal=store) as agent, inner:

@@ -180,10 +180,7 @@ def _prompt(
         model_tools=tools.model_tools,
         output=OutputType(inputs.output_type).name if inputs.output_type is not None else None,
         instructions=inputs.instructions,
-        packages=packages_rule(
-            setup.sandbox_settings,
-            files=has_files,
-        ),
+        packages=packages_rule(setup.sandbox_settings, files=has_files),
     )
 
 
