@@ -18,6 +18,7 @@ from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, JournalChoice, RunStore, wait_here
 from habilis.agent.events import AgentEvent
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
@@ -200,7 +201,8 @@ class Agent(Generic[T]):
     @takes_parameters_of(RunRequest)
     def run_sync(self, task: str, **options: Any) -> Result[T]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
-        return wait_here(self.run(task, **options))
+        with status_hooks(self._setup.settings, (*self._setup.hooks, *(options.get('hooks') or ()))) as hooks:
+            return wait_here(self.run(task, **(options | {'hooks': (*(options.get('hooks') or ()), *hooks)})))
 
     @takes_parameters_of(RunRequest)
     def stream(self, task: str, **options: Any) -> AsyncGenerator[AgentEvent, None]:

@@ -191,6 +191,9 @@ class Settings(BaseModel):
     summary: Text = 'off'
     """Summary at the end of a run: `off`, `default`, or the prompt for it."""
 
+    status: Switch = True
+    """Whether `habilis run` and `run_sync` show a status line on a terminal."""
+
     log_level: LogLevels = 'warning'
     debug: Switch = False
     """Log everything; overrides `log_level`."""

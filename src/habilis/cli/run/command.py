@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 
 from habilis.cli import options
+from habilis.cli.run.task_input import read_task
+from habilis.core.status_line import StatusLine
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -121,34 +123,40 @@ def run(
     ] = None,
 ) -> None:
     """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
-    from habilis.cli.run.execution import execute
-    from habilis.cli.run.request import RunRequest
-    from habilis.cli.run.task_input import read_task
-
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
     text, data = read_task(task, quiet=quiet)
-    request = RunRequest(
-        task=text,
-        data=data,
-        model=model,
-        overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
-        settings={
-            'sandbox': sandbox,
-            'max_steps': max_steps,
-            'max_seconds': max_seconds,
-            'max_cost': max_cost,
-            'summary': 'default' if summary else None,
-            'journal': journal,
-            'user': user,
-        },
-        workspace=workspace,
-        output_type=output_type.value if output_type else None,
-        as_json=json,
-        quiet=quiet,
-        download=yes,
-        session=session,
-        run_id=run_id,
-    )
-    raise typer.Exit(execute(request))
+    status = StatusLine()
+    if not (quiet or json):
+        status.start('starting')  # before the other rooms are imported, which takes longer than a person waits gladly
+    try:
+        from habilis.cli.run.execution import execute
+        from habilis.cli.run.request import RunRequest
+
+        request = RunRequest(
+            task=text,
+            data=data,
+            model=model,
+            overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
+            settings={
+                'sandbox': sandbox,
+                'max_steps': max_steps,
+                'max_seconds': max_seconds,
+                'max_cost': max_cost,
+                'summary': 'default' if summary else None,
+                'journal': journal,
+                'user': user,
+            },
+            workspace=workspace,
+            output_type=output_type.value if output_type else None,
+            as_json=json,
+            quiet=quiet,
+            download=yes,
+            session=session,
+            run_id=run_id,
+        )
+        code = execute(request)
+    finally:
+        status.stop()
+    raise typer.Exit(code)

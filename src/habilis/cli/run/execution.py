@@ -10,6 +10,7 @@ from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
 from habilis.agent.events import AgentEvent, StepFinished, StepStarted
 from habilis.agent.hooks.sanitize import escape_controls
+from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.run import report
@@ -20,6 +21,7 @@ from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, StoreUnavailable
 from habilis.core.settings import Settings
+from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
 from habilis.journal.stores import OFF
@@ -35,9 +37,14 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
     `agent` is the agent of a user's program; without it, one is created from the request.
     """
     settings = read_settings(request.load_settings)
+    status = current_status()
+    if not (request.quiet or request.as_json):
+        status.start(STARTING)
+    if not settings.status:
+        status.stop()
     execution = Execution(request, settings, agent)
     try:
-        return run_interruptible(execution.run)
+        return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()
         if execution.is_recorded:
@@ -51,10 +58,12 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
             say(f'the run is recorded; resume with: {execution.command("resume")}')
         raise
     except KeyboardInterrupt:
-        execution.view.end_line(after_ctrl_c=True)
-        resume = execution.command('resume') if execution.is_recorded else None
-        say(report.interrupt_message(execution.steps, request.workspace, resume))
+        status.stop()
+        execution.view.end_line()
+        say(execution.interrupt_message())
         return INTERRUPTED
+    finally:
+        status.stop()
 
 
 class Execution:
@@ -80,6 +89,11 @@ class Execution:
         """A `habilis runs` command line for this run."""
         return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
 
+    def interrupt_message(self) -> str:
+        """What to tell the user after Ctrl-C."""
+        resume = self.command('resume') if self.is_recorded else None
+        return report.interrupt_message(self.steps, self._request.workspace, resume)
+
     async def run(self) -> int:
         """Choose the model, run the task, print the answer."""
         try:
@@ -89,6 +103,7 @@ class Execution:
                 result, model = await self._run_new_agent()
         finally:
             self._user.close()
+        current_status().stop()
         self._print(result, model)
         return report.exit_code(result)
 
@@ -176,7 +191,7 @@ class Execution:
     def _print(self, result: Result[Any], model: str) -> None:
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model)), flush=True)
-        elif result.ended == 'answer':
+        elif result.ended == 'answer' and not (self.view.has_shown_answer and _is_one_terminal()):
             report.print_answer(result.output)
         if result.ended == 'question':
             if not self._user.is_present:  # a user who is present has seen the question
@@ -195,3 +210,8 @@ class Execution:
     def _say(self, text: str) -> None:
         if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model
             say(text)
+
+
+def _is_one_terminal() -> bool:
+    """Whether the answer and the progress go to the same place."""
+    return sys.stdout.isatty() and sys.stderr.isatty()
