@@ -107,9 +107,11 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def task_message(task: str, variables: Sequence[str] = ()) -> str:
-    """The words of the user, and the variables that code finds."""
+def task_message(task: str, variables: Sequence[str] = (), files: str = '') -> str:
+    """The words of the user, and the files and variables that code finds."""
     text = task.strip()
+    if files:
+        text += f'\n\n{files}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'

@@ -88,7 +88,11 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     variables = await code.begin(inputs.variables) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.history)
     first_message = conversation.add_task(
-        task_message(inputs.task, [_describe(variable, inputs.variables) for variable in variables]),
+        task_message(
+            inputs.task,
+            [_describe(variable, inputs.variables) for variable in variables],
+            files=sandboxes.describe_files() if sandboxes else '',
+        ),
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history.tools, can_stop=False) if setup.python else '',
     )

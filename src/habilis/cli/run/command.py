@@ -1,6 +1,7 @@
 """Options of `habilis run`. Other rooms are imported when the command runs, so that `--help` is fast."""
 
 import math
+import os
 from enum import Enum
 from typing import Annotated
 
@@ -28,6 +29,7 @@ Examples:
   habilis run "Which region sold most?" < sales.csv
   habilis run "Draw the numbers of data.csv as bars into bars.svg" --workspace .
   habilis run "What is the 100th prime?" --model ollama:qwen3 --output-type int --quiet
+  habilis run "Which open orders are late?" --tools my_tools:orders --packages tabulate
   habilis run "Sort these words" --json < words.txt | jq .output
 """
 
@@ -69,6 +71,22 @@ def run(
             callback=options.folder,
         ),
     ] = None,
+    create: Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')] = False,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
+        ),
+    ] = None,
+    packages: Annotated[
+        list[str] | None,
+        typer.Option('--packages', metavar='A,B', help='Pure-Python packages the code may import.'),
+    ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
+    ] = None,
+    no_network: Annotated[bool, typer.Option('--no-network', help='Allow no connections (the default).')] = False,
     max_steps: Annotated[
         int | None,
         typer.Option(
@@ -126,13 +144,17 @@ def run(
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
+    if no_network and network:
+        msg = 'leave out --network or --no-network'
+        raise typer.BadParameter(msg, param_hint='--no-network')
+    workspace = options.existing_folder(workspace, create=create)
     text, data = read_task(task, quiet=quiet)
     status = StatusLine()
     if not (quiet or json):
         status.start('starting')  # before the other rooms are imported, which takes longer than a person waits gladly
     try:
         from habilis.cli.run.execution import execute
-        from habilis.cli.run.request import RunRequest
+        from habilis.cli.run.request import RunRequest, ToolNames
 
         request = RunRequest(
             task=text,
@@ -149,6 +171,9 @@ def run(
                 'user': user,
             },
             workspace=workspace,
+            tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+            packages=options.words(packages),
+            network=options.words(network),
             output_type=output_type.value if output_type else None,
             as_json=json,
             quiet=quiet,

@@ -13,6 +13,7 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
 from habilis.cli.run_view import RunView
@@ -44,6 +45,8 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
         status.stop()
     execution = Execution(request, settings, agent)
     try:
+        if request.tools is not None:
+            execution.tools = load_tools(request.tools.names, folder=request.tools.folder)
         return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()
@@ -75,6 +78,9 @@ class Execution:
         self._agent = agent
         self._user = TerminalUser()
         self._run = request.resume.run if request.resume else request.run_id or new_run_id()
+        self.tools: list[AnyTool] = []
+        """Tools of the user's program."""
+
         self.view = RunView(quiet=request.quiet, header=False)
         self.steps = 0
         """Number of steps finished by this process."""
@@ -171,8 +177,10 @@ class Execution:
         return Agent[Any](
             model,
             output_type=output_type,
-            tools=[] if model.traits.small else [people_toolset()],  # a small model would ask instead of working
+            # A small model would ask instead of working.
+            tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
             workspace=self._request.workspace,
+            sandbox_settings=self._request.sandbox_settings,
             settings=self._settings,
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses

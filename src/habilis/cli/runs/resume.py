@@ -114,6 +114,7 @@ def _resume_with_app(options: ResumeOptions, app: str, recorded: RecordedRun, re
             settings=options.settings,
             as_json=options.as_json,
             quiet=options.quiet,
+            app=app,
             resume=resume,
         )
         return execute(request, agent=loaded)
