@@ -24,15 +24,8 @@ def folder(value: str | None) -> str | None:
 
 
 def existing_folder(value: str | None, *, create: bool, option: str = '--workspace') -> str | None:
-    """Refuse a folder that does not exist, with the nearest name; or create it."""
-    if value is None or os.path.isdir(value):
-        return value
-    if create:
-        try:
-            os.makedirs(value)
-        except OSError as error:
-            msg = f'cannot create {value}: {error.strerror}'
-            raise typer.BadParameter(msg, param_hint='--create') from None
+    """Refuse a folder that does not exist, with the nearest name, unless the sandbox may create it."""
+    if value is None or create or os.path.lexists(value):
         return value
     parent, name = os.path.split(os.path.abspath(value))
     siblings = [entry.name for entry in os.scandir(parent) if entry.is_dir()] if os.path.isdir(parent) else []

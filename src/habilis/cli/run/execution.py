@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -93,7 +94,9 @@ class Execution:
 
     def command(self, name: str, more: str = '') -> str:
         """A `habilis runs` command line for this run."""
-        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
+        app = self._request.app
+        program = f' --app {shlex.quote(app)}' if app and name == 'resume' else ''
+        return report.runs_command(name, self._run, f'{program}{self._request.journal_options}{more}')
 
     def interrupt_message(self) -> str:
         """What to tell the user after Ctrl-C."""

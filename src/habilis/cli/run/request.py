@@ -114,8 +114,7 @@ class RunRequest:
     @property
     def journal_options(self) -> str:
         """Options of `habilis runs` that find this run again."""
-        app = f' --app {shlex.quote(self.app)}' if self.app else ''
-        return f'{app}{journal_options(self.settings.get("journal"), self.settings.get("user"))}'
+        return journal_options(self.settings.get('journal'), self.settings.get('user'))
 
     @property
     def sandbox_settings(self) -> SandboxSettings:
