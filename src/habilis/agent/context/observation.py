@@ -7,6 +7,7 @@ from itertools import count
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.guest.hints import for_model
 
 MAX_LISTED = 12
 """Maximum number of variables or files listed by name."""
@@ -46,7 +47,7 @@ def observe(
                 kept[variable] = text
             parts.append(f'{title}:\n{shown.text}')
     if cell.error is not None:
-        trace = cell.error.traceback.strip() or str(cell.error)
+        trace = for_model(cell.error.traceback.strip()) or str(cell.error)
         parts.append(f'Error:\n{truncate(trace, bounds).text}')
     if cell.lost:
         parts.append(truncate(f'These variables were lost: {_listed(list(cell.lost))}', bounds).text)

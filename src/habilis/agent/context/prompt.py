@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import cast
 
 from habilis.agent.context.output import as_text
@@ -60,7 +61,8 @@ class PromptParts:
 def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
     """What code may import and reach, in one line."""
     packages = settings.get('packages') or ()
-    names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    given = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    names = [PurePath(name).name for name in given]  # the folders of the host mean nothing to the model
     network = settings.get('network') or False
     has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
     hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'

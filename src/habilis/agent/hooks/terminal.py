@@ -40,6 +40,7 @@ from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import Cell, Stream, ToolCall
+from habilis.sandbox.guest.hints import hint_in
 from habilis.sandbox.previews import shorten
 from habilis.tools.contract import ApprovalRequest
 
@@ -343,6 +344,8 @@ class TerminalView:
         if cell.error is not None and not is_question(cell.error.message):
             where = f' (line {cell.error.line})' if cell.error.line else ''
             self._console.line(f'{one_line(str(cell.error), 500)}{where}', 'red')
+            if hint := hint_in(cell.error.traceback):
+                self._console.line(hint, 'dim')
         self._console.new_line()
 
     def _show_result(self, call: ToolCall) -> None:
