@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn, TypeVar
 
@@ -25,8 +26,8 @@ _SHOW_CURSOR = '\033[?25h'
 def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words: Callable[[], str] | None = None) -> T:
     """Run a coroutine. Raises `KeyboardInterrupt` after Ctrl-C has cancelled it and its cleanup is done.
 
-    `last_words` makes the message that is printed if the process ends before that: at the second Ctrl-C, or because the
-    cleanup takes too long.
+    With `last_words` the process ends soon after Ctrl-C in any case. They make the message that is printed if it ends
+    before `KeyboardInterrupt` is raised: at the second Ctrl-C, or because the cleanup takes too long.
     """
     task: asyncio.Task[T] | None = None
     pressed = False
@@ -48,11 +49,14 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
         if last_words is not None:
-            threading.Thread(target=wait, args=(last_words,), daemon=True).start()
+            threading.Thread(target=wait, daemon=True).start()
 
-    def wait(last_words: Callable[[], str]) -> None:
-        if not finished.wait(GRACE):
-            _exit_now(last_words)
+    def wait() -> None:
+        """End the process if the work does not end, or if threads that it has left keep the process alive."""
+        is_finished = finished.wait(GRACE)
+        if is_finished:
+            time.sleep(GRACE / 3)
+        _exit_now(None if is_finished else last_words)
 
     previous = signal.signal(signal.SIGINT, handle)
     try:
@@ -77,9 +81,8 @@ def _say_stopping() -> None:
 def _exit_now(last_words: Callable[[], str] | None) -> NoReturn:
     """Exit without cleanup: a stuck thread may be the reason for the second Ctrl-C."""
     current_status().stop()
-    _write(f'{_SHOW_CURSOR}\n' if sys.stderr.isatty() else '')
     if last_words is not None:
-        _write(f'habilis: {last_words()}\n')
+        _write(f'{_SHOW_CURSOR}\nhabilis: {last_words()}\n' if sys.stderr.isatty() else f'habilis: {last_words()}\n')
     os._exit(INTERRUPTED)
 
 

@@ -90,6 +90,7 @@ class StatusLine:
             if not self.is_live:
                 return
             self._erase()
+            self._put('\r\n' if self._is_line_open else '')
             self.is_live = False
             self._ended.set()
             self._unwatch()

@@ -26,7 +26,7 @@ nothing = 3
 @pytest.fixture
 def package(place: Place) -> Path:
     """A package in a folder."""
-    folder = place.folder / 'lib' / 'greeting'
+    folder = place.folder / 'lib' / 'greetings' / 'greeting'
     folder.mkdir(parents=True)
     (folder / '__init__.py').write_text("WORD = 'hello'\n")
     return folder
@@ -63,7 +63,7 @@ def test_packages_tools_and_hosts_are_restored_when_the_run_is_resumed(
 ) -> None:
     (place.folder / 'things.py').write_text(TOOLS)
     model = script(place.folder, code('x = 1'), code('import greeting\nfinal_answer((greeting.WORD, double(x)))'))
-    options = ('--tools', 'things:double', '--packages', 'lib/greeting', '--network', 'example.test,a.test')
+    options = ('--tools', 'things:double', '--packages', 'lib/greetings', '--network', 'example.test,a.test')
     done = habilis('run', 'Do it', '-m', model, *options, '--max-steps', '1', '--run-id', 'run-1')
     assert done.returncode == 3, done.stderr
     assert 'resume with: habilis runs resume run-1' in done.stderr
@@ -78,11 +78,11 @@ def test_the_model_is_told_which_packages_hosts_and_files_there_are(place: Place
     (place.folder / 'data').mkdir()
     (place.folder / 'data' / 'sales\x1b.csv').write_text('a,b\n')
     model = script(place.folder, 'Fine.')
-    options = ('--packages', 'lib/greeting', '--network', 'example.test', '-w', 'data', '--run-id', 'run-1')
+    options = ('--packages', 'lib/greetings', '--network', 'example.test', '-w', 'data', '--run-id', 'run-1')
     assert habilis('run', 'Do it', '-q', '-m', model, *options).returncode == 0
     shown = json.loads(habilis('runs', 'export', 'run-1', '--format', 'jsonl').stdout.splitlines()[0])
     system, task = shown['messages'][0]['content'], shown['messages'][1]['content']
-    assert 'The standard library and greeting are there' in system
+    assert 'The standard library and greetings are there' in system
     assert 'network access to example.test' in system
     assert 'sales' not in system
     assert "Your code runs in the folder /workspace, which has: 'sales\\x1b.csv' (4 bytes)." in task
