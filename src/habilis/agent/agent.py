@@ -201,8 +201,8 @@ class Agent(Generic[T]):
     @takes_parameters_of(RunRequest)
     def run_sync(self, task: str, **options: Any) -> Result[T]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
-        with status_hooks(self._setup.settings, (*self._setup.hooks, *(options.get('hooks') or ()))) as hooks:
-            return wait_here(self.run(task, **(options | {'hooks': (*(options.get('hooks') or ()), *hooks)})))
+        with status_hooks(self._setup.settings, self._setup.hooks, options.get('hooks')) as hooks:
+            return wait_here(self.run(task, **(options | dict[str, Any](hooks=hooks))))
 
     @takes_parameters_of(RunRequest)
     def stream(self, task: str, **options: Any) -> AsyncGenerator[AgentEvent, None]:
@@ -363,8 +363,7 @@ class Agent(Generic[T]):
 
         Args:
             run_id: the run.
-            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
-                or `{'value': …}` with its result.
+            answer: True or False for an approval; `{'again': True}` or `{'value': …}` for a step that may be done.
             path: which question, if there are several.
             user: whose run it must be.
         """

@@ -91,17 +91,20 @@ def describe_progress(progress: Progress) -> str:
 
 
 @contextlib.contextmanager
-def status_hooks(settings: Settings, hooks: Sequence[Hook]) -> Generator[Sequence[Hook]]:
-    """Show a status line on stderr while a script waits for a run. Yields the hooks that keep it up to date.
+def status_hooks(
+    settings: Settings, of_agent: Sequence[Hook], of_run: Sequence[Hook] | None
+) -> Generator[Sequence[Hook] | None]:
+    """Show a status line on stderr while a script waits for a run. Yields the hooks of the run, and one for the line.
 
     Nothing is shown where there is no terminal, where the settings say so, and where hooks of the script may print.
     """
     line = StatusLine(sys.stderr)
+    hooks = (*of_agent, *(of_run if isinstance(of_run, list | tuple) else ()))
     may_print = [hook for hook in hooks if not type(hook).__module__.startswith('habilis.agent.hooks')]
     if may_print or not settings.status or not line.start(STARTING):
-        yield ()
+        yield of_run
         return
     try:
-        yield (RunStatus(line),)
+        yield (*of_run, RunStatus(line)) if isinstance(of_run, list | tuple) else of_run or (RunStatus(line),)
     finally:
         line.stop()

@@ -146,9 +146,11 @@ class Execution:
         """Run the agent, and resume it with the user's answers to its questions."""
         result = await self._start(agent, meta)
         while result.ended == 'question' and self._user.is_present:
-            answer = await self._user.answer(result.question or '')
-            if answer is None:
-                break
+            with current_status().paused():
+                answer = await self._user.answer(result.question or '')
+                if answer is None:
+                    current_status().stop()
+                    break
             result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
         self._run = result.run_id
         return result

@@ -62,16 +62,13 @@ class Prompt:
     def __init__(self, terminal: Terminal) -> None:
         self._lines = terminal.lines
         self.is_tty = sys.stdin.isatty()
-        if self.is_tty:
-            with contextlib.suppress(ImportError):  # missing on some platforms
-                import readline  # noqa: F401 - `input` edits lines with it
 
     def complete_with(self, evaluate: Callable[[str], object]) -> None:
         """Complete words with the Tab key, by what expressions evaluate to."""
         if not self.is_tty:
             return
-        with contextlib.suppress(ImportError):
-            import readline
+        with contextlib.suppress(ImportError):  # missing on some platforms
+            import readline  # from now on, `input` edits lines with it
 
             completer = Completer(evaluate)
 
