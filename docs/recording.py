@@ -10,7 +10,10 @@ import shlex
 import struct
 import subprocess
 import sys
+from collections.abc import Iterable
 from io import StringIO
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 WIDTH, HEIGHT = 80, 24
@@ -60,7 +63,13 @@ class Screen:
 
     def lines(self) -> list[str]:
         """The rows with their colours, as ANSI text."""
-        return [''.join(f'{style}{char}\x1b[0m' if style else char for char, style in row) for row in self._rows]
+        return [''.join(map(_styled, groupby(row, key=itemgetter(1)))) for row in self._rows]
+
+
+def _styled(run: 'tuple[str, Iterable[tuple[str, str]]]') -> str:
+    style, cells = run
+    text = ''.join(char for char, _ in cells)
+    return f'{style}{text}\x1b[0m' if style else text
 
 
 def record(command: list[str]) -> str:

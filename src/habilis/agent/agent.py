@@ -363,7 +363,7 @@ class Agent(Generic[T]):
 
         Args:
             run_id: the run.
-            answer: True or False for an approval; `{'again': True}` or `{'value': …}` for a step that may be done.
+            answer: True or False for approvals; `{'again': True}` or `{'value': …}` for a step that may have been done.
             path: which question, if there are several.
             user: whose run it must be.
         """

@@ -68,7 +68,7 @@ class StatusLine:
             return False
         try:
             self._terminal = self._stream.fileno()
-            for stream in (sys.stdout, sys.stderr):
+            for stream in {sys.stdout, sys.stderr, self._stream}:
                 if stream.isatty():
                     self._watch(stream)
         except (AttributeError, OSError, ValueError):  # a stream of a notebook or an editor
@@ -90,7 +90,7 @@ class StatusLine:
             if not self.is_live:
                 return
             self._erase()
-            self._put('\r\n' if self._is_line_open else '')
+            self._put('\n' if self._is_line_open else '')
             self.is_live = False
             self._ended.set()
             self._unwatch()
@@ -124,7 +124,7 @@ class StatusLine:
         with self._lock:
             is_open, self._is_line_open = self._is_line_open, False
             self._erase()
-            self._put(f'\r\n{text}\r\n' if is_open else f'{text}\r\n')
+            self._put(f'\n{text}\n' if is_open else f'{text}\n')
             self._draw()
 
     # Drawing ----------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class StatusLine:
             if not self.is_live or self._pauses or self._is_line_open or not self._is_ours():
                 return
             rows = self._rows()
-            self._put(self._erasure() + '\r\n'.join(rows))
+            self._put(self._erasure() + '\n'.join(rows))
             self._drawn = [_cells(_STYLE.sub('', row)) for row in rows]
 
     def _rows(self) -> list[str]:
