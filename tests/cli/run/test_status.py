@@ -149,6 +149,16 @@ def test_a_window_that_gets_narrow_has_one_line_only(place: Place) -> None:
     assert '…' in last
 
 
+def test_nothing_that_is_being_written_is_obeyed(server: ProtocolServer) -> None:
+    evil = '\x1b]0;pwned\x07\x1b[2J\u202e'
+    server.will_answer(streamed(f'I say {evil} and\n```python\n# {evil}\nx = "', f'{evil} more', silent_after=2))
+    with on_terminal('run', 'Code', '-m', 'tiny', '--base-url', server.base_url('openai')) as terminal:
+        shown = terminal.wait_for(' more')
+    for control in ('\x1b]', '\x07', '\x1b[2J', '\u202e'):
+        assert control not in shown
+    assert '\\x1b]0;pwned' in shown
+
+
 # Ctrl-C ---------------------------------------------------------------------------------------------------------------
 
 
