@@ -74,6 +74,18 @@ def test_packages_tools_and_hosts_are_restored_when_the_run_is_resumed(
     assert (done.returncode, done.stdout) == (0, "('hello', 2)\n"), done.stderr
 
 
+def test_an_imported_run_gets_no_tools_of_this_machine(place: Place) -> None:
+    (place.folder / 'things.py').write_text(TOOLS)
+    model = script(place.folder, code('x = 1'), 'Fine.')
+    options = ('--tools', 'things:double', '--max-steps', '1', '--run-id', 'run-1')
+    assert habilis('run', 'Do it', '-q', '-m', model, *options).returncode == 3
+    assert habilis('runs', 'export', 'run-1', '-o', 'run.json').returncode == 0
+    assert habilis('runs', 'import', 'run.json', '--run-id', 'copy').returncode == 0
+    done = habilis('runs', 'resume', 'copy')
+    assert (done.returncode, done.stdout) == (1, '')
+    assert 'this imported run had tools or network access' in done.stderr
+
+
 def test_the_model_is_told_which_packages_hosts_and_files_there_are(place: Place, package: Path) -> None:
     (place.folder / 'data').mkdir()
     (place.folder / 'data' / 'sales\x1b.csv').write_text('a,b\n')
