@@ -17,6 +17,7 @@ from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
@@ -281,7 +282,9 @@ class Agent(Decorators, Closing, Generic[T]):
         **unknown: Never,
     ) -> Result[Any]:
         """`run` without `await`, with the same options; works inside a running event loop too (Jupyter)."""
-        return wait_here(self._runner.run(_request(locals())))
+        request, setup = _request(locals()), self._runner.setup
+        with status_hooks(setup.settings, setup.hooks, request.hooks) as shown:
+            return wait_here(self._runner.run(replace(request, hooks=shown)))
 
     @overload
     def stream(
@@ -405,8 +408,7 @@ class Agent(Decorators, Closing, Generic[T]):
 
         Args:
             run_id: the run.
-            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
-                or `{'value': …}` with its result.
+            answer: True or False for approvals; `{'again': True}` or `{'value': …}` for a step that may have been done.
             path: which question, if there are several.
             user: whose run it must be.
         """

@@ -8,6 +8,7 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
 from habilis.cli.value_text import call_lines
+from habilis.core.status_line import current_status
 from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
@@ -53,10 +54,11 @@ class TerminalUser:
         """Read one line. Blocks until it arrives, or until `close`."""
         if not self.is_present or self._closed.is_set():
             return None
-        print(prompt, end='', file=sys.stderr, flush=True)
-        line = self._lines.read(self._closed)
-        if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
-            print(file=sys.stderr, flush=True)
+        with current_status().paused():
+            print(prompt, end='', file=sys.stderr, flush=True)
+            line = self._lines.read(self._closed)
+            if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
+                print(file=sys.stderr, flush=True)
         return line
 
 

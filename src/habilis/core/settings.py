@@ -195,6 +195,9 @@ class Settings(BaseModel):
     notebook_view: Switch = True
     """Whether a notebook shows the runs of agents without hooks."""
 
+    status: Switch = True
+    """Whether `habilis run` and `run_sync` show a status line on a terminal."""
+
     log_level: LogLevels = 'warning'
     debug: Switch = False
     """Log everything; overrides `log_level`."""

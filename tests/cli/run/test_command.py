@@ -285,7 +285,15 @@ def test_a_question_does_not_look_like_a_failure(place: Place) -> None:
 
 def test_a_workspace_is_shared_and_made(place: Place) -> None:
     folder = place.folder / 'new' / 'data'
-    done = run('Save it', '-q', '-w', str(folder), '-m', script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')))
+    done = run(
+        'Save it',
+        '-q',
+        '-w',
+        str(folder),
+        '--create',
+        '-m',
+        script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')),
+    )
     assert done.returncode == 0
     assert (folder / 'kept.txt').read_text() == '1'
 
@@ -304,7 +312,7 @@ def test_a_workspace_that_cannot_be_used_is_one_line(place: Place, name: str, re
     (place.folder / 'file').touch()
     (place.folder / 'dangling').symlink_to(place.folder / 'nothing')
     (place.folder / 'loop').symlink_to(place.folder / 'loop')
-    done = run('Do it', '-q', '-w', name, '-m', script(place.folder, code('final_answer(1)')))
+    done = run('Do it', '-q', '-w', name, '--create', '-m', script(place.folder, code('final_answer(1)')))
     assert (done.returncode, done.stdout) == (1, '')
     assert reason in done.stderr
     assert len(done.stderr.splitlines()) == 2  # the first says that the model is scripted
@@ -380,7 +388,7 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
 
 def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
     model = script(place.folder, code(SAVED), code("print('looping')\nwhile True: pass"))
-    returned, stdout, stderr = interrupted('-w', 'data', '-m', model, '--journal', 'off', after='looping\n')
+    returned, stdout, stderr = interrupted('-w', 'data', '--create', '-m', model, '--journal', 'off', after='looping\n')
     assert (returned, stdout) == (130, '')
     last = stderr.splitlines()[-1]
     assert last.startswith(

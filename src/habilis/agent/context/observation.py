@@ -8,6 +8,7 @@ from habilis.agent.context.prompt import listed_names
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.guest.hints import for_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ def observe(
                 kept[variable] = text
             parts.append(f'{title}:\n{shown.text}')
     if cell.error is not None:
-        trace = cell.error.traceback.strip() or str(cell.error)
+        trace = for_model(cell.error.traceback.strip()) or str(cell.error)
         parts.append(f'Error:\n{truncate(trace, bounds).text}')
     if cell.lost:
         parts.append(truncate(f'These variables were lost: {listed_names(list(cell.lost))}', bounds).text)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import cast
 
 from habilis.agent.context.output import as_text
@@ -63,7 +64,8 @@ class PromptParts:
 def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
     """What code may import and reach, in one line."""
     packages = settings.get('packages') or ()
-    names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    given = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    names = [PurePath(name).name for name in given]  # the folders of the host mean nothing to the model
     network = settings.get('network') or False
     has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
     hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
@@ -111,13 +113,20 @@ def _written_calls(functions: Sequence[Function]) -> str:
 
 
 def task_message(
-    task: str, variables: Sequence[str] = (), *, gone: Sequence[str] | None = (), files: Sequence[str] = ()
+    task: str,
+    variables: Sequence[str] = (),
+    *,
+    workspace: str = '',
+    gone: Sequence[str] | None = (),
+    files: Sequence[str] = (),
 ) -> str:
     """The words of the user, the files and variables that code finds, and variables that it does not find any more.
 
     `gone` is None if all are gone and their names are not known.
     """
     text = task.strip()
+    if workspace:
+        text += f'\n\n{workspace}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'

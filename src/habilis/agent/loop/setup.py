@@ -103,7 +103,13 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     described = [_describe(variable, inputs.variables) for variable in variables]
     images = tuple(file for file in inputs.files if isinstance(file, Image))
     first_message = conversation.add_task(
-        task_message(inputs.task, described, gone=code.gone if code else (), files=await _place(inputs, sandboxes)),
+        task_message(
+            inputs.task,
+            described,
+            workspace=sandboxes.describe_files() if sandboxes else '',
+            gone=code.gone if code else (),
+            files=await _place(inputs, sandboxes),
+        ),
         images,
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history.tools, can_stop=False) if setup.python else '',

@@ -10,6 +10,7 @@ from habilis.agent.context.output import as_text
 from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.agent.hooks.terminal import has_markup
 from habilis.cli.value_text import call_lines
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.integers import safe_repr
@@ -41,8 +42,14 @@ def answer_text(output: object) -> str:
 
 
 def print_answer(output: object) -> None:
-    """Print the answer on stdout: in full for another program, with long integers shortened for a terminal."""
-    if sys.stdout.isatty():
+    """Print the answer on stdout: in full for another program, rendered and with short integers on a terminal."""
+    if sys.stdout.isatty() and isinstance(output, str) and has_markup(output):
+        from rich.console import Console
+
+        from habilis.agent.hooks.console import SafeConsole
+
+        SafeConsole(Console(highlight=False)).markdown(output)
+    elif sys.stdout.isatty():
         print(escape_controls(output if isinstance(output, str) else as_text(output, repr)), flush=True)
     else:
         print(answer_text(output), flush=True)

@@ -2,8 +2,8 @@
 
 import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from habilis.cli.settings import settings_with_options, usage_errors
@@ -13,6 +13,7 @@ from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
+from habilis.sandbox.options import Settings as SandboxSettings
 
 if TYPE_CHECKING:
     from habilis.models.files import File
@@ -29,6 +30,10 @@ UNTRUSTED = (
     'this imported run needs a folder or a server of the machine it was made on; '
     'give it a folder with --workspace DIR and a model with --model M'
 )
+UNTRUSTED_TOOLS = (
+    'this imported run had tools or network access, which are not given to a run of another machine; '
+    'start it again with habilis run'
+)
 LOCATION_SETTINGS = frozenset({'journal', 'user'})
 """Settings that say where the run is stored; not recorded with it."""
 
@@ -37,6 +42,17 @@ def journal_options(journal: object, user: object) -> str:
     """Options of `habilis runs` that find a run again, without passwords."""
     given = {'--journal': journal, '--user': user}
     return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolNames:
+    """Tools of the user's program."""
+
+    names: Sequence[str]
+    """Each as `module:name`."""
+
+    folder: str
+    """Where the modules are searched first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +98,11 @@ class RunRequest:
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     workspace: str | None = None
+    tools: ToolNames | None = None
+    packages: Sequence[str] = ()
+    network: Sequence[str] = ()
+    """Hosts that the code may connect to."""
+
     output_type: str | None = None
     as_json: bool = False
     quiet: bool = False
@@ -101,6 +122,16 @@ class RunRequest:
         """Options of `habilis runs` that find this run again."""
         return journal_options(self.settings.get('journal'), self.settings.get('user'))
 
+    @property
+    def sandbox_settings(self) -> SandboxSettings:
+        """What the sandbox offers beyond its defaults."""
+        settings = SandboxSettings()
+        if self.packages:
+            settings['packages'] = [os.path.abspath(name) if os.path.exists(name) else name for name in self.packages]
+        if self.network:
+            settings['network'] = list(self.network)
+        return settings
+
     def to_meta(self, model: str) -> dict[str, object]:
         """Metadata recorded with the run, so that it can be resumed without repeating the options."""
         settings = {name: value for name, value in _given(self.settings).items() if name not in LOCATION_SETTINGS}
@@ -111,6 +142,8 @@ class RunRequest:
                 'settings': settings,
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
+                **_given({'tools': None if self.tools is None else asdict(self.tools)}),
+                **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
 
@@ -126,9 +159,12 @@ class RunRequest:
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = cast('dict[str, object]', known.get('settings') or {})
         model_overrides = cast('Overrides', known.get('overrides') or {})
+        tools = cast('dict[str, Any] | None', known.get('tools'))
         if not overrides.get('trusted', True):
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
+            if tools is not None or known.get('network'):
+                raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             task=task,
@@ -137,6 +173,9 @@ class RunRequest:
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
+            tools=None if tools is None else ToolNames(**tools),
+            packages=_names(known, 'packages'),
+            network=_names(known, 'network'),
             output_type=known.get('output_type'),
             as_json=overrides.get('as_json', False),
             quiet=overrides.get('quiet', False),
@@ -159,6 +198,10 @@ class RunRequest:
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _names(recorded: Mapping[str, object], name: str) -> list[str]:
+    return [str(value) for value in cast('list[object]', recorded.get(name) or [])]
 
 
 def _absolute(model: str) -> str:
