@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-crash soak eval-local lint format bench docs wheel clean
+.PHONY: help demo test test-model test-crash soak eval-local lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -47,6 +47,11 @@ bench: $(READY) ## Run the benchmarks of the sandbox, the agent and the journal
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
 	$(BIN)/habilis bench journal
+
+recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
+	@$(BIN)/habilis models install --yes
+	cd examples && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python ../docs/recording.py ../docs/run.svg \
+		habilis run 'What do 3 teas and 2 coffees cost?' --tools shop:price -m local
 
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

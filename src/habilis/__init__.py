@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING
 from habilis._version import __version__
 
 if TYPE_CHECKING:
-    from habilis.agent import Agent, Result, RunLimits
-    from habilis.core import HabilisError, Limits
+    from habilis.agent import Agent, Chat, Result, RunLimits
+    from habilis.core import HabilisError, Limits, ModelRetry
     from habilis.flows import FlowPaused, Workflow, approval, flow, parallel, step
-    from habilis.models import ModelConfig, ScriptedModel
+    from habilis.models import File, Image, ModelConfig, ScriptedModel
     from habilis.sandbox import Cell, CellError, Policy, Sandbox, SandboxPool
-    from habilis.tools import Toolset, tool
+    from habilis.tools import Context, Toolset, tool
 
 __all__ = [
     'Agent',
     'Cell',
     'CellError',
+    'Chat',
+    'Context',
+    'File',
     'FlowPaused',
     'HabilisError',
+    'Image',
     'Limits',
     'ModelConfig',
+    'ModelRetry',
     'Policy',
     'Result',
     'RunLimits',
@@ -43,10 +48,15 @@ _HOMES = {
     'Agent': 'habilis.agent',
     'Cell': 'habilis.sandbox',
     'CellError': 'habilis.sandbox',
+    'Chat': 'habilis.agent',
+    'Context': 'habilis.tools',
+    'File': 'habilis.models',
     'FlowPaused': 'habilis.flows',
     'HabilisError': 'habilis.core',
+    'Image': 'habilis.models',
     'Limits': 'habilis.core',
     'ModelConfig': 'habilis.models',
+    'ModelRetry': 'habilis.core',
     'Policy': 'habilis.sandbox',
     'Result': 'habilis.agent',
     'RunLimits': 'habilis.agent',

@@ -23,6 +23,9 @@ from tests.agent.hooks.samples import SAMPLES, sample
 
 CLASSES: tuple[type[Event], ...] = get_args(AgentEvent)
 
+SHORT = {'step_started', 'step_finished', 'approval_answered', 'run_finished', 'model_progress'}
+"""Their text is not words of the model, the code or a tool."""
+
 
 def test_the_union_has_every_event_class() -> None:
     assert set(CLASSES) == set(Event.__subclasses__())
@@ -40,8 +43,20 @@ def test_a_class_is_named_after_its_kind(event: type[Event]) -> None:
 def test_an_event_has_a_kind_and_a_text_and_no_untyped_data(kind: str) -> None:
     event = sample(kind, 'hello')
     assert event.kind == kind
-    assert 'hello' in event.text or kind in {'step_started', 'step_finished', 'approval_answered', 'run_finished'}
+    assert 'hello' in event.text or kind in SHORT
     assert not hasattr(event, 'data')
+
+
+@pytest.mark.parametrize('kind', SAMPLES)
+def test_a_printed_event_is_one_short_line(kind: str) -> None:
+    event = sample(kind, 'word\n' * 10_000)
+    assert repr(event).startswith(f'{type(event).__name__}(')
+    assert len(repr(event)) < 600
+    assert '\n' not in repr(event)
+
+
+def test_a_printed_event_has_its_step_and_its_content() -> None:
+    assert repr(CodeEvent(step=2, run='r', agent='a', code='print(1)')) == "CodeEvent(step=2, code='print(1)')"
 
 
 def test_type_checkers_know_the_fields_by_class_and_by_kind() -> None:

@@ -46,7 +46,7 @@ WAYS: dict[str, Call] = {
         ('message_history', 'pass history=…'),
         ('tokens', r'pass limits=RunLimits\(tokens=…\)'),
         ('max_seconds', r'pass limits=RunLimits\(seconds=…\)'),
-        ('xyz', 'it has tools, output_type, variables, artifacts, history'),
+        ('xyz', 'it has tools, output_type, deps, variables, artifacts, history'),
     ],
 )
 async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: str, message: str) -> None:
@@ -69,7 +69,7 @@ async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: s
         ({'variables': [1]}, 'variables must be a dict'),
         ({'hooks': print}, 'hooks must be a list of functions'),
         ({'user': 7}, 'user must be text, not 7'),
-        ({'tools': ['search']}, 'tools must be a list of functions and toolsets, not'),
+        ({'tools': ['search']}, 'tools must be a list of functions, toolsets and agents, not'),
         ({'hooks': [1]}, 'hooks must be a list of functions'),
         ({'resume': True}, 'resume=True needs the name of the run'),
     ],
@@ -105,7 +105,7 @@ async def test_a_task_is_text(task: Any) -> None:
         (None, {'variables': {}}, r'it is an option of run\(…\)'),
         (None, {'tool': []}, "did you mean 'tools'?"),
         (None, {'tools': Toolset}, 'tools must be a list of functions'),
-        (None, {'tools': [1]}, r'tools must be a list of functions and toolsets, not \[1\]'),
+        (None, {'tools': [1]}, r'tools must be a list of functions, toolsets and agents, not \[1\]'),
         (None, {'tools': ['search']}, 'tools must be a list of functions'),
         (None, {'tools': 'search'}, 'tools must be a list of functions'),
         (None, {'hooks': [1]}, 'hooks must be a list of functions'),

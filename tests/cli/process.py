@@ -43,10 +43,10 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 class Terminal:
     """A command on a terminal, and what it shows there."""
 
-    def __init__(self, *arguments: str, command: Sequence[str] = COMMAND) -> None:
+    def __init__(self, *arguments: str, command: Sequence[str] = COMMAND, columns: int = 200) -> None:
         self._master, slave = pty.openpty()
         command = [sys.executable, '-c', _WITH_TERMINAL, *command, *arguments]
-        env = environment({'TERM': 'xterm', 'NO_COLOR': ''})
+        env = environment({'TERM': 'xterm', 'NO_COLOR': '', 'COLUMNS': str(columns)})
         self.process = subprocess.Popen(
             command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
         )
@@ -86,9 +86,9 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def on_terminal(*arguments: str, command: Sequence[str] = COMMAND) -> Generator[Terminal]:
+def on_terminal(*arguments: str, command: Sequence[str] = COMMAND, columns: int = 200) -> Generator[Terminal]:
     """Run it on a terminal, or another Python command."""
-    terminal = Terminal(*arguments, command=command)
+    terminal = Terminal(*arguments, command=command, columns=columns)
     try:
         yield terminal
     finally:

@@ -7,6 +7,7 @@ import pytest
 from habilis.core import errors
 from habilis.core.errors import (
     AgentError,
+    DocumentError,
     HabilisError,
     JournalError,
     ModelError,
@@ -16,7 +17,16 @@ from habilis.core.errors import (
     ToolDefinitionError,
 )
 
-BRANCHES = (AgentError, JournalError, ModelError, SandboxError, SettingsError, ToolCallError, ToolDefinitionError)
+BRANCHES = (
+    AgentError,
+    DocumentError,
+    JournalError,
+    ModelError,
+    SandboxError,
+    SettingsError,
+    ToolCallError,
+    ToolDefinitionError,
+)
 """Each is the root of what one concern raises; nothing else hangs on the tree's own root."""
 
 

@@ -39,6 +39,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'observation_tokens': (500, 600),
     'observation_lines': (50, 60),
     'summary': ('default', 'Say it in a word.'),
+    'notebook_view': (False, True),
     'log_level': ('debug', 'warning,models=info'),
     'debug': (True, False),
 }

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from habilis.agent import Agent
+from habilis.core.limits import Limits
 from habilis.flows import flow, parallel, step
 from habilis.models.contract import Message
 from habilis.models.scripted import ScriptedModel
@@ -119,7 +120,14 @@ async def _buy() -> str:
     money = await fetch('money')
     model = ScriptedModel(_say)
     async with Agent(
-        model, tools=[look, order, report.as_tool()], sandbox='wasm', workspace=True, journal='off', name='buyer'
+        model,
+        tools=[look, order, report.as_tool()],
+        sandbox='wasm',
+        # A store that is away for long is not the fault of the code.
+        sandbox_settings={'limits': Limits(seconds=600)},
+        workspace=True,
+        journal='off',
+        name='buyer',
     ) as buyer:
         result = await buyer.run(f'Buy fruit for {money}.')
     return str(result.output)

@@ -20,6 +20,7 @@ from habilis.flows import (
     step,
 )
 from habilis.journal import MemoryStore
+from habilis.tools import Context
 
 
 @dataclass(frozen=True)
@@ -250,6 +251,14 @@ def test_functions_that_cannot_be_flows_or_steps_are_refused() -> None:
         step(numbers)
     with pytest.raises(FlowDefinitionError, match='give it one with name='):
         step(lambda: 1)
+
+
+async def test_a_context_is_for_tools_only() -> None:
+    async def look(ctx: Context[str], number: int) -> int:
+        return number
+
+    with pytest.raises(FlowDefinitionError, match='look cannot be a step: a Context is for tools of an agent'):
+        await flow(look).start(Context('a'), 3, journal=MemoryStore())
 
 
 async def test_hints_that_cannot_be_read_are_named() -> None:

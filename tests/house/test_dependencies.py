@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 from tests.house.imports import modules
 from tests.house.repository import PACKAGE, ROOT
 
-BUILT_IN_THE_GUEST = frozenset({'stdlib', 'wit_world'})
+BUILT_IN_THE_GUEST = frozenset({'stdlib', 'timezones', 'wit_world'})
 """Modules that the build of the WebAssembly component generates."""
 
 NOT_INSTALLED_BY_DEV = {

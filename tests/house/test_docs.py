@@ -43,3 +43,8 @@ def test_every_example_program_runs(program: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert child.returncode == 0, child.stdout + child.stderr
+
+
+def test_the_first_example_of_the_home_page_fits_the_screen_of_a_phone() -> None:
+    first = next(step for step in pages.steps(ROOT / 'docs' / 'index.md') if isinstance(step, pages.Example))
+    assert max(map(len, first.code.splitlines())) <= 40

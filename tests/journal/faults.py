@@ -6,17 +6,18 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.core.errors import StoreUnavailable
-from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Status, Store, current_scope
+from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.copies import digests_of
+from habilis.journal.wrapper import StoreWrapper
 
 RUN = 'run-1'
 
 
-class Faulty:
+class Faulty(StoreWrapper):
     """A store in front of another, whose appends fail as a test wants."""
 
     def __init__(self, inner: Store) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.before: list[BaseException] = []
         """Raised by the next appends, which do nothing."""
 
@@ -41,18 +42,12 @@ class Faulty:
         self.appends = 0
         self.claim_count = 0
 
-    async def create(
-        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
-    ) -> bool:
-        """See `Store`."""
-        return await self.inner.create(info, records, blobs=blobs)
-
     async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
         """See `Store`."""
         self.claim_count += 1
         if self.claims:
             raise self.claims.pop(0)
-        lease = await self.inner.claim(run, owner=owner, seconds=seconds, over=over)
+        lease = await self.store.claim(run, owner=owner, seconds=seconds, over=over)
         if self.claims_after:
             raise self.claims_after.pop(0)
         if self.hold_claim is not None:
@@ -63,7 +58,7 @@ class Faulty:
         """See `Store`."""
         if self.releases:
             raise self.releases.pop(0)
-        await self.inner.release(run, epoch=epoch)
+        await self.store.release(run, epoch=epoch)
 
     async def append(
         self,
@@ -80,7 +75,7 @@ class Faulty:
             await self.hold.wait()
         if self.before:
             raise self.before.pop(0)
-        await self.inner.append(run, records, epoch=epoch, info=info, blobs=blobs)
+        await self.store.append(run, records, epoch=epoch, info=info, blobs=blobs)
         if self.hold_answer is not None:
             await self.hold_answer.wait()
         if self.after:
@@ -90,37 +85,11 @@ class Faulty:
         """See `Store`."""
         if self.loads:
             raise self.loads.pop(0)
-        return await self.inner.load(run, after=after)
-
-    async def blob(self, run: str, digest: str) -> bytes:
-        """See `Store`."""
-        return await self.inner.blob(run, digest)
-
-    async def info(self, run: str) -> RunInfo:
-        """See `Store`."""
-        return await self.inner.info(run)
-
-    async def lease(self, run: str) -> Lease:
-        """See `Store`."""
-        return await self.inner.lease(run)
-
-    async def runs(
-        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
-    ) -> list[RunInfo]:
-        """See `Store`."""
-        return await self.inner.runs(user=user, session=session, status=status)
-
-    async def delete(self, run: str) -> None:
-        """See `Store`."""
-        await self.inner.delete(run)
+        return await self.store.load(run, after=after)
 
     def for_another_loop(self) -> Store:
         """See `Store`."""
         return self
-
-    async def close(self) -> None:
-        """See `Store`."""
-        await self.inner.close()
 
 
 def away(*, passing: bool = True) -> StoreUnavailable:

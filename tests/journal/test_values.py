@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import NotDurable
-from habilis.journal.values import PLAIN, Codec, fingerprint
+from habilis.journal.values import PLAIN, Codec, fingerprint, plain_value
 from tests.core.plain import any_text, plain, shape
 
 
@@ -338,3 +338,20 @@ def test_digests_are_the_same_in_every_process() -> None:
 def test_digests_of_recorded_runs_do_not_change_with_this_program() -> None:
     value = [1, 'x', (2.5, None), {'b': b'x', 'a': {3}}, uuid.UUID(int=7)]
     assert fingerprint(value, 'second') == 'a1c780f1fab97bd4'
+
+
+def test_a_value_is_read_without_its_type_for_people_who_look_at_it() -> None:
+    @dataclass
+    class City:
+        name: str
+        price: decimal.Decimal
+
+    assert plain_value(PLAIN.write((1, decimal.Decimal('2.50')))) == (1, decimal.Decimal('2.50'))
+    assert plain_value(Codec[City](City).write(City('Oslo', decimal.Decimal('2.50')))) == {
+        'name': 'Oslo',
+        'price': '2.50',
+    }
+    others: list[Json] = [None, 5, {'code': 'x'}]
+    for other in others:
+        with pytest.raises(NotDurable):
+            plain_value(other)

@@ -175,7 +175,9 @@ def test_an_openai_compatible_server_without_a_url_is_a_wrong_setting() -> None:
 
 @pytest.mark.usefixtures('no_keys')
 def test_traits_come_from_the_table_and_the_settings_win() -> None:
-    assert EngineModel(ModelConfig(model='anthropic:x')).traits == Traits(functions=True, context_tokens=200_000)
+    assert EngineModel(ModelConfig(model='anthropic:x')).traits == Traits(
+        functions=True, context_tokens=200_000, images=True
+    )
     assert EngineModel(ModelConfig(model='ollama:x')).traits == Traits(
         functions=False, context_tokens=4_096, local=True
     )

@@ -157,7 +157,7 @@ def test_it_is_small_only_if_all_its_members_are() -> None:
 def test_a_fallback_of_two_frontier_models_has_their_traits() -> None:
     names = ('anthropic:claude-sonnet-5-5', 'openai:gpt-5.5')
     model = FallbackModel([EngineModel(ModelConfig(model=name)) for name in names])
-    assert model.traits == Traits(functions=True, context_tokens=200_000, small=False, local=False)
+    assert model.traits == Traits(functions=True, context_tokens=200_000, small=False, local=False, images=True)
 
 
 def test_it_is_a_model_with_the_name_of_the_first() -> None:

@@ -45,7 +45,7 @@ def test_with_a_url_a_provider_before_a_colon_keeps_its_protocol() -> None:
     assert parse_name('anthropic:claude-x', base_url=URL).provider == 'anthropic'
 
 
-@pytest.mark.parametrize('text', ['Qwen/Qwen2.5-7B', 'gpt-4', 'nobody:model', ':', '/', 'a' * 500])
+@pytest.mark.parametrize('text', ['my-model', 'nobody:model', ':', '/', 'a' * 500])
 def test_without_a_url_an_unknown_provider_is_not_found_and_the_known_ones_are_named(text: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
         parse_name(text)
@@ -54,11 +54,47 @@ def test_without_a_url_an_unknown_provider_is_not_found_and_the_known_ones_are_n
 
 
 @pytest.mark.parametrize(
-    ('text', 'meant'), [('antropic:claude', 'anthropic'), ('olama/llama3', 'ollama'), ('Gogle:gemini', 'google')]
+    ('text', 'meant'),
+    [
+        ('antropic:claude', 'anthropic'),
+        ('olama/llama3', 'ollama'),
+        ('Gogle:gemini', 'google'),
+        ('mistrall:x', 'mistral'),
+    ],
 )
 def test_the_nearest_provider_is_suggested(text: str, meant: str) -> None:
     with pytest.raises(ModelNotFound, match=f"did you mean '{meant}'"):
         parse_name(text)
+
+
+@pytest.mark.parametrize(
+    ('text', 'meant'),
+    [
+        ('gpt-4o', 'openai:gpt-4o'),
+        ('GPT-5-mini', 'openai:GPT-5-mini'),
+        ('o3', 'openai:o3'),
+        ('o4-mini', 'openai:o4-mini'),
+        ('gpt-oss:20b', 'ollama:gpt-oss:20b or openrouter:openai/gpt-oss:20b'),
+        ('claude-sonnet-4-5', 'anthropic:claude-sonnet-4-5'),
+        ('claude:opus', 'anthropic:opus'),
+        ('gemini-2.5-pro', 'google:gemini-2.5-pro'),
+        ('gemini/gemini-2.5-pro', 'google:gemini-2.5-pro'),
+        ('mistral-large-latest', 'mistral:mistral-large-latest'),
+        ('codestral-latest', 'mistral:codestral-latest'),
+        ('llama3.2', 'ollama:llama3.2'),
+        ('llama3:8b', 'ollama:llama3:8b'),
+        ('qwen3:8b', 'ollama:qwen3:8b'),
+        ('mistral', 'ollama:mistral'),
+        ('Qwen/Qwen2.5-7B', 'hf:Qwen/Qwen2.5-7B or openrouter:Qwen/Qwen2.5-7B'),
+        ('meta-llama/Llama-3', 'hf:meta-llama/Llama-3 or openrouter:meta-llama/Llama-3'),
+    ],
+)
+def test_a_well_known_model_without_a_provider_is_answered_with_its_full_name(text: str, meant: str) -> None:
+    with pytest.raises(ModelNotFound) as caught:
+        parse_name(text)
+    assert str(caught.value) == f'the model name {text!r} has no known provider: write {meant}'
+    for full in meant.split(' or '):
+        parse_name(full, more=('hf',))
 
 
 @pytest.mark.parametrize('text', ['openai:', 'ollama/', 'openai:   '])

@@ -62,6 +62,11 @@ def test_a_removed_name_is_gone_and_no_longer_the_default() -> None:
         registry.remove('mine')
 
 
+def test_a_well_known_model_without_its_provider_is_answered_with_both() -> None:
+    with pytest.raises(ModelNotFound, match="no such model or alias: 'gpt-4o'; write openai:gpt-4o"):
+        Registry().get('gpt-4o')
+
+
 def test_a_name_that_is_added_again_stands_for_the_new_model() -> None:
     registry = Registry(aliases(mine='ollama:x'))
     registry.add('mine', 'ollama:y')

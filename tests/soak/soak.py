@@ -51,7 +51,8 @@ class Place:
         """Kill one of the others."""
         others = pool.pids[1:]
         if others:
-            os.kill(chance.choice(others), signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just died of the kill before this
+                os.kill(chance.choice(others), signal.SIGKILL)
             self.kills += 1
 
 

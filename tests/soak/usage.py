@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-SLACK = {'kilobytes': 20_000, 'descriptors': 20, 'threads': 8, 'files': 20}
+SLACK = {'kilobytes_per_descriptor': 500, 'descriptors': 20, 'threads': 8, 'files': 20}
 """How much more may be used in the last quarter than in the second. Work comes in waves."""
 
 
@@ -18,6 +18,11 @@ class Usage:
     descriptors: int
     threads: int
     files: int
+
+    @property
+    def kilobytes_per_descriptor(self) -> float:
+        """Memory for the work at that moment: each live sandbox has descriptors and several megabytes."""
+        return self.kilobytes / self.descriptors
 
 
 def usage_of(pid: int, temporary: Path) -> Usage:
@@ -39,8 +44,8 @@ def growth(samples: Sequence[Usage]) -> dict[str, tuple[float, float]]:
         return {}
     found: dict[str, tuple[float, float]] = {}
     for name, slack in SLACK.items():
-        before = median(asdict(sample)[name] for sample in samples[quarter : 2 * quarter])
-        after = median(asdict(sample)[name] for sample in samples[-quarter:])
+        before = median(getattr(sample, name) for sample in samples[quarter : 2 * quarter])
+        after = median(getattr(sample, name) for sample in samples[-quarter:])
         if after > before * 1.1 + slack:
             found[name] = (before, after)
     return found

@@ -1,6 +1,7 @@
 """The agent: a model that acts by writing Python."""
 
 from habilis.agent.agent import Agent
+from habilis.agent.chat import Chat
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Agreement, Ended, Result, RunLimits, Step
 from habilis.agent.hooks.dispatch import Hook, OutgoingHook
@@ -11,6 +12,7 @@ __all__ = [
     'Agent',
     'Agreement',
     'Bounds',
+    'Chat',
     'Ended',
     'Hook',
     'OutgoingHook',

@@ -4,16 +4,22 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
+from habilis.agent.chat import Chat
+from habilis.agent.context.instructions import Instructions
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.decorators import Decorators
+from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
-from habilis.agent.events import AgentEvent
+from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
+from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.options import (
@@ -26,17 +32,19 @@ from habilis.agent.options import (
     ResumeRequest,
     RunOptions,
     RunRequest,
+    Task,
     bounds_from,
     check_model_settings,
     check_types,
     limits_from,
     sandbox_settings_from,
+    split_task,
     summary_prompt,
 )
 from habilis.agent.policies import Policy as LoopPolicy
 from habilis.agent.runner import Runner
 from habilis.agent.wrong_guesses import check_names, missing_attribute
-from habilis.core.background_loop import run_blocking
+from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.settings import Settings, load_settings
 from habilis.journal import OnChange
@@ -51,7 +59,7 @@ T = TypeVar('T', default=Any)
 U = TypeVar('U')
 
 
-class Agent(Generic[T]):
+class Agent(Decorators, Closing, Generic[T]):
     """A model, its tools and its sandbox. One agent can do many runs, also at the same time."""
 
     def __init__(
@@ -60,8 +68,10 @@ class Agent(Generic[T]):
         *,
         model_settings: ModelSettings | None = None,
         output_type: type[T] | UnionType | None = None,
+        output_validators: Iterable[OutputValidator] = (),
         tools: Iterable[AnyTool] = (),
-        instructions: str = '',
+        deps_type: Any = None,
+        instructions: Instructions = '',
         limits: RunLimits | None = None,
         workspace: PathLike | bool | None = None,
         packages: Iterable[PathLike] | None = None,
@@ -90,8 +100,12 @@ class Agent(Generic[T]):
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
             model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
-            tools: functions the code may call, and toolsets.
-            instructions: text added to the system prompt.
+            output_validators: functions of the answer (or of the context and the answer) that return it, changed or
+                not, or raise `ModelRetry` to send the model back with a message.
+            tools: functions the code may call, toolsets, and other agents.
+            deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
+            instructions: text added to the system prompt, a function that returns it for a run (of nothing or of the
+                `Context`), or a list of these.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
@@ -125,7 +139,9 @@ class Agent(Generic[T]):
                 model=model,
                 model_settings=model_settings or {},
                 output_type=output_type,
+                output_validators=tuple(output_validators or ()),
                 tools=tuple(tools or ()),
+                deps_type=deps_type,
                 sandbox=sandbox,
                 sandbox_settings=sandbox_settings_from(sandbox_settings or {}, named, sandbox, settings),
                 instructions=instructions,
@@ -143,7 +159,8 @@ class Agent(Generic[T]):
                 escalate=escalate,
                 journal=journal or settings.journal,
                 settings=settings,
-            )
+            ),
+            self,
         )
 
     @property
@@ -166,29 +183,41 @@ class Agent(Generic[T]):
         """Usage of all runs of this agent."""
         return self._runner.ledger
 
+    def __repr__(self) -> str:
+        return agent_repr(self._runner.setup)
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return agent_html(self._runner.setup)
+
     # Hidden from type checkers, which would otherwise accept any misspelt name.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
             raise missing_attribute('Agent', name, dir(type(self)))
 
+    def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
+        """A conversation whose turns share messages and variables. Another process continues it by its `session`."""
+        return self._runner.conversation(session, user)
+
     # Runs -------------------------------------------------------------------------------------------------------------
 
     @overload
-    async def run(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    async def run(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    async def run(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    async def run(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     async def run(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -205,9 +234,10 @@ class Agent(Generic[T]):
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
-            task: what to do, in words.
+            task: what to do, in words; or a list of words, `Image(…)` and `File(…)`.
             output_type: type of the answer of this run, instead of the agent's.
             tools: more tools for this run.
+            deps: what tools with a `Context` work with; neither shown to the model nor recorded.
             variables: plain data that code finds under these names; `Result.variables` has them as code left them.
             artifacts: named documents for the first step.
             history: messages of an earlier run to continue from.
@@ -223,20 +253,21 @@ class Agent(Generic[T]):
         return await self._runner.run(_request(locals()))
 
     @overload
-    def run_sync(self, task: str, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
+    def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
+    def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]) -> Result[U]: ...
 
     @overload
-    def run_sync(self, task: str, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     def run_sync(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -251,14 +282,32 @@ class Agent(Generic[T]):
         **unknown: Never,
     ) -> Result[Any]:
         """`run` without `await`, with the same options; works inside a running event loop too (Jupyter)."""
-        return wait_here(self._runner.run(_request(locals())))
+        request, setup = _request(locals()), self._runner.setup
+        with status_hooks(setup.settings, setup.hooks, request.hooks) as shown:
+            return wait_here(self._runner.run(replace(request, hooks=shown)))
+
+    @overload
+    def stream(
+        self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[T], None]: ...
+
+    @overload
+    def stream(
+        self, task: Task, *, output_type: type[U], **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[U], None]: ...
+
+    @overload
+    def stream(
+        self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]
+    ) -> AsyncGenerator[StreamEvent[Any], None]: ...
 
     def stream(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -271,7 +320,7 @@ class Agent(Generic[T]):
         session: str | None = None,
         meta: Mapping[str, object] | None = None,
         **unknown: Never,
-    ) -> AsyncGenerator[AgentEvent, None]:
+    ) -> AsyncGenerator[StreamEvent[Any], None]:
         """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`.
 
         Takes the options of `run`.
@@ -281,10 +330,11 @@ class Agent(Generic[T]):
 
     async def start(
         self,
-        task: str,
+        task: Task,
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         variables: Mapping[str, object] | None = None,
         artifacts: Mapping[str, str] | None = None,
         history: Sequence[Message] | None = None,
@@ -310,6 +360,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,
@@ -326,6 +377,7 @@ class Agent(Generic[T]):
             answer: the answer to its question, or another message.
             output_type: the output type that the run was started with, if it had its own.
             tools: the tools that the run was started with, beside the agent's.
+            deps: the dependencies again, which are not recorded.
             limits: limits for what follows; by default those of the agent, counted anew.
             max_steps: limit of steps for what follows.
             hooks: hooks for what follows, after the agent's.
@@ -341,6 +393,7 @@ class Agent(Generic[T]):
         *,
         output_type: Any = None,
         tools: Sequence[AnyTool] | None = None,
+        deps: object = None,
         limits: RunLimits | None = None,
         max_steps: int | None = None,
         hooks: Sequence[Hook] | None = None,
@@ -355,8 +408,7 @@ class Agent(Generic[T]):
 
         Args:
             run_id: the run.
-            answer: True or False for an approval; for a step that may have been done `{'again': True}` to do it now,
-                or `{'value': …}` with its result.
+            answer: True or False for approvals; `{'again': True}` or `{'value': …}` for a step that may have been done.
             path: which question, if there are several.
             user: whose run it must be.
         """
@@ -368,22 +420,6 @@ class Agent(Generic[T]):
         """Close the sandboxes of unfinished runs, and the models that the agent has loaded."""
         await self._runner.close()
 
-    def close_sync(self) -> None:
-        """`close` without `await`."""
-        run_blocking(self.close())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        await self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close_sync()
-
 
 _AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not in ('self', 'unknown'))
 
@@ -391,7 +427,9 @@ _AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not 
 def _request(arguments: Mapping[str, Any]) -> RunRequest:
     """The arguments of a method that starts a run, checked."""
     check_names('a run', arguments['unknown'], RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
-    return RunRequest(**{name: value for name, value in arguments.items() if name not in ('self', 'unknown')})
+    options = {name: value for name, value in arguments.items() if name not in ('self', 'task', 'unknown')}
+    task, files = split_task(arguments['task'])
+    return RunRequest(task=task, files=files, **options)
 
 
 def _resume_request(arguments: Mapping[str, Any]) -> ResumeRequest:

@@ -2,16 +2,27 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Generic, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, cast, overload
 
 from typing_extensions import TypeVar
 
+from habilis.agent.hooks.html import block, cell_text, code_block, display_block, folded, page, value_block
+from habilis.agent.hooks.notebook import was_shown
+from habilis.agent.output_json import pack_output, read_output
+from habilis.core.dataclass_codec import DataclassCodec
+from habilis.core.documents import DocumentFormat
+from habilis.core.errors import RunStopped
+from habilis.core.previews import short_repr, shorten
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
 
-T = TypeVar('T', default=Any)
+T = TypeVar('T')
+T_co = TypeVar('T_co', covariant=True, default=Any)
+OUTPUT_LENGTH = 200
+"""Max characters of the output in the `repr` of a result."""
+
 LOCAL_SECONDS = 600.0
 """Default time limit of a run with a model on this machine, whose processor it keeps busy: ten minutes are enough for
 twenty steps of a small model, and a run that goes in circles ends within a coffee break."""
@@ -66,7 +77,7 @@ class RunLimits:
                 raise ValueError(msg)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Step:
     """One turn of the loop: the reply, the code that was run, and what the model saw of it."""
 
@@ -82,6 +93,9 @@ class Step:
 
     seconds: float = 0.0
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
@@ -92,6 +106,14 @@ class Waiting:
 
     question: str
     tool: str = ''
+    """The tool that waits for approval; empty for other questions."""
+
+    arguments: Mapping[str, object] = field(default_factory=dict[str, object])
+    diff: str = ''
+    """What the call would change, if the tool has a preview."""
+
+    code: str = ''
+    """The code that makes the call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,12 +136,12 @@ class Agreement:
         return self.agreed is True
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result(Generic[T]):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Result(Generic[T_co]):
     """The outcome of a run."""
 
-    output: T
-    """The answer. None unless `ended` is `answer`."""
+    output: T_co | None
+    """The answer. None unless `ended` is `answer`; see `unwrap`."""
 
     ended: Ended
     run_id: str
@@ -150,3 +172,87 @@ class Result(Generic[T]):
     def cost(self) -> float | None:
         """US dollars, where prices are known."""
         return self.usage.cost
+
+    def unwrap(self) -> T_co:
+        """The answer. Raises `RunStopped` if the run ended without one; the error says why, and how to resume."""
+        if self.ended == 'answer':
+            return cast('T_co', self.output)
+        waiting = '; '.join(decision.question for decision in self.waiting)
+        question = self.question or waiting or None
+        asked = f' ({question})' if question else ''
+        msg = f'the run ended with {self.ended!r} and no answer{asked}; {self._how_to_resume()}'
+        raise RunStopped(msg, ended=self.ended, run_id=self.run_id, question=question)
+
+    def _how_to_resume(self) -> str:
+        run = repr(self.run_id)
+        if self.ended == 'approval':
+            return f'decide with agent.answer({run}, True) or `habilis runs approve`, then agent.resume({run})'
+        call, option = (f"{run}, 'the answer'", ' --answer TEXT') if self.ended == 'question' else (run, '')
+        return f'resume it with agent.resume({call}) or `habilis runs resume {self.run_id}{option}`'
+
+    # Shown to people --------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        output = f'output={shorten(self.output, OUTPUT_LENGTH)}, ' if self.ended == 'answer' else ''
+        question = f', question={shorten(self.question, OUTPUT_LENGTH)}' if self.question else ''
+        cost = '' if self.cost is None else f', cost={self.cost:.4g}'
+        facts = f'steps={len(self.steps)}, seconds={self.seconds:.1f}{cost}, run_id={self.run_id!r}'
+        return f'Result({output}ended={self.ended!r}{question}, {facts})'
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """For notebooks: a page, unless the cell has just shown the run."""
+        text = {'text/plain': repr(self)}
+        return text if was_shown(self.run_id) else {**text, 'text/html': self._page()}
+
+    def _page(self) -> str:
+        """The answer and the images, and the steps on a click."""
+        displays = [display for step in self.steps if step.cell for display in step.cell.displays]
+        steps = [part for step in self.steps for part in _step_blocks(step)]
+        answer = value_block(self.output) if self.ended == 'answer' else block(self.question or '', 'font-weight:bold')
+        cost = '' if self.cost is None else f' · ${self.cost:.4g}'
+        facts = f'{self.ended} · {len(self.steps)} steps · {self.seconds:.1f} s · {self.usage.tokens:,} tokens{cost}'
+        return page([answer, *map(display_block, displays), folded(facts, steps)])
+
+    # JSON -------------------------------------------------------------------------------------------------------------
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """The whole result as JSON text, for `from_json`. Raises `DocumentError` if the output has no JSON form."""
+        agreement = self.agreement and replace(self.agreement, outputs=())
+        fields = _FORMAT.fields(replace(cast('Result[Any]', self), output=None, agreement=agreement))
+        fields['output'] = pack_output(self.output)
+        if self.agreement is not None:
+            fields['agreement_outputs'] = [pack_output(output) for output in self.agreement.outputs]
+        return _FORMAT.write(fields, indent)
+
+    @overload
+    @staticmethod
+    def from_json(text: str | bytes, *, output_type: type[T]) -> 'Result[T]': ...
+
+    @overload
+    @staticmethod
+    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result[Any]': ...
+
+    @staticmethod
+    def from_json(text: str | bytes, *, output_type: Any = None) -> 'Result[Any]':
+        """The result that `to_json` was given, with its output as `output_type`. Raises `DocumentError`.
+
+        Args:
+            text: JSON of `to_json`, also of an older version.
+            output_type: type of the output, as given to the agent; None for plain data.
+        """
+        fields = _FORMAT.read(text)
+        output, outputs = fields.pop('output', None), fields.pop('agreement_outputs', None)
+        result = _FORMAT.decode({**fields, 'output': None})
+        if result.agreement is not None and isinstance(outputs, list):
+            read = tuple(read_output(each, output_type) for each in outputs)
+            result = replace(result, agreement=replace(result.agreement, outputs=read))
+        return replace(result, output=read_output(output, output_type)) if result.ended == 'answer' else result
+
+
+def _step_blocks(step: Step) -> list[str]:
+    code = [] if step.code is None else [code_block(step.code)]
+    return [*code, *(cell_text(step.cell) if step.cell else ())] or [block(step.reply.text)]
+
+
+RESULT_FIELDS = DataclassCodec(Result[Any])
+_FORMAT = DocumentFormat('result', 1, RESULT_FIELDS, lists=('steps', 'messages', 'waiting'))

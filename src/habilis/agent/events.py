@@ -1,7 +1,9 @@
 """Events of an agent's run. `AgentEvent` is the union of all kinds, those of tool calls included."""
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic, Literal
+
+from typing_extensions import TypeVar
 
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result, Step
@@ -17,12 +19,14 @@ from habilis.tools.events import (
     QuestionEvent,
     ToolCalled,
     ToolLogged,
+    ToolProgress,
     ToolReturned,
 )
 
 __all__ = [
     'AgentEvent',
     'AnswerEvent',
+    'AnswerRefused',
     'ApprovalAnswered',
     'ApprovalAsked',
     'CellFinished',
@@ -44,12 +48,16 @@ __all__ = [
     'RunStarted',
     'StepFinished',
     'StepStarted',
+    'StreamEvent',
     'TextEvent',
     'ThinkingEvent',
     'ToolCalled',
     'ToolLogged',
+    'ToolProgress',
     'ToolReturned',
 ]
+
+T_co = TypeVar('T_co', covariant=True, default=object)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +101,7 @@ class ModelRequested(Event):
 
     kind: ClassVar[Literal['model_requested']] = 'model_requested'
     model: Model
-    messages: tuple[Message, ...]
+    messages: tuple[Message, ...] = field(repr=False)
 
     @property
     def text(self) -> str:
@@ -222,6 +230,20 @@ class ObservationEvent(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AnswerRefused(Event):
+    """An output validator refused an answer, and the model is asked again."""
+
+    kind: ClassVar[Literal['answer_refused']] = 'answer_refused'
+    answer: object
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """Why it was refused."""
+        return self.reason
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompactedEvent(Event):
     """Earlier steps were shortened or removed from the conversation."""
 
@@ -243,11 +265,11 @@ class StepFinished(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerEvent(Event):
+class AnswerEvent(Event, Generic[T_co]):
     """The run has an answer."""
 
     kind: ClassVar[Literal['answer']] = 'answer'
-    answer: object
+    answer: T_co
 
     @property
     def text(self) -> str:
@@ -256,11 +278,11 @@ class AnswerEvent(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunFinished(Event):
+class RunFinished(Event, Generic[T_co]):
     """The run ended: with an answer, at a limit, or to wait for a person."""
 
     kind: ClassVar[Literal['run_finished']] = 'run_finished'
-    result: Result[object]
+    result: Result[T_co]
 
     @property
     def text(self) -> str:
@@ -281,7 +303,7 @@ class RunFailed(Event):
         return f'{type(self.error).__name__}: {as_text(self.error)}'.removesuffix(': ')
 
 
-AgentEvent = (
+_BeforeTheEnd = (
     RunStarted
     | RunResumed
     | StepStarted
@@ -295,6 +317,7 @@ AgentEvent = (
     | OutputEvent
     | ToolCalled
     | ToolLogged
+    | ToolProgress
     | ApprovalAsked
     | ApprovalAnswered
     | QuestionEvent
@@ -302,10 +325,14 @@ AgentEvent = (
     | ToolReturned
     | CellFinished
     | ObservationEvent
+    | AnswerRefused
     | CompactedEvent
     | HookFailed
     | StepFinished
-    | AnswerEvent
-    | RunFinished
-    | RunFailed
 )
+
+AgentEvent = _BeforeTheEnd | AnswerEvent | RunFinished | RunFailed
+"""Any event, as hooks get it."""
+
+StreamEvent = _BeforeTheEnd | AnswerEvent[T_co] | RunFinished[T_co] | RunFailed
+"""The same for an agent whose output type is known: `agent.stream` of an `Agent[City]` yields `StreamEvent[City]`."""

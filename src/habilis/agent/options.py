@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast, get_origin
 
+from habilis.agent.context.instructions import Instructions, is_instructions
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.runs import JournalChoice
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.policies import Policy
 from habilis.core.errors import AgentError
@@ -17,15 +19,17 @@ from habilis.core.settings import Settings
 from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
+from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.sandbox.policy import Policy as SandboxPolicy
 from habilis.tools import Approve, Gate, ResultGate, Toolset
+from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
 
-AnyTool = Toolset | Callable[..., Any]
-"""A `Tool`, a group of them, or a plain function with type hints."""
+AnyTool = Toolset | MakesTool | Callable[..., Any]
+"""A `Tool`, a group of them, a plain function with type hints, or another agent."""
 
 ModelChoice = str | ModelConfig | Model
 """`provider:model`, an alias, a configuration or a model."""
@@ -43,7 +47,9 @@ class AgentSetup:
     tools: Sequence[AnyTool]
     sandbox: SandboxChoice
     sandbox_settings: SandboxSettings
-    instructions: str
+    deps_type: Any
+    instructions: Instructions
+    output_validators: Sequence[OutputValidator]
     limits: RunLimits
     observations: Bounds
     summary: str | None
@@ -62,21 +68,31 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-class RunOptions(TypedDict, total=False):
-    """The options of `Agent.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
+Task = str | Sequence[str | File]
+"""What to do, in words; or a list of words, images and files."""
+
+
+class TurnOptions(TypedDict, total=False):
+    """The options of `Chat.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
 
     tools: Sequence[AnyTool] | None
+    deps: object
     variables: Mapping[str, object] | None
     artifacts: Mapping[str, str] | None
-    history: Sequence[Message] | None
     limits: RunLimits | None
     max_steps: int | None
     hooks: Sequence[Hook] | None
     run_id: str | None
     resume: bool
+    meta: Mapping[str, object] | None
+
+
+class RunOptions(TurnOptions, total=False):
+    """The options of `Agent.run` beside `output_type`."""
+
+    history: Sequence[Message] | None
     user: str | None
     session: str | None
-    meta: Mapping[str, object] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +100,12 @@ class RunRequest:
     """The arguments of `Agent.run`, which explains them."""
 
     task: str
+    files: Sequence[File] = ()
+    """Images and files that came with the task."""
+
     tools: Sequence[AnyTool] | None = None
     output_type: Any = None
+    deps: object = field(default=None, repr=False)
     variables: Mapping[str, object] | None = None
     artifacts: Mapping[str, str] | None = None
     history: Sequence[Message] | None = None
@@ -117,6 +137,7 @@ class RunRequest:
             task=self.task,
             tools=self.tools,
             output_type=self.output_type,
+            deps=self.deps,
             limits=self.limits,
             max_steps=self.max_steps,
             hooks=self.hooks,
@@ -135,6 +156,7 @@ class ResumeRequest:
 
     tools: Sequence[AnyTool] | None = None
     output_type: Any = None
+    deps: object = field(default=None, repr=False)
     limits: RunLimits | None = None
     max_steps: int | None = None
     hooks: Sequence[Hook] | None = None
@@ -154,7 +176,7 @@ class ResumeRequest:
         return with_max_steps(self.limits or default, self.max_steps)
 
 
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name != 'task')
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files'))
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -219,12 +241,16 @@ def _is_text_mapping(value: object) -> bool:
 
 def _are_tools(value: object) -> bool:
     items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
-    return all(isinstance(item, Toolset) or callable(item) for item in items)
+    return all(isinstance(item, Toolset | MakesTool) or callable(item) for item in items)
 
 
 def _are_functions(value: object) -> bool:
     items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
     return all(callable(item) for item in items)
+
+
+def _is_type(value: object) -> bool:
+    return isinstance(value, type) or value is Any or get_origin(value) is not None
 
 
 def _is_messages(value: object) -> bool:
@@ -243,7 +269,7 @@ def _is_count(value: object) -> bool:
 _TEXT: tuple[_Check, str] = ((str,), 'text')
 _DATA: tuple[_Check, str] = ((Mapping,), 'a dict of values by name')
 _FUNCTIONS: tuple[_Check, str] = (_are_functions, 'a list of functions')
-_TOOLS: tuple[_Check, str] = (_are_tools, 'a list of functions and toolsets')
+_TOOLS: tuple[_Check, str] = (_are_tools, 'a list of functions, toolsets and agents')
 _MODEL: tuple[_Check, str] = (
     (str, ModelConfig, Model),
     'a name such as `provider:model`, a `ModelConfig` or a `Model`',
@@ -252,11 +278,12 @@ _MODEL: tuple[_Check, str] = (
 _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'agree': (_is_count, 'a whole number of solutions, 1 for no comparison'),
     'artifacts': (_is_text_mapping, 'a dict of texts by name'),
+    'deps_type': (_is_type, 'a class'),
     'escalate': _MODEL,
     'gates': _FUNCTIONS,
     'history': (_is_messages, 'a list of messages, such as `Result.messages`'),
     'hooks': _FUNCTIONS,
-    'instructions': _TEXT,
+    'instructions': (is_instructions, 'text, a function that returns text, or a list of these'),
     'limits': ((RunLimits,), '`RunLimits(…)`'),
     'loop_policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'meta': _DATA,
@@ -265,6 +292,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'name': _TEXT,
     'observations': ((Bounds,), '`Bounds(…)`'),
     'on_disagreement': (lambda value: value in ('first', 'ask'), "'first' or 'ask'"),
+    'output_validators': _FUNCTIONS,
     'policy': ((SandboxPolicy,), '`habilis.Policy(…)`, rules for the code; for `small` pass loop_policy'),
     'run_id': _TEXT,
     'sandbox': ((str, Sandbox, Mapping), 'the name of a backend, a `Sandbox`, or several by name'),
@@ -275,6 +303,19 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'variables': _DATA,
 }
 """What an argument must be, and the same in words."""
+
+
+def split_task(task: object) -> tuple[str, tuple[File, ...]]:
+    """The words of a task, and its images and files."""
+    if not isinstance(task, list | tuple):
+        return cast('str', task), ()  # checked with the request
+    parts = cast('Sequence[object]', task)
+    wrong = next((part for part in parts if not isinstance(part, str | File)), None)
+    if wrong is not None:
+        msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"
+        raise TypeError(msg)
+    words = '\n'.join(part for part in parts if isinstance(part, str))
+    return words, tuple(part for part in parts if isinstance(part, File))
 
 
 def check_task(task: object) -> None:

@@ -3,40 +3,52 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from weakref import WeakSet
 
+from habilis.agent.agent_tools import check_cycles, check_deps, name_of_deps, resolve_tools
+from habilis.agent.chat import Chat
+from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
-from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
+from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.replay import replay
-from habilis.agent.durable.runs import Inputs, LoadedRun, RunStore
+from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
+from habilis.agent.durable.sessions import SessionState
+from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.loop.run import Run
-from habilis.agent.loop.setup import check_inputs, start_run
+from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
-from habilis.agent.options import AgentSetup, ResumeRequest, RunRequest, names_of_tools
+from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, check_types, names_of_tools
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
 from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
+from habilis.models.files import File
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
+from habilis.tools import Context
 
 
 class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
-    def __init__(self, setup: AgentSetup) -> None:
+    def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
         self.setup = setup
+        self._agent = agent
         self.ledger = Ledger()
         self._model: Model | None = setup.model if isinstance(setup.model, Model) else None
         self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
         self._open: dict[str, StartedRun] = {}
         self._runs = RunStore(setup.journal)
+        self._chats: WeakSet[Chat[Any]] = WeakSet()
         self._is_closed = False
 
     @property
@@ -51,67 +63,104 @@ class Runner:
             self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
         return self._larger
 
+    def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
+        """A conversation whose turns are runs of this agent."""
+        check_types('a conversation', {'session': session, 'user': user})
+        self._check_open()
+        user = user or self.setup.settings.user or ''
+        chat = Chat[Any](self.run, self.setup, self._runs, session=session or '', user=user)
+        self._chats.add(chat)
+        return chat
+
     # Start ------------------------------------------------------------------------------------------------------------
 
-    async def run(self, request: RunRequest) -> Result[Any]:
-        """Do a task. Inside a flow or a tool of another run it is recorded as part of that."""
+    async def run(self, request: RunRequest, chat: Chat[Any] | None = None) -> Result[Any]:
+        """Do a task, as a turn of this conversation if there is one.
+
+        Inside a flow or a tool of another run it is recorded as part of that.
+        """
         scope = recording_scope()
         if scope is None:
             if request.resume:
-                return await self._resume_or_start(request)
-            return await self._finish(await self.start(request), request.artifacts or {})
+                return await self._resume_or_start(request, chat)
+            return await self._start_and_finish(request, chat)
         said = [(message.role, message.text) for message in request.history or ()]
-        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said)
+        digests = [file.digest for file in request.files]
+        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said, *digests)
         codec = ResultCodec(OutputType(self._output_type(request)))
         opening: dict[str, Json] = {'task': request.task}
-        return await scope.step(
-            self.setup.name, lambda: self._run_nested(request), key=key, codec=codec, opening=opening
+        result = await scope.step(
+            self.setup.name, lambda: self._run_nested(request, chat), key=key, codec=codec, opening=opening
         )
+        earlier = chat.messages if chat is not None else request.history or ()
+        return replace(result, messages=with_data(result.messages, data_of(request.files, earlier)))
 
-    async def _run_nested(self, request: RunRequest) -> Result[Any]:
+    async def _run_nested(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
         scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=request.task)
-        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder)
+        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder, chat)
         return await self._finish(run, request.artifacts or {})
 
-    async def _resume_or_start(self, request: RunRequest) -> Result[Any]:
+    async def _resume_or_start(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
         if not self._runs.is_off or request.run_id in self._open:
             with contextlib.suppress(RunNotFound):
                 return await self.resume(request.to_resume())
-        return await self._finish(await self.start(request), request.artifacts or {})
+        return await self._start_and_finish(request, chat)
 
-    async def start(self, request: RunRequest) -> Run:
+    async def _start_and_finish(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
+        run = await self.start(request, chat)
+        try:
+            return await self._finish(run, request.artifacts or {})
+        finally:
+            if chat is not None:  # its sandbox is that of the next turn
+                await self._close_run(run.id)
+
+    async def start(self, request: RunRequest, chat: Chat[Any] | None = None) -> Run:
         """Start a run to be done step by step."""
         scope = recording_scope()
         if scope is None:
-            return await self._begin(request.run_id or new_run_id(), request, None)
+            return await self._begin(request.run_id or new_run_id(), request, None, chat)
         below = scope.below(self.setup.name)
         recorder = Recorder(below, top=False, task=request.task)
         return await self._begin(f'{below.journal.run}/{below.path}', request, recorder)
 
-    async def _begin(self, run_id: str, request: RunRequest, recorder: Recorder | None) -> Run:
+    async def _begin(
+        self, run_id: str, request: RunRequest, recorder: Recorder | None, chat: Chat[Any] | None = None
+    ) -> Run:
         self._check_open()
         check_inputs(self.setup, request.variables or {})
+        tools = self._tools(request)
+        model = await self._loaded_model()
+        check_task_files(self.setup, request.files, model)
         user, session = request.user or self.setup.settings.user or '', request.session or ''
-        history = tuple(request.history or ())
-        if session and not history and recorder is None:
-            history = await self._runs.last_messages(user, session)
+        if chat is not None:
+            start, sandboxes = await chat.start_turn()
+        elif request.history:
+            start, sandboxes = SessionState(messages=tuple(request.history), names=None), None
+        else:
+            start, sandboxes = await self._runs.session_state(user, session if recorder is None else ''), None
         inputs = Inputs(
             task=request.task,
-            model=(await self._loaded_model()).name,
+            model=model.name,
             variables=request.variables or {},
             artifacts=request.artifacts or {},
-            history=history,
+            history=without_data(start.messages),
+            files=(*to_records(start.files, is_earlier=True), *to_records(request.files, is_earlier=False)),
+            names=start.names,
             limits=request.limits_or(self.setup.limits),
             meta=request.meta or {},
             own_tools=names_of_tools(request.tools or ()),
             own_output='' if request.output_type is None else OutputType(request.output_type).name,
+            deps=name_of_deps(request.deps),
         )
         if recorder is None:
-            recorder = await self._runs.create(run_id, self.setup.name, inputs, user=user, session=session)
+            attached = {**start.snapshots, **attachments((*start.files, *request.files), start.messages)}
+            recorder = await self._runs.create(
+                run_id, self._agent, inputs, user=user, session=session, attached=attached
+            )
         try:
-            started = await self._open_run(run_id, inputs, recorder, request)
+            started = await self._open_run(run_id, inputs, recorder, request, tools, start, request.files, sandboxes)
             if recorder is not None:
                 await recorder.open(inputs, started.prompt)
         except BaseException as error:
@@ -124,21 +173,33 @@ class Runner:
         return started.run
 
     async def _open_run(
-        self, run_id: str, inputs: Inputs, recorder: Recorder | None, request: RunRequest | ResumeRequest
+        self,
+        run_id: str,
+        inputs: Inputs,
+        recorder: Recorder | None,
+        request: RunRequest | ResumeRequest,
+        tools: Sequence[AnyTool],
+        start: SessionState,
+        files: Sequence[File],
+        sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         started = await start_run(
-            replace(self.setup, tools=(*self.setup.tools, *(request.tools or ()))),
+            replace(self.setup, tools=tools),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
                 model=await self._loaded_model(),
                 output_type=self._output_type(request),
                 limits=inputs.limits,
+                instructions=await self._instructions(Context(request.deps, run_id=run_id), recorder),
+                deps=request.deps,
                 ledger=self.ledger.child(self.setup.name),
                 variables=inputs.variables,
                 artifacts=inputs.artifacts,
-                history=inputs.history,
-                hooks=(*self.setup.hooks, *(request.hooks or ())),
+                start=start,
+                files=files,
+                sandboxes=sandboxes,
+                hooks=(*self.setup.hooks, *(request.hooks or ())) or automatic_hooks(self.setup.settings),
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
             ),
@@ -146,6 +207,21 @@ class Runner:
         started.run.on_close = functools.partial(self._close_started, started)
         self._open[run_id] = started
         return started
+
+    def _tools(self, request: RunRequest | ResumeRequest) -> Sequence[AnyTool]:
+        """The tools of a run, checked with its dependencies."""
+        tools = (*self.setup.tools, *(request.tools or ()))
+        check_cycles(self, request.tools or ())
+        tools = resolve_tools(tools)
+        check_deps(self.setup, tools, request.deps)
+        return tools
+
+    async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
+        """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""
+        work = functools.partial(evaluate, self.setup.instructions, context)
+        if recorder is None or is_static(self.setup.instructions):
+            return await work()
+        return await recorder.instructions(work)
 
     def _output_type(self, request: RunRequest | ResumeRequest) -> Any:
         return self.setup.output_type if request.output_type is None else request.output_type
@@ -162,6 +238,9 @@ class Runner:
         limits = request.limits_or(self.setup.limits)
         started = await self._continuable(run_id, request.user)
         if started is not None:
+            if request.deps is not None:
+                self._tools(request)
+                started.run.toolbox.context = Context(request.deps, run_id=run_id)
             return await self._resume_open(started, answer, limits)
         if self._runs.is_off:
             msg = f'this agent has no unfinished run {run_id!r}'
@@ -173,8 +252,11 @@ class Runner:
                 return await loaded.result(OutputType(self._output_type(request)))
             _check_answer(loaded.stopped, answer)
             _check_given_again(loaded.inputs, request)
+            tools = self._tools(request)
             is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
-            started = await self._open_run(run_id, loaded.inputs, loaded.recorder, request)
+            started = await self._open_run(
+                run_id, loaded.inputs, loaded.recorder, request, tools, loaded.start, loaded.files
+            )
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)
@@ -243,6 +325,10 @@ class Runner:
             await self._close_run(run.id)
         return result
 
+    async def forget(self, run_id: str) -> None:
+        """Close a run that will not be resumed."""
+        await self._close_run(run_id)
+
     async def _close_run(self, run_id: str) -> None:
         started = self._open.pop(run_id, None)
         if started is not None:
@@ -264,6 +350,8 @@ class Runner:
         self._is_closed = True
         for run_id in list(self._open):
             await self._close_run(run_id)
+        for chat in list(self._chats):
+            await chat.close()
         await self._runs.close()
         for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
             if model is not None and model is not choice:
@@ -291,4 +379,7 @@ def _check_given_again(inputs: Inputs, request: ResumeRequest) -> None:
         raise AgentError(msg)
     if inputs.own_output and request.output_type is None:
         msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
+        raise AgentError(msg)
+    if inputs.deps and request.deps is None:
+        msg = f'the run needs deps of type {inputs.deps}, which are not recorded; pass them again: resume(…, deps=…)'
         raise AgentError(msg)

@@ -1,6 +1,7 @@
 """Options that several commands share, and validators of option values."""
 
 import os
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
@@ -20,6 +21,23 @@ def folder(value: str | None) -> str | None:
         msg = f'{value} is a file, not a folder'
         raise typer.BadParameter(msg)
     return value
+
+
+def existing_folder(value: str | None, *, create: bool, option: str = '--workspace') -> str | None:
+    """Refuse a folder that does not exist, with the nearest name, unless the sandbox may create it."""
+    if value is None or create or os.path.lexists(value):
+        return value
+    parent, name = os.path.split(os.path.abspath(value))
+    siblings = [entry.name for entry in os.scandir(parent) if entry.is_dir()] if os.path.isdir(parent) else []
+    near = get_close_matches(name, siblings, n=1)
+    advice = f'did you mean {os.path.join(os.path.dirname(value), near[0])}? ' if near else ''
+    msg = f'there is no folder {value}; {advice}Use --create to make it'
+    raise typer.BadParameter(msg, param_hint=option)
+
+
+def words(values: list[str] | None) -> list[str]:
+    """The values of an option that can be repeated, and takes several values with commas."""
+    return [word.strip() for value in values or () for word in value.split(',') if word.strip()]
 
 
 def printable(value: str | None) -> str | None:

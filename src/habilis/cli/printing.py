@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from habilis.agent.hooks.sanitize import escape_controls, one_line
-from habilis.core.integers import safe_repr
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +19,13 @@ COLOURS: Mapping[str, str] = {
     'stopped': 'yellow',
 }
 MAX_CELL_CHARS = 100
+MIN_FLEXIBLE_WIDTH = 8
+MAX_FIXED_WIDTH = 24
+"""Max columns of other cells on a terminal, if that is more than a third of its width."""
+
+MIN_TEXT_WIDTH = 20
+"""Min columns of text that is deeply indented on a narrow terminal."""
+
 _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'), (1.0, 's'))
 
 
@@ -33,28 +39,37 @@ def console() -> 'Console':
     return shown
 
 
-def arguments_text(arguments: Mapping[str, object]) -> str:
-    """The arguments of a call: `name=value, …`."""
-    return ', '.join(f'{name}={safe_repr(value)}' for name, value in arguments.items())
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: Sequence[str] = ('TITLE',)) -> None:
+    """Print aligned columns. On a terminal, the flexible ones are truncated so that a row fits on a line."""
+    from rich.cells import cell_len
+    from rich.text import Text
 
-
-def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print align_runs columns. A terminal truncates them to its width."""
     rows = [[one_line(cell, MAX_CELL_CHARS) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        from rich.table import Table
-        from rich.text import Text
+    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+    shown, on_terminal = console(), sys.stdout.isatty()
+    if on_terminal:
+        longest = max(MAX_FIXED_WIDTH, shown.width // 3)
+        flexes = [name in flexible for name in head]
+        widths = _fit([w if f else min(w, longest) for w, f in zip(widths, flexes, strict=True)], flexes, shown.width)
+    for number, row in enumerate((head, *rows)):
+        line = Text(style='bold' if on_terminal and not number else '')
+        for cell, width in zip(row, widths, strict=True):
+            text = Text(cell, style=COLOURS.get(cell, ''), no_wrap=True)
+            text.truncate(width, overflow='ellipsis', pad=True)
+            line.append('  ' if line else '').append_text(text)
+        line.rstrip()
+        shown.print(line, soft_wrap=not on_terminal, no_wrap=True, overflow='ellipsis' if on_terminal else 'ignore')
 
-        table = Table(box=None, pad_edge=False, header_style='bold')
-        for name in head:
-            table.add_column(name, no_wrap=True, overflow='ellipsis')
-        for row in rows:
-            table.add_row(*(Text(cell, style=COLOURS.get(cell, '')) for cell in row))
-        console().print(table)
-        return
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        print('  '.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+def _fit(widths: Sequence[int], flexible: Sequence[bool], width: int) -> list[int]:
+    """The widths of columns of which the flexible ones share what the others leave of a line."""
+    fixed = sum(each for each, flexes in zip(widths, flexible, strict=True) if not flexes) + 2 * (len(widths) - 1)
+    wanted = sorted(each for each, flexes in zip(widths, flexible, strict=True) if flexes)
+    limit, left = MIN_FLEXIBLE_WIDTH, max(0, width - fixed)
+    for number, each in enumerate(wanted):  # what a short column does not need is left to the longer ones
+        limit = max(MIN_FLEXIBLE_WIDTH, left // (len(wanted) - number))
+        left -= min(each, limit)
+    return [min(each, limit) if flexes else each for each, flexes in zip(widths, flexible, strict=True)]
 
 
 class Page:
@@ -62,28 +77,37 @@ class Page:
 
     def __init__(self) -> None:
         self._console = console()
+        self._wraps = sys.stdout.isatty()
 
     def line(self, text: str = '', style: str = '') -> None:
-        """Print one or more lines of untrusted text."""
+        """Print lines of untrusted text as they are, such as a command to be copied."""
         from rich.text import Text
 
         self._console.print(Text(escape_controls(text), style=style), soft_wrap=True)
 
+    def text(self, text: str, style: str = '', *, indent: int = 0) -> None:
+        """Print indented lines of untrusted text. A terminal wraps them; the rest of a line is indented as well."""
+        from rich.text import Text
+
+        width = max(self._console.width - indent, MIN_TEXT_WIDTH)
+        for line in escape_controls(text).rstrip().split('\n'):
+            styled = Text(line.rstrip().expandtabs(4), style=style)
+            for part in styled.wrap(self._console, width) if self._wraps else [styled]:
+                part.rstrip()
+                self._console.print(Text(' ' * indent if part else '').append_text(part), soft_wrap=True)
+
     def block(self, title: str, text: str, style: str = '', *, indent: int = 2) -> None:
         """Print a title with the text indented below it; nothing if the text is empty."""
         if text.strip():
-            self.line(f'{" " * indent}{title}', 'dim')
-            indented = '\n'.join(
-                f'{" " * (indent + 2)}{line}'.rstrip() for line in escape_controls(text).rstrip().split('\n')
-            )
-            self.line(indented, style)
+            self.text(title, 'dim', indent=indent)
+            self.text(text, style, indent=indent + 2)
 
 
 def format_age(seconds: float) -> str:
-    """A duration in its largest unit, such as `3 d`."""
+    """How long ago something was, in the largest unit: `3 min ago`."""
     for length, unit in _UNITS:
         if seconds >= length:
-            return f'{seconds / length:.0f} {unit}'
+            return f'{seconds // length:.0f} {unit} ago'
     return 'now'
 
 

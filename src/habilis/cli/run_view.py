@@ -1,10 +1,11 @@
 """Progress of a run on stderr. Only the answer goes to stdout, and the command prints it."""
 
 import logging
-import sys
 from typing import TYPE_CHECKING
 
+from habilis.agent.hooks.status import RunStatus
 from habilis.core.logs import log_to_terminal
+from habilis.core.status_line import current_status
 
 if TYPE_CHECKING:
     from habilis.agent.events import AgentEvent
@@ -21,6 +22,10 @@ class RunView:
     def __init__(self, *, quiet: bool, header: bool = True) -> None:
         self._hidden = PRINTED_BY_COMMAND if header else PRINTED_BY_COMMAND | {'run_started'}
         self._view = None if quiet else _view_on_stderr()
+        self.has_shown_answer = False
+        """Whether the answer was shown while the model wrote it."""
+
+        self._status = RunStatus(current_status())
         self._log = _event_log()
         self._log_lines = log_to_terminal()
         if self._view is not None:
@@ -28,17 +33,18 @@ class RunView:
 
     def __call__(self, event: 'AgentEvent') -> None:
         """Handle an event of the run."""
+        self._status(event)
+        if self._view is not None and event.kind == 'answer':
+            self.has_shown_answer = self._view.has_shown(event)
         if self._view is not None and event.kind not in self._hidden:
             self._view(event)
         if self._log is not None:
             self._log(event)
             self._log_lines.flush()
 
-    def end_line(self, *, after_ctrl_c: bool = False) -> None:
-        """Make the next output start on a new line. After Ctrl-C the terminal has echoed `^C`."""
-        if after_ctrl_c and sys.stderr.isatty():
-            print(file=sys.stderr, flush=True)
-        elif self._view is not None:
+    def end_line(self) -> None:
+        """Make the next output start on a new line."""
+        if self._view is not None:
             self._view.end_line()
         self._log_lines.flush()
 

@@ -4,17 +4,15 @@ import asyncio
 import sys
 import threading
 
-from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.line_reader import LineReader
-from habilis.core.integers import safe_repr
+from habilis.cli.value_text import call_lines
+from habilis.core.status_line import current_status
 from habilis.tools import ApprovalRequest
 
 YES = frozenset({'y', 'yes'})
 NO = frozenset({'n', 'no', ''})
-MAX_ARGUMENT_CHARS = 200
-"""Max characters of an argument shown in an approval request; the diff has the rest."""
-
 _DIFF_COLOURS = {'+': '\033[32m', '-': '\033[31m', '@': '\033[36m'}
 
 
@@ -24,6 +22,9 @@ class TerminalUser:
     def __init__(self, *, is_present: bool | None = None) -> None:
         self.is_present = sys.stdin.isatty() and sys.stderr.isatty() if is_present is None else is_present
         """Whether somebody can answer."""
+
+        self.code = ''
+        """The code that is running, if the person has not seen it."""
 
         self._lines = LineReader()
         self._closed = threading.Event()
@@ -38,7 +39,7 @@ class TerminalUser:
 
     async def approve(self, request: ApprovalRequest) -> bool:
         """Whether a tool may be called. False if there is no user."""
-        return await asyncio.to_thread(self.confirm, describe(request))
+        return await asyncio.to_thread(self.confirm, describe(request, self.code))
 
     def confirm(self, question: str) -> bool:
         """Ask until the answer is yes or no. Blocks."""
@@ -53,23 +54,21 @@ class TerminalUser:
         """Read one line. Blocks until it arrives, or until `close`."""
         if not self.is_present or self._closed.is_set():
             return None
-        print(prompt, end='', file=sys.stderr, flush=True)
-        line = self._lines.read(self._closed)
-        if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
-            print(file=sys.stderr, flush=True)
+        with current_status().paused():
+            print(prompt, end='', file=sys.stderr, flush=True)
+            line = self._lines.read(self._closed)
+            if line is None and not self._closed.is_set():  # Ctrl-D leaves the cursor on the prompt's line
+                print(file=sys.stderr, flush=True)
         return line
 
 
-def describe(request: ApprovalRequest) -> str:
-    """The call, its diff and the question."""
-    arguments = ', '.join(
-        f'{name}={one_line(safe_repr(value), MAX_ARGUMENT_CHARS)}' for name, value in request.arguments.items()
-    )
-    diff = [_colour(line) for line in escape_controls(request.diff).splitlines()]
-    return '\n'.join(['', f'{request.tool}({arguments})', *diff, escape_controls(request.question)])
+def describe(request: ApprovalRequest, code: str = '') -> str:
+    """The call, its diff, the code that makes it, and the question."""
+    lines = call_lines(request.tool, request.arguments, diff=request.diff, code=code)
+    return '\n'.join(['', *map(colour_diff, lines), escape_controls(request.question)])
 
 
-def _colour(line: str) -> str:
+def colour_diff(line: str) -> str:
     """A line of a diff in its colour."""
     colour = _DIFF_COLOURS.get(line[:1], '')
     return f'{colour}{line}\033[0m' if colour and has_colours(sys.stderr) else line

@@ -116,8 +116,31 @@ class ToolDenied(ToolCallError):
     """A gate or a person denied the call."""
 
 
+class ModelRetry(HabilisError):
+    """Raised by an output validator: the answer is refused, and the model is sent this message to correct it."""
+
+
 class AgentError(HabilisError):
     """Invalid use of an agent: a wrong argument, or a call in the wrong state."""
+
+
+class RunStopped(AgentError):
+    """`Result.unwrap` of a run that has no answer: it reached a limit, or waits for a person."""
+
+    def __init__(self, message: str, *, ended: str = '', run_id: str = '', question: str | None = None) -> None:
+        super().__init__(message)
+        self.ended = ended
+        """Why the run stopped: `Result.ended`."""
+
+        self.run_id = run_id
+        """Id to resume the run by."""
+
+        self.question = question
+        """What a person is asked, if the run waits for an answer or an approval."""
+
+
+class DocumentError(HabilisError, ValueError):
+    """A text is not JSON that Habilis wrote: damaged, of another kind, or of a newer version."""
 
 
 class JournalError(HabilisError):

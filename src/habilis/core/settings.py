@@ -110,6 +110,7 @@ class ModelSettings(BaseModel):
     functions: Switch | None = None
     context_tokens: Count | None = None
     small: Switch | None = None
+    images: Switch | None = None
     retries: Retries | None = None
     extra: Annotated[dict[str, JsonValue], Expects('a table of JSON values')] = Field(default={}, repr=False)
 
@@ -193,6 +194,12 @@ class Settings(BaseModel):
 
     summary: Text = 'off'
     """Summary at the end of a run: `off`, `default`, or the prompt for it."""
+
+    notebook_view: Switch = True
+    """Whether a notebook shows the runs of agents without hooks."""
+
+    status: Switch = True
+    """Whether `habilis run` and `run_sync` show a status line on a terminal."""
 
     log_level: LogLevels = 'warning'
     debug: Switch = False

@@ -11,6 +11,7 @@ from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
 from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.journal.values import Codec, fingerprint
 from habilis.sandbox.previews import shorten
+from habilis.tools.context import context_of
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.validation import TypeValidator
 
@@ -24,6 +25,7 @@ class Inputs:
     def __init__(self, name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> None:
         try:
             signature = read_signature(name, function, local_names)
+            _refuse_context(name, signature)
         except ToolDefinitionError as error:
             msg = str(error).replace('cannot be a tool', 'cannot be a step').replace('before the tool', 'before it')
             raise FlowDefinitionError(msg) from error
@@ -96,6 +98,12 @@ class Inputs:
                 'or start a new run'
             )
             raise RunChanged(msg) from None
+
+
+def _refuse_context(name: str, signature: inspect.Signature) -> None:
+    if any(context_of(parameter.annotation) is not None for parameter in signature.parameters.values()):
+        msg = f'{name} cannot be a tool: a Context is for tools of an agent; pass what it needs as an argument'
+        raise ToolDefinitionError(msg)
 
 
 def _validatable(signature: inspect.Signature) -> inspect.Signature:

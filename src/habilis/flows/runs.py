@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, StoreUnavailable
+from habilis.core.programs import MAIN, importable_name
 from habilis.flows.contract import FlowPaused, Question
 from habilis.flows.execution import run_body
 from habilis.flows.recorded import Recorded
@@ -20,6 +21,9 @@ from habilis.journal.lookup import info_of, value_of
 
 R = TypeVar('R')
 _MAX_ERROR_LENGTH = 500
+
+PROGRAM = 'program'
+"""Field of the first record of a run: the flow of a script, as `module:name`."""
 
 Check = Callable[[Journal], Awaitable[None]]
 """Checks a run after it was claimed and before anything runs."""
@@ -77,7 +81,10 @@ def new_info(flow: Recorded[..., Any], bound: inspect.BoundArguments, **more: st
 
 def recorded_arguments(flow: Recorded[..., Any], bound: inspect.BoundArguments) -> Json:
     """The value of the first record of a run. Raises `FlowArgumentsError` if the arguments cannot be recorded."""
-    return {'flow': flow.name, 'inputs': cast('Json', flow.inputs.write(bound))}
+    written: dict[str, Json] = {'flow': flow.name, 'inputs': cast('Json', flow.inputs.write(bound))}
+    module, _, name = flow.target.partition(':')
+    place = importable_name(MAIN) if module == MAIN else ''  # the info has the name of any other module
+    return {**written, PROGRAM: f'{place}:{name}'} if place else written
 
 
 async def create(

@@ -13,7 +13,12 @@ from habilis.journal.lookup import value_of
 
 async def flow_status(store: Store, run: str, *, user: str | None = None) -> list[StepStatus]:
     """The steps of a run in the order in which they started. Raises `RunNotFound`."""
-    info = await flow_info(store, run, user)
+    return await read_steps(store, await flow_info(store, run, user))
+
+
+async def read_steps(store: Store, info: RunInfo) -> list[StepStatus]:
+    """The steps inside the run of a flow or of an agent, in the order in which they started."""
+    run = info.run
     records = await store.load(run)
     index = Index(records)
     entries = sorted(

@@ -25,9 +25,13 @@ Note = tuple[Kind, Json]
 """Kind and value of a record about the whole run, to be added at its end."""
 
 
+GENERATED = 'run-'
+"""Start of the ids that are generated."""
+
+
 def new_run_id() -> str:
     """A random id for a new run."""
-    return f'run-{secrets.token_hex(6)}'
+    return f'{GENERATED}{secrets.token_hex(6)}'
 
 
 async def copy_run(

@@ -18,7 +18,13 @@ _UNKNOWN = BLOB_BYTES + 1
 
 
 async def create_run(
-    store: Store, info: RunInfo, opened: Json, *, path: str = '', advice: str = 'resume it, or choose another id'
+    store: Store,
+    info: RunInfo,
+    opened: Json,
+    *,
+    path: str = '',
+    attached: Mapping[str, bytes] | None = None,
+    advice: str = 'resume it, or choose another id',
 ) -> tuple[RunInfo, list[Record]]:
     """Create a run with its `opened` record, whose value is the input of the run (None: without a record).
 
@@ -27,7 +33,9 @@ async def create_run(
     now = time.time()
     info = replace(info, created=info.created or now, updated=now)
     value, blob, blobs = as_blob(opened)
-    record = Record(seq=1, path=path, kind='opened', value=value, blob=blob, at=round(now, 6))
+    digests = {name: digest_of(data) for name, data in (attached or {}).items()}
+    blobs |= {digests[name]: data for name, data in (attached or {}).items()}
+    record = Record(seq=1, path=path, kind='opened', value=value, blob=blob, attached=digests, at=round(now, 6))
     records = [] if opened is None else [record]
     await create_with(store, info, records, blobs, advice=advice)
     return info, records

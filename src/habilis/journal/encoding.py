@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import math
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields as fields_of
@@ -209,7 +210,9 @@ def _number(value: Json) -> float:
 
 def corrupt_record(run: str, seq: int, why: str) -> CorruptRecord:
     """The error for a damaged record, which says how to recover."""
+    options = f'--before {seq} --no-resume'
+    name = shlex.quote(run)
     return CorruptRecord(
         f'record {seq} of {run} is damaged: {why}. To recover, fork the run before it: '
-        f'habilis runs fork {run} --before {seq}'
+        f'habilis runs fork {f"{options} -- {name}" if run.startswith("-") else f"{name} {options}"}'
     )

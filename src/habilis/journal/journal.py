@@ -85,7 +85,15 @@ class Journal(Activity):
     # Opening and closing ----------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(cls, store: Store, info: RunInfo, opened: Json = None, *, path: str = '') -> Self:
+    async def create(
+        cls,
+        store: Store,
+        info: RunInfo,
+        opened: Json = None,
+        *,
+        path: str = '',
+        attached: Mapping[str, bytes] | None = None,
+    ) -> Self:
         """Create a run with its `opened` record, in one write: if this process dies next, the run can be resumed.
 
         Args:
@@ -93,10 +101,11 @@ class Journal(Activity):
             info: the info of the run.
             opened: the value of the record: the input of the run. None: without a record.
             path: the path of the record.
+            attached: blobs to attach to the record, by name.
 
         Raises `RunBusy` if the run exists.
         """
-        info, records = await create_run(store, replace(info, status='running'), opened, path=path)
+        info, records = await create_run(store, replace(info, status='running'), opened, path=path, attached=attached)
         journal = await cls._claim(store, info, 'fail')
         for record in records:
             journal.index.add(record)

@@ -50,6 +50,15 @@ async def answer_run(
     return left
 
 
+async def check_answer(
+    store: Store, run: str, answer: Json, *, path: str | None = None, user: str | None = None
+) -> None:
+    """Raise the error that `answer_run` would raise for this answer. Records nothing."""
+    await info_of(store, run, user)
+    asked = _find_question(run, await store.load(run), path)
+    _check(asked.path, await value_of(store, run, asked), answer)
+
+
 def _open(records: Sequence[Record]) -> list[Record]:
     found: list[Record] = []
     for _, entry in Index(records).inside(''):

@@ -10,11 +10,12 @@ from typing import Literal, cast
 
 from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
-from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
+from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.copies import copy_run, import_run
 from habilis.journal.index import Entry, Index
 from habilis.journal.leases import has_live_owner, hold_run
 from habilis.journal.lookup import info_of, value_of
+from habilis.journal.wrapper import StoreWrapper
 
 State = Literal['queued', 'running', 'interrupted', 'waiting', 'stopped', 'failed', 'done']
 """A `Status`, or `interrupted`: the status is `running`, but there is no live owner."""
@@ -37,77 +38,21 @@ class ListedRun:
     state: State
 
 
-class TolerantStore:
+class TolerantStore(StoreWrapper):
     """A store whose `load` returns the records before the first damaged one. Delegates everything else."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.damage: dict[str, CorruptRecord] = {}
         """The damage that was found, by run."""
 
     async def load(self, run: str, *, after: int = 0) -> list[Record]:
         """See `Store`."""
         try:
-            return await self._store.load(run, after=after)
+            return await super().load(run, after=after)
         except CorruptRecord as error:
             self.damage[run] = error
             return list(cast('Sequence[Record]', error.before))
-
-    async def create(
-        self, info: RunInfo, records: Sequence[Record] = (), *, blobs: Mapping[str, bytes] | None = None
-    ) -> bool:
-        """See `Store`."""
-        return await self._store.create(info, records, blobs=blobs)
-
-    async def claim(self, run: str, *, owner: str, seconds: float, over: int | None = None) -> Lease:
-        """See `Store`."""
-        return await self._store.claim(run, owner=owner, seconds=seconds, over=over)
-
-    async def release(self, run: str, *, epoch: int) -> None:
-        """See `Store`."""
-        await self._store.release(run, epoch=epoch)
-
-    async def append(
-        self,
-        run: str,
-        records: Sequence[Record],
-        *,
-        epoch: int,
-        info: RunInfo | None = None,
-        blobs: Mapping[str, bytes] | None = None,
-    ) -> None:
-        """See `Store`."""
-        await self._store.append(run, records, epoch=epoch, info=info, blobs=blobs)
-
-    async def blob(self, run: str, digest: str) -> bytes:
-        """See `Store`."""
-        return await self._store.blob(run, digest)
-
-    async def info(self, run: str) -> RunInfo:
-        """See `Store`."""
-        return await self._store.info(run)
-
-    async def lease(self, run: str) -> Lease:
-        """See `Store`."""
-        return await self._store.lease(run)
-
-    async def runs(
-        self, *, user: str | None = None, session: str | None = None, status: Status | None = None
-    ) -> list[RunInfo]:
-        """See `Store`."""
-        return await self._store.runs(user=user, session=session, status=status)
-
-    async def delete(self, run: str) -> None:
-        """See `Store`."""
-        await self._store.delete(run)
-
-    def for_another_loop(self) -> Store:
-        """See `Store`."""
-        return self._store.for_another_loop()
-
-    async def close(self) -> None:
-        """See `Store`."""
-        await self._store.close()
 
 
 # RunView --------------------------------------------------------------------------------------------------------------
@@ -226,7 +171,7 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
         user: the user that the run must belong to; None for any.
     """
     reading = await read_run(store, run, user=user)
-    first = before if isinstance(before, int) else _first_record(reading, before)
+    first = before if isinstance(before, int) else first_record(reading, before)
     last = len(reading.records) + 1
     if not 1 <= first <= last:
         msg = f'{run} has {last - 1} readable records; fork it before a number from 1 to {last}'
@@ -235,17 +180,19 @@ async def fork(store: Store, run: str, before: str | int, *, user: str | None = 
     def kept(record: Record) -> bool:
         is_around = isinstance(before, str) and before.startswith(f'{record.path}/')
         is_end = record.kind == 'ended' or (is_around and record.kind in {'done', 'failed'})
-        return (record.seq < first and not is_end) or _is_import_note(record)
+        return (record.seq < first and not is_end) or is_import_note(record)
 
     forked: Json = {'status': 'stopped', 'value': {'ended': 'forked'}}
     return await copy_run(TolerantStore(store), reading.info, keep=kept, note=('ended', forked))
 
 
-def _is_import_note(record: Record) -> bool:
+def is_import_note(record: Record) -> bool:
+    """Whether a record says that the run was imported from another journal."""
     return record.kind == 'noted' and isinstance(record.value, dict) and IMPORTED in record.value
 
 
-def _first_record(reading: RunView, path: str) -> int:
+def first_record(reading: RunView, path: str) -> int:
+    """Number of the first record of a step. Raises `JournalError` if there is no such step."""
     found = [entry.first or 0 for known, entry in reading.steps() if known == path or known.startswith(f'{path}/')]
     if not found:
         known = ', '.join([path for path, _ in reading.steps()][-5:]) or 'none'

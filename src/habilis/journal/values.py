@@ -102,6 +102,12 @@ class Codec(Generic[T]):
 PLAIN: Codec[Any] = Codec()
 
 
+def plain_value(written: Json) -> object:
+    """What a `Codec` has written, without its type: a dataclass is a dict. Raises `NotDurable`."""
+    fields = written if isinstance(written, dict) else {}
+    return PLAIN.read({'p': fields['t']} if 't' in fields and 'p' not in fields else written)
+
+
 def _line(error: Exception) -> str:
     """The error in one line, without the hints of pydantic."""
     if isinstance(error, ValidationError):

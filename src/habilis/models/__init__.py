@@ -5,17 +5,21 @@ from typing import TYPE_CHECKING
 
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Traits, Usage
+from habilis.models.files import File, Image
 
 if TYPE_CHECKING:
     from habilis.models.loader import load_model
+    from habilis.models.message_json import messages_from_json, messages_to_json
     from habilis.models.registry import Registry
     from habilis.models.scripted import ScriptedModel
     from habilis.models.usage import Ledger
 
 __all__ = [
     'Delta',
+    'File',
     'Function',
     'FunctionCall',
+    'Image',
     'Ledger',
     'Message',
     'Model',
@@ -27,9 +31,18 @@ __all__ = [
     'Traits',
     'Usage',
     'load_model',
+    'messages_from_json',
+    'messages_to_json',
 ]
 
-_HOMES = {'Ledger': 'usage', 'Registry': 'registry', 'ScriptedModel': 'scripted', 'load_model': 'loader'}
+_HOMES = {
+    'Ledger': 'usage',
+    'Registry': 'registry',
+    'ScriptedModel': 'scripted',
+    'load_model': 'loader',
+    'messages_from_json': 'message_json',
+    'messages_to_json': 'message_json',
+}
 
 if not TYPE_CHECKING:
 

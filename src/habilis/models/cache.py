@@ -142,7 +142,8 @@ def _reply_of(stored: Json) -> Reply:
 def _message_key(message: Message) -> Json:
     """The fields of a message that are sent to the model."""
     calls: Json = [[call.id, call.name, call.arguments] for call in message.calls]
-    return [message.role, message.text, calls, message.call_id, message.call_name]
+    key: list[Json] = [message.role, message.text, calls, message.call_id, message.call_name]
+    return [*key, *(image.digest for image in message.images)]
 
 
 def _options_key(options: Options, config: ModelConfig | None) -> Json:

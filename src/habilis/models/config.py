@@ -17,6 +17,7 @@ _VALIDATED = (
     'functions',
     'context_tokens',
     'small',
+    'images',
     'retries',
     'extra',
 )
@@ -48,6 +49,9 @@ class ModelConfig:
 
     small: bool | None = None
     """Whether the agent uses the small-model policy; None: as the catalogue of embedded models says, else False."""
+
+    images: bool | None = None
+    """Whether the model sees images; None: by its name and provider."""
 
     retries: int = 4
     """Maximum number of retries after a transient error."""

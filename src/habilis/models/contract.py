@@ -10,6 +10,9 @@ from datetime import datetime
 from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.codec import Json
+from habilis.core.errors import ModelRefused
+from habilis.core.previews import short_repr
+from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
 Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
@@ -35,7 +38,7 @@ class Function:
     """JSON schema of an object."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Message:
     """One message of a conversation."""
 
@@ -57,8 +60,14 @@ class Message:
     created_at: datetime | None = None
     """For display and storage. Never sent."""
 
+    images: tuple[Image, ...] = ()
+    """For `user`: what the model is shown with the text, where it sees images (`Traits.images`)."""
+
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +101,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Reply:
     """Reply of a model."""
 
@@ -106,6 +115,9 @@ class Reply:
     usage: Usage = field(default_factory=Usage)
     cached: bool = False
     """Whether the reply comes from the response cache."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def message(self) -> Message:
@@ -126,7 +138,7 @@ class Progress:
     total: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Delta:
     """Increment of a streamed reply."""
 
@@ -137,6 +149,9 @@ class Delta:
 
     progress: Progress | None = None
     """The reply has not started; this is how far the model is."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +191,9 @@ class Traits:
     small: bool = False
     """A small model: gets the small-model policy."""
 
+    images: bool = False
+    """Whether it sees images. If not, it refuses messages with images."""
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -202,3 +220,19 @@ class Model(Protocol):
     async def close(self) -> None:
         """Release connections and memory. Idempotent."""
         ...
+
+
+def check_images(model: Model, images: Sequence[Image]) -> None:
+    """Raise `ModelRefused` if there are images and the model does not see any."""
+    if images and not model.traits.images:
+        name = images[0].name
+        msg = (
+            f'{model.name} does not see images ({name}); use a model that does, such as anthropic:claude-sonnet-5-5, '
+            f'set images=true in its settings if it does, or pass File({name!r}) for code to open'
+        )
+        raise ModelRefused(msg)
+
+
+def images_in(messages: Sequence[Message]) -> list[Image]:
+    """The images of a conversation."""
+    return [image for message in messages for image in message.images]

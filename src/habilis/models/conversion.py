@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic_ai.messages import (
+    BinaryContent,
     CachePoint,
     ModelMessage,
     ModelRequest,
@@ -24,6 +25,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
     ToolCallPartDelta,
     ToolReturnPart,
+    UserContent,
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
@@ -253,7 +255,13 @@ def _request_parts(message: Message, *, cache_point: bool) -> list[ModelRequestP
     if message.role == 'tool':
         answer = ToolReturnPart(tool_name=message.call_name or '', content=text, tool_call_id=message.call_id or _NO_ID)
         return [answer, UserPromptPart(content=[CachePoint()])] if cache_point else [answer]
-    return [UserPromptPart(content=[text, CachePoint()] if cache_point else text)]
+    content: list[UserContent] = [
+        text,
+        *(BinaryContent(image.data, media_type=image.media_type) for image in message.images),
+    ]
+    if cache_point:
+        content.append(CachePoint())
+    return [UserPromptPart(content=content if len(content) > 1 else text)]
 
 
 def _response_parts(message: Message) -> list[ModelResponsePart]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from habilis.core.errors import ModelError
 from habilis.models import provider_errors
 from habilis.models.config import ModelConfig
-from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage
+from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.model_names import parse_name
 from habilis.models.provider_errors import Endpoint
-from habilis.models.providers import PROVIDERS, is_local, key_of, url_of
+from habilis.models.providers import PROVIDERS, is_local, key_of, sees_images, url_of
 from habilis.models.stop_sequences import StopFilter
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class EngineModel:
             context_tokens=config.context_tokens or provider.context_tokens,
             local=provider.own_server and is_local(self._endpoint.url),
             small=bool(config.small),
+            images=sees_images(provider, config.model_name) if config.images is None else config.images,
         )
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
@@ -192,6 +193,7 @@ class EngineModel:
     def _prepare(self, connection: 'Connection', messages: Sequence[Message], options: Options) -> 'PreparedRequest':
         from habilis.models.conversion import prepare
 
+        check_images(self, images_in(messages))
         return prepare(connection.model, self._endpoint.provider, self.config, messages, options)
 
     def _is_interrupted(self, response: 'ModelResponse', prepared: 'PreparedRequest') -> bool:

@@ -40,6 +40,7 @@ class FallbackModel:
             functions=all(traits.functions for traits in members),
             scripted=any(traits.scripted for traits in members),
             local=all(traits.local for traits in members),
+            images=all(traits.images for traits in members),
             small=all(traits.small for traits in members),
         )
 

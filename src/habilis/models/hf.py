@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from habilis.core.errors import ModelError, ModelUnavailable
 from habilis.models.config import ModelConfig
-from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage
+from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.stop_sequences import StopFilter
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class HuggingFaceModel:
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
         """Stream the reply. Closing the stream stops the model at its next token."""
+        check_images(self, images_in(messages))
         loaded = await self._load()
         started = time.perf_counter()
         texts: asyncio.Queue[str | None] = asyncio.Queue()

@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -45,6 +46,9 @@ class Provider:
     cache_roles: frozenset[Role] = frozenset()
     """Roles of messages that may carry a prompt-cache point, beside the instructions. Empty: no cache points."""
 
+    images: bool = False
+    """Whether its models see images, as far as their names do not say otherwise."""
+
     own_server: bool = False
     """A server that users run themselves, perhaps on this machine, without a key."""
 
@@ -57,10 +61,24 @@ def _table(*providers: Provider) -> dict[str, Provider]:
 
 OPENAI_COMPATIBLE = 'openai-compatible'
 
+_SEEING = re.compile(
+    r'vision|llava|pixtral|moondream|[-.:]?vl\b|llama-?4|gemma-?3(?!.*(270m|1b))|minicpm-v', re.IGNORECASE
+)
+"""Names of models that see, whoever serves them."""
+
+_BLIND = re.compile(r'gpt-3|o1-mini|o3-mini|claude-2|claude-instant|(meta|mistral|deepseek)[./]', re.IGNORECASE)
+"""Names of models that do not, of providers whose models do."""
+
 PROVIDERS: Mapping[str, Provider] = _table(
-    Provider(name='openai', keys=('OPENAI_API_KEY',), url='https://api.openai.com/v1', urls=('OPENAI_BASE_URL',)),
     Provider(
-        name='openai-responses', keys=('OPENAI_API_KEY',), url='https://api.openai.com/v1', urls=('OPENAI_BASE_URL',)
+        name='openai', keys=('OPENAI_API_KEY',), url='https://api.openai.com/v1', urls=('OPENAI_BASE_URL',), images=True
+    ),
+    Provider(
+        name='openai-responses',
+        keys=('OPENAI_API_KEY',),
+        url='https://api.openai.com/v1',
+        urls=('OPENAI_BASE_URL',),
+        images=True,
     ),
     Provider(
         name='anthropic',
@@ -70,6 +88,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         urls=('ANTHROPIC_BASE_URL',),
         context_tokens=200_000,
         cache_roles=frozenset({'user', 'tool'}),
+        images=True,
     ),
     Provider(
         name='google',
@@ -78,6 +97,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         url='https://generativelanguage.googleapis.com',
         urls=('GOOGLE_GEMINI_BASE_URL',),
         context_tokens=1_000_000,
+        images=True,
         extras='merged',
     ),
     Provider(
@@ -93,6 +113,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         keys=('OPENROUTER_API_KEY',),
         url='https://openrouter.ai/api/v1',
         cache_roles=frozenset({'user'}),
+        images=True,
     ),
     Provider(
         name='bedrock',
@@ -103,6 +124,7 @@ PROVIDERS: Mapping[str, Provider] = _table(
         context_tokens=200_000,
         cache_roles=frozenset({'user', 'tool'}),
         extras='fields',
+        images=True,
     ),
     Provider(
         name='ollama',
@@ -148,6 +170,11 @@ PROVIDERS: Mapping[str, Provider] = _table(
     ),
 )
 """Every provider of the engine, by name."""
+
+
+def sees_images(provider: Provider, model: str) -> bool:
+    """Whether a model sees images: by its name, else by its provider."""
+    return bool(_SEEING.search(model)) or (provider.images and not _BLIND.match(model))
 
 
 def key_of(provider: Provider, given: str | None = None, environ: Mapping[str, str] = os.environ) -> str | None:

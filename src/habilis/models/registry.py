@@ -9,7 +9,8 @@ from habilis.core.settings import ModelSettings, Settings, check_model
 from habilis.core.settings_sources import Source
 from habilis.models.config import ModelConfig
 from habilis.models.credentials import with_credentials
-from habilis.models.model_names import ModelName, parse_name
+from habilis.models.model_names import ModelName, parse_name, suggest_names
+from habilis.models.providers import PROVIDERS
 
 OTHER_PROVIDERS = ('hf', 'local', 'scripted')
 """Providers beside those of the engine."""
@@ -29,6 +30,7 @@ class Overrides(TypedDict, total=False):
     functions: bool | None
     context_tokens: int | None
     small: bool | None
+    images: bool | None
     retries: int | None
     extra: dict[str, Json] | None
 
@@ -145,6 +147,8 @@ class Registry:
         if name in self._named:
             return f'{name!r} is an alias; an alias cannot refer to another alias: write provider:model'
         near = get_close_matches(name, self._named, n=1, cutoff=0.5)
+        if not near and (suggested := suggest_names(name, {*PROVIDERS, *OTHER_PROVIDERS})):
+            return f'no such model or alias: {name!r}; write {" or ".join(suggested)}'
         known = f'the aliases are {", ".join(self._named)}' if self._named else 'there are no aliases'
         advice = f'did you mean {near[0]}?' if near else f'{known}; or write provider:model'
         return f'no such model or alias: {name!r}; {advice}'
@@ -166,6 +170,7 @@ def _with_settings(config: ModelConfig, values: ModelSettings) -> ModelConfig:
         functions=values.functions,
         context_tokens=values.context_tokens,
         small=values.small,
+        images=values.images,
         retries=values.retries,
         extra=values.extra or None,
     )

@@ -12,7 +12,18 @@ from typing import NamedTuple, Self
 
 from habilis.core.codec import Json
 from habilis.core.errors import ModelError
-from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply, Traits, Usage
+from habilis.models.contract import (
+    NO_OPTIONS,
+    Delta,
+    Message,
+    Model,
+    Options,
+    Reply,
+    Traits,
+    Usage,
+    check_images,
+    images_in,
+)
 from habilis.models.reply_codec import reply_from_json, reply_to_json
 from habilis.models.tokens import count_message_tokens, count_tokens
 from habilis.models.wrapper import WrapperModel, streaming
@@ -49,13 +60,14 @@ class ScriptedModel:
         latency: float = 0.0,
         context_tokens: int = 128_000,
         small: bool = False,
+        images: bool = False,
     ) -> None:
         self._script = replies if callable(replies) else None
         self._replies = [replies] if isinstance(replies, str) else [] if callable(replies) else list(replies)
         self._given = 0
         self._name = name
         self._traits = Traits(
-            functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small
+            functions=functions, scripted=True, local=True, context_tokens=context_tokens, small=small, images=images
         )
         self._latency = latency
         self.requests: list[ScriptedRequest] = []
@@ -116,6 +128,7 @@ class ScriptedModel:
         """Does nothing."""
 
     async def _next(self, messages: Sequence[Message], options: Options) -> Reply:
+        check_images(self, images_in(messages))
         request = ScriptedRequest(tuple(messages), options)
         self.requests.append(request)
         scripted = self._take() if self._script is None else self._script(request.messages)

@@ -18,6 +18,9 @@ from habilis.models.contract import Message
 TOKENS_PER_MESSAGE = 4
 """Tokens that a chat template adds to each message: role, start and end."""
 
+TOKENS_PER_IMAGE = 1200
+"""A rough mean: providers count 85 to 1,600 tokens, by the size of the image."""
+
 _PIECE = re.compile(
     r"""
     [\W_]?[a-zA-Z]++(?![^\W\d_])         # an ASCII word with the character before it
@@ -61,7 +64,8 @@ def count_message_tokens(messages: Sequence[Message]) -> int:
     """Estimate the number of tokens of a conversation: texts, calls, and the overhead of the chat template."""
     texts = sum([_counted(message.text) for message in messages])
     calls = sum([_call_tokens(message) for message in messages if message.calls])
-    return TOKENS_PER_MESSAGE * len(messages) + texts + calls
+    images = sum([len(message.images) for message in messages])
+    return TOKENS_PER_MESSAGE * len(messages) + TOKENS_PER_IMAGE * images + texts + calls
 
 
 _counted = lru_cache(512)(count_tokens)

@@ -298,7 +298,7 @@ class CellHost:
 
     def _use_network(self, body: str) -> str:
         if self._network is None:
-            return dump({'error': ['PermissionError', 'this sandbox has no network: pass network=True to grant it']})
+            return dump({'error': ['PermissionError', 'this sandbox has no network']})
         try:
             request = parse_message(body)
             return dump({'ok': self._network.handle(request if isinstance(request, list) else [], self.check)})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from habilis.core.limits import Limits
+from habilis.core.previews import short_repr
 
 ErrorKind = Literal[
     'exception', 'syntax', 'exit', 'policy', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
@@ -54,7 +55,7 @@ CallDecision = Literal['allowed', 'changed', 'approved', 'denied', 'refused', 'i
 for a person, and `unfinished`, a call whose end is not recorded."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class ToolCall:
     """One call of a tool: in `Cell.calls`, in the steps and events of an agent, and in the audit of a recorded run."""
 
@@ -93,6 +94,9 @@ class ToolCall:
     path: str = ''
     """Path of its record in the journal; empty outside of an audit, and for a call that was not recorded."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileChange:
@@ -105,7 +109,7 @@ class FileChange:
     change: Literal['new', 'changed']
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Display:
     """A rich form of a value, such as HTML or an image."""
 
@@ -113,8 +117,11 @@ class Display:
     data: str | bytes
     """Text, or bytes for images."""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
 
-@dataclass(frozen=True, kw_only=True)
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Cell:
     """Result of one cell."""
 
@@ -134,6 +141,9 @@ class Cell:
 
     lost: tuple[str, ...] = ()
     """Variables that could not be restored when the interpreter was replaced (see `ROLLED_BACK`)."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @property
     def ok(self) -> bool:

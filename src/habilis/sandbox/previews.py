@@ -1,42 +1,8 @@
-"""Short texts of values, for records and messages."""
+"""Short texts of values in records of calls."""
 
-import reprlib
-from itertools import islice
+from habilis.core.previews import shorten
 
-from habilis.core.integers import short_integer
-
-MAX_DECIMAL_BITS = 2000
-"""Larger integers are shortened: Python may refuse to print more than 640 digits, and takes quadratic time for them."""
-
-
-class _Repr(reprlib.Repr):
-    def repr_dict(self, x: dict[object, object], level: int) -> str:
-        """In the order that it has, not sorted."""
-        if level <= 0:
-            return '{...}'
-        pairs = [f'{self.repr1(key, level - 1)}: {self.repr1(x[key], level - 1)}' for key in islice(x, self.maxdict)]
-        return f'{{{", ".join([*pairs, "..."] if len(x) > self.maxdict else pairs)}}}'
-
-    def repr_int(self, x: int, level: int) -> str:
-        """In decimal unless that takes long, or Python refuses it."""
-        if x.bit_length() <= MAX_DECIMAL_BITS:
-            return repr(x)
-        return short_integer(x)
-
-
-_repr = _Repr()
-_repr.maxstring = _repr.maxother = 200
-_repr.maxlist = _repr.maxtuple = _repr.maxdict = _repr.maxset = 20
-_repr.maxlevel = 4
+__all__ = ['RESULT_LENGTH', 'shorten']
 
 RESULT_LENGTH = 200
 """Max characters of a result in the record of a call."""
-
-
-def shorten(value: object, length: int) -> str:
-    """The start of a value's `repr`, on one line. A large value is not formatted as a whole."""
-    try:
-        text = ' '.join(_repr.repr(value).split())
-    except Exception:  # a `__repr__` may do anything
-        text = f'something ({type(value).__name__})'
-    return text if len(text) <= length else f'{text[: length - 1]}…'

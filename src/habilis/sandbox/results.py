@@ -12,6 +12,7 @@ from habilis.core.errors import SandboxError
 from habilis.sandbox.arguments import check
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
+from habilis.sandbox.conversions import conversion
 from habilis.sandbox.previews import shorten
 from habilis.sandbox.snapshot import Checkpoint
 
@@ -181,7 +182,8 @@ def pack_variables(variables: Mapping[str, object]) -> dict[str, Json]:
         try:
             packed[name] = pack(value)
         except NotPlain as error:
-            msg = f'the variable {name!r} cannot go into the sandbox: {error}'
+            convert = conversion(value, f'{name}{error.path}')
+            msg = f'the variable {name!r} cannot go into the sandbox: {error}{convert and f"; pass {convert}"}'
             raise SandboxError(msg) from None
     return packed
 

@@ -1,5 +1,6 @@
 """What code may call: tools, toolsets, gates and approvals."""
 
+from habilis.tools.context import Context
 from habilis.tools.contract import (
     Allow,
     ApprovalRequest,
@@ -34,6 +35,7 @@ __all__ = [
     'CallJournal',
     'Change',
     'ChangeResult',
+    'Context',
     'Decision',
     'Deny',
     'Gate',

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Never, Protocol
+from typing import Any, Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
@@ -19,6 +19,7 @@ from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
+from habilis.tools.context import Context, takes_context
 from habilis.tools.contract import (
     PREVIEW,
     ApprovalRequest,
@@ -28,7 +29,6 @@ from habilis.tools.contract import (
     Gate,
     GateCall,
     NeedsAnswer,
-    Preview,
     ResultGate,
     ToolOptions,
 )
@@ -64,7 +64,9 @@ class CallableTool(Protocol):
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments: ...
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
-    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object: ...
+    async def run(
+        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
+    ) -> object: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +95,7 @@ class _Call:
     ended: Callable[[ToolCall], object] | None = None
     """Called with its record."""
 
+    context: Context[Any] | None = None
     started: float = field(default_factory=time.monotonic)
 
     def as_gate_call(self) -> GateCall:
@@ -111,8 +114,10 @@ class Calls:
         approve: Approve | None = None,
         emit: Emit | None = None,
         journal: CallJournal | None = None,
+        context: Context[Any] | None = None,
     ) -> None:
         self._enabled = enabled
+        self.context = context
         self._emit = emit
         self._journal = journal
         self._gates = Gates(gates, self.emit)
@@ -193,6 +198,7 @@ class Calls:
         """Make a call. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
         channel = Channel(emit=lambda make: self.emit(make(call.as_gate_call())), memory=self._memory)
+        call.context = None if self.context is None else self.context.of_call(channel)
         if self._emit is not None:
             self.emit(ToolCalled(call=call.as_gate_call()))
         token, permit = open_channel(channel), Permit(self._permit)
@@ -216,9 +222,10 @@ class Calls:
 
     async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Repeat a call of an earlier process, for its effects in memory. No record, no events."""
-        token = open_channel(Channel(emit=lambda make: None, memory=self._memory))
+        token = open_channel(channel := Channel(emit=lambda make: None, memory=self._memory))
+        context = None if self.context is None else self.context.of_call(channel)
         try:
-            await tool.run(tool.validate_named(arguments))
+            await tool.run(tool.validate_named(arguments), context=context)
         finally:
             close_channel(token)
 
@@ -234,11 +241,11 @@ class Calls:
         return await self._journal.around_call(call.as_gate_call(), not call.tool.options.idempotent, work)
 
     async def _run(self, call: _Call, bound: inspect.BoundArguments, here: bool) -> object:
-        if call.shown is not None and call.shown != await _preview(call.tool.options.preview, bound):
+        if call.shown is not None and call.shown != await _preview(call, bound):
             reason = 'what it would change is no longer what the user was shown and approved; check and call again'
             msg = f'{call.tool.name} was not called: {reason}'
             raise ToolDenied(msg)
-        result = await call.tool.run(bound, here=here)
+        result = await call.tool.run(bound, here=here, context=call.context)
         return await self._pass_result_gates(call, result) if self._gates else result
 
     async def _admitted(self, call: _Call, bind: Bind) -> inspect.BoundArguments:
@@ -300,7 +307,7 @@ class Calls:
 
     async def _preview(self, call: _Call, bound: inspect.BoundArguments) -> str:
         """The diff that a person is shown. On replay the recorded one: the call may have been made already."""
-        work = functools.partial(_preview, call.tool.options.preview, bound)
+        work = functools.partial(_preview, call, bound)
         if self._journal is None or call.tool.options.preview is None:
             return await work()
         preview = replace(call.as_gate_call(), tool=f'{PREVIEW}{call.tool.name}')
@@ -375,10 +382,12 @@ async def _raise(error: Exception) -> object:
     raise error
 
 
-async def _preview(preview: Preview | None, bound: inspect.BoundArguments) -> str:
+async def _preview(call: _Call, bound: inspect.BoundArguments) -> str:
+    preview = call.tool.options.preview
     if preview is None:
         return ''
-    return str(await attempts.call(functools.partial(preview, *bound.args, **bound.kwargs)))
+    context = (call.context,) if call.context is not None and takes_context(preview) else ()
+    return str(await attempts.call(functools.partial(preview, *context, *bound.args, **bound.kwargs)))
 
 
 def _plain(call: _Call, released: object) -> object:

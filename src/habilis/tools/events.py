@@ -50,6 +50,23 @@ class ToolLogged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ToolProgress(Event):
+    """A tool called `Context.progress`."""
+
+    kind: ClassVar[Literal['tool_progress']] = 'tool_progress'
+    call: GateCall
+    done: float
+    total: float | None = None
+    message: str = ''
+
+    @property
+    def text(self) -> str:
+        """How far the tool is, such as `3 of 10: downloading`."""
+        share = f'{self.done:g}' if self.total is None else f'{self.done:g} of {self.total:g}'
+        return f'{share}: {self.message}' if self.message else share
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApprovalAsked(Event):
     """A person is asked to approve a call."""
 
@@ -119,7 +136,15 @@ class HookFailed(Event):
 
 
 ToolEvent = (
-    ToolCalled | ToolReturned | ToolLogged | ApprovalAsked | ApprovalAnswered | QuestionEvent | NoticeEvent | HookFailed
+    ToolCalled
+    | ToolReturned
+    | ToolLogged
+    | ToolProgress
+    | ApprovalAsked
+    | ApprovalAnswered
+    | QuestionEvent
+    | NoticeEvent
+    | HookFailed
 )
 
 Emit = Callable[[ToolEvent], None]

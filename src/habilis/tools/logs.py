@@ -2,15 +2,20 @@
 
 import contextvars
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from habilis.tools.contract import GateCall
-from habilis.tools.events import ToolEvent, ToolLogged
+from habilis.tools.events import ToolEvent, ToolLogged, ToolProgress
 
 LOGGER = logging.getLogger('habilis.tools')
 MAX_LINES = 1000
 """Maximum number of log lines of a call; later lines are dropped, and the last one says so."""
+
+PROGRESS_SECONDS = 0.1
+"""Minimum time between two events about the progress of a call; the last, with `done` equal to `total`, is not dropped.
+"""
 
 MakeEvent = Callable[[GateCall], ToolEvent]
 """Builds an event from the current call."""
@@ -26,6 +31,24 @@ class Channel:
     memory: dict[object, object] = field(default_factory=dict[object, object])
     """What tools store for the duration of a run, each under its own key."""
 
+    reported_at: float | None = None
+    """When the tool last reported its progress."""
+
+    def log(self, text: object) -> None:
+        """Add a line to the record of the call."""
+        if len(self.lines) > MAX_LINES:
+            return
+        line = str(text) if len(self.lines) < MAX_LINES else f'(more than {MAX_LINES:,} lines: the rest is dropped)'
+        self.lines.append(line)
+        self.emit(lambda call: ToolLogged(call=call, line=line))
+
+    def report(self, done: float, total: float | None, message: str) -> None:
+        """Emit how far the call is."""
+        now = time.monotonic()
+        if self.reported_at is None or now - self.reported_at >= PROGRESS_SECONDS or done == total:
+            self.reported_at = now
+            self.emit(lambda call: ToolProgress(call=call, done=done, total=total, message=message))
+
 
 _channel: contextvars.ContextVar[Channel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
 
@@ -35,12 +58,8 @@ def log(text: object) -> None:
     channel = _channel.get()
     if channel is None:
         LOGGER.info('%s', text)
-        return
-    if len(channel.lines) > MAX_LINES:
-        return
-    line = str(text) if len(channel.lines) < MAX_LINES else f'(more than {MAX_LINES:,} lines: the rest is dropped)'
-    channel.lines.append(line)
-    channel.emit(lambda call: ToolLogged(call=call, line=line))
+    else:
+        channel.log(text)
 
 
 def lines_now() -> list[str]:

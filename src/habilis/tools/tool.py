@@ -7,14 +7,15 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MethodType
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast, overload
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from habilis.core.codec import Json
-from habilis.core.errors import ToolDefinitionError, ToolResultError
+from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
 from habilis.sandbox.contract import Side
 from habilis.sandbox.functions import HostFunction, is_async
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
+from habilis.tools.context import Context, ContextParameter, take_context, type_name
 from habilis.tools.contract import OnError, Preview, ToolOptions
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.parameters import Parameters, read_signature
@@ -35,6 +36,7 @@ class _Compiled:
 
     parameters: Parameters | None = None
     result: TypeValidator | None = None
+    context: ContextParameter | None = None
 
 
 class Tool(Generic[P, R]):
@@ -128,6 +130,11 @@ class Tool(Generic[P, R]):
         return self._parameters.positional
 
     @property
+    def context(self) -> ContextParameter | None:
+        """Its parameter for the context of the run, which no caller passes."""
+        return self._compiled.context if self._parameters else None
+
+    @property
     def parameters(self) -> dict[str, Json]:
         """JSON schema of the arguments, for models that call functions."""
         return self._parameters.schema
@@ -173,22 +180,45 @@ class Tool(Generic[P, R]):
         """The arguments by parameter as far as possible, without validation."""
         return self._parameters.labelled(args, kwargs)
 
-    async def invoke(self, args: Sequence[object] = (), kwargs: Mapping[str, object] = _NO_NAMES) -> object:
+    async def invoke(
+        self,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] = _NO_NAMES,
+        *,
+        context: Context[Any] | None = None,
+    ) -> object:
         """Validate the arguments, call the function, validate the result. Returns plain data."""
-        return await self.run(self.validate(args, kwargs))
+        return await self.run(self.validate(args, kwargs), context=context)
 
     @property
     def can_run_here(self) -> bool:
         """Whether `run(…, here=True)` never waits: a plain function without timeout and retries."""
         return not (self.waits or self.options.timeout is not None or self.options.retries)
 
-    async def run(self, bound: inspect.BoundArguments, *, here: bool = False) -> object:
+    async def run(
+        self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
+    ) -> object:
         """Call the function with validated arguments, with the timeout and retries of its options.
 
         A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
         """
-        call = functools.partial(self.function, *bound.args, **bound.kwargs)
+        call = functools.partial(self.function, *self._context_argument(context), *bound.args, **bound.kwargs)
         return await attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
+
+    def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
+        if self.context is None:
+            return ()
+        if context is None:
+            msg = (
+                f'{self.name} needs the context of a run: give the tool to an agent, '
+                'or pass Toolbox(…, context=Context(deps))'
+            )
+            raise ToolCallError(msg)
+        if not self.context.accepts(context.deps):
+            given = type_name(cast('object', type(context.deps)))
+            msg = f'{self.name} needs deps of type {self.context.type_name}, not {given}'
+            raise ToolCallError(msg)
+        return (context,)
 
     def _finish(self, result: object) -> object:
         """Validate the result and convert it to plain data."""
@@ -216,6 +246,7 @@ class Tool(Generic[P, R]):
             raise ToolDefinitionError(msg)
         if compiled.parameters is None:
             signature = read_signature(self.name, self.function, self._local_names)
+            signature, compiled.context = take_context(self.name, signature)
             compiled.result = self._result_validator(signature.return_annotation)
             compiled.parameters = Parameters(self.name, signature)
             self._local_names = _NO_NAMES
@@ -239,6 +270,15 @@ class Tool(Generic[P, R]):
 
 
 AnyTool = Tool[..., Any]
+
+
+@runtime_checkable
+class MakesTool(Protocol):
+    """Something else that can be a tool, such as an agent."""
+
+    def as_tool(self) -> AnyTool:
+        """The tool."""
+        ...
 
 
 @overload
@@ -270,7 +310,14 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
         (`none`). as_sync: code calls this `async def` without `await`. preview: takes the arguments and returns a
         unified diff of the changes, shown to the person who approves.
     """
-    local_names = _caller_names(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
+    make = tool_maker(caller_names(sys._getframe(1)), name, **options)  # pyright: ignore[reportPrivateUsage]
+    return make if function is None else make(function)
+
+
+def tool_maker(
+    local_names: Mapping[str, object], name: str | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], AnyTool]:
+    """Makes tools with these options. `local_names` are those of the place where the function is defined."""
     checked = _options(**options)
 
     def make(target: Callable[..., Any]) -> AnyTool:
@@ -280,13 +327,15 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
         inner = target.function if isinstance(target, Tool) else target
         return AnyTool(cast('Callable[..., Any]', inner), name=name, options=checked, local_names=local_names)
 
-    return make if function is None else make(function)
+    return make
 
 
-def as_tool(function: 'AnyTool | Callable[..., Any]') -> AnyTool:
-    """A tool as it is, or a tool made of a function."""
+def as_tool(function: 'AnyTool | MakesTool | Callable[..., Any]') -> AnyTool:
+    """A tool as it is, or a tool made of a function, an agent or a workflow."""
     if isinstance(function, Tool):
         return cast('AnyTool', function)
+    if isinstance(function, MakesTool) and not isinstance(function, type):
+        return function.as_tool()
     inner = getattr(function, '__func__', None)
     if isinstance(function, MethodType) and isinstance(inner, Tool):  # a class method around a tool
         return cast('AnyTool', inner).__get__(function.__self__, type(function.__self__))
@@ -315,7 +364,7 @@ def _options(**given: Any) -> ToolOptions:
     return options
 
 
-def _caller_names(frame: Any) -> Mapping[str, object]:
+def caller_names(frame: Any) -> Mapping[str, object]:
     """Local names where a tool is defined, for type hints in quotes; empty at module level."""
     local_names = frame.f_locals
     return _NO_NAMES if local_names is frame.f_globals else dict(local_names)

@@ -4,19 +4,20 @@ import asyncio
 import contextlib
 import difflib
 import functools
-from collections.abc import Callable, Container, Generator, Iterable, Mapping
+from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
+from habilis.tools.context import Context
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate
 from habilis.tools.events import Emit
 from habilis.tools.host_calls import HostCalls
 from habilis.tools.logs import LOGGER
 from habilis.tools.stubs import TypeNames
-from habilis.tools.tool import AnyTool, as_tool
+from habilis.tools.tool import AnyTool, MakesTool, as_tool
 from habilis.tools.toolset import Toolset, unique_names
 
 
@@ -25,13 +26,14 @@ class Toolbox:
 
     def __init__(
         self,
-        tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]' = (),
+        tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]' = (),
         *,
         gates: 'Iterable[Gate | ResultGate]' = (),
         emit: Emit | None = None,
         approve: Approve | None = None,
         journal: CallJournal | None = None,
         code: bool = True,
+        context: Context[Any] | None = None,
     ) -> None:
         """Create a toolbox.
 
@@ -42,6 +44,7 @@ class Toolbox:
             approve: asks a person. Without it, calls that need approval are denied, or wait if there is a journal.
             journal: records the calls, so that none is made twice.
             code: whether the run has code that calls tools. If not, the model may call all of them.
+            context: for tools that take one.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
@@ -54,10 +57,12 @@ class Toolbox:
             raise ToolDefinitionError(msg)
         for tool in self._tools.values():
             tool.check()
-        self._calls = Calls(enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal)
+        self._calls = Calls(
+            enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal, context=context
+        )
         self._host_calls = HostCalls(self._calls)
 
-    def _add(self, given: 'AnyTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
+    def _add(self, given: 'AnyTool | MakesTool | Toolset | Callable[..., Any]') -> tuple[AnyTool, ...]:
         if not isinstance(given, Toolset):
             tool = as_tool(given)
             self._enabled.add(tool.name)
@@ -131,7 +136,7 @@ class Toolbox:
         return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)
 
     @contextlib.contextmanager
-    def lent(self, tools: 'Iterable[AnyTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
+    def lent(self, tools: 'Iterable[AnyTool | MakesTool | Toolset | Callable[..., Any]]') -> 'Generator[Toolbox]':
         """Add tools for the duration of a block. Yields a toolbox with only these, for their stubs."""
         more = Toolbox(tools, code=self._code)
         added = [*more._tools, *more._toolsets]
@@ -149,6 +154,20 @@ class Toolbox:
             for name in added:
                 for kept in (self._tools, self._toolsets, self._functions):
                     kept.pop(name, None)
+
+    @property
+    def tools(self) -> 'Sequence[AnyTool]':
+        """All tools, the disabled ones too."""
+        return tuple(self._tools.values())
+
+    @property
+    def context(self) -> 'Context[Any] | None':
+        """The context that tools get. Another may be set between steps."""
+        return self._calls.context
+
+    @context.setter
+    def context(self, context: 'Context[Any]') -> None:
+        self._calls.context = context
 
     # Records ----------------------------------------------------------------------------------------------------------
 

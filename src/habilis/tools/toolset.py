@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from habilis.core.errors import ToolDefinitionError
-from habilis.tools.tool import AnyTool, as_tool
+from habilis.tools.tool import AnyTool, MakesTool, as_tool
 
 
 class Toolset:
     """Tools that are enabled and disabled together."""
 
-    def __init__(self, name: str, tools: 'Iterable[AnyTool | Callable[..., Any]]', enabled: bool = True) -> None:
+    def __init__(
+        self, name: str, tools: 'Iterable[AnyTool | MakesTool | Callable[..., Any]]', enabled: bool = True
+    ) -> None:
         self.name = name
         self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)
         self.enabled = enabled
@@ -27,7 +29,7 @@ def unique_names(tools: Iterable[AnyTool]) -> dict[str, AnyTool]:
     named: dict[str, AnyTool] = {}
     for tool in tools:
         if tool.name in named:
-            msg = f'two tools have the name {tool.name!r}; rename one with @tool(name=…)'
+            msg = f'two tools have the name {tool.name!r}; rename one: @tool(name=…), or as_tool(name=…) of an agent'
             raise ToolDefinitionError(msg)
         named[tool.name] = tool
     return named

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from habilis.agent.context.observation import MAX_LISTED, Observation, describe_variable, observe
+from habilis.agent.context.observation import Observation, describe_variable, observe
+from habilis.agent.context.prompt import MAX_LISTED
 from habilis.agent.context.truncation import Bounds
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, CellError, FileChange, Variable

@@ -85,6 +85,7 @@ async def test_without_a_person_the_run_pauses_and_resumes_inside_the_cell() -> 
     assert (result.ended, house.done) == ('approval', ['look a'])
     [waiting] = result.waiting
     assert (waiting.tool, waiting.question) == ('remove', 'May remove be called?')
+    assert (waiting.arguments, "b = remove('b')" in waiting.code) == ({'name': 'b'}, True)
     assert (await store.info('run-1')).status == 'waiting'
     other = House(store, script, given=1)
     async with other.agent as agent:
@@ -112,7 +113,7 @@ async def test_a_refusal_is_an_error_in_the_code(answer: Json, said: str) -> Non
     async with other.agent as agent:
         await agent.answer('run-1', answer)
         result = await agent.resume('run-1')
-    assert result.output.endswith(said)
+    assert result.unwrap().endswith(said)
     assert other.done == []
     assert result.steps[0].calls[0].decision == 'refused'
 

@@ -178,7 +178,7 @@ async def test_a_denial_of_a_gate_is_recorded() -> None:
 
     source = 'try:\n    w = whom()\nexcept Exception as e:\n    w = str(e)\nlast()\nfinal_answer(w)'
     world, result, _ = await cut_and_resumed(source, gates=[gate])
-    assert 'not now' in result.output
+    assert 'not now' in result.unwrap()
     assert (world.done, allowed) == (['last'], [])
 
 

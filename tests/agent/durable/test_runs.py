@@ -62,6 +62,9 @@ async def test_a_model_that_fails_is_asked_again_and_nothing_else(error: Excepti
     async with Agent(model, journal=store) as last:
         result = await last.resume('run-1')
     assert (result.output, len(model.requests), len(result.steps)) == (1, 1, 2)
+    assert (await store.info('run-1')).status == 'done'  # and not only returned
+    async with agent(store) as other:
+        assert (await other.resume('run-1')).output == 1
 
 
 async def test_a_process_that_dies_right_after_the_model_has_failed_asks_it_again() -> None:
@@ -455,12 +458,12 @@ def nested(store: MemoryStore, outer: Sequence[Scripted], inner: Sequence[Script
     @tool
     async def ask_helper(question: str) -> int:
         """Ask."""
-        return (await helper.run(question)).output
+        return (await helper.run(question)).unwrap()
 
     @tool(name='ask_helper')
     def ask_helper_sync(question: str) -> int:
         """Ask."""
-        return helper.run_sync(question).output
+        return helper.run_sync(question).unwrap()
 
     outside = ScriptedModel(outer, name='scripted:outer')
     tools = [ask_helper_sync if sync else ask_helper]
@@ -566,14 +569,14 @@ async def test_an_approval_in_a_nested_run_pauses_the_outer_run() -> None:
             """Ask."""
             done.append('ask')
             if sync:
-                return helper.run_sync('clean').output
+                return helper.run_sync('clean').unwrap()
             return ''
 
         @tool(name='ask', idempotent=False)
         async def ask_async() -> str:
             """Ask."""
             done.append('ask')
-            return (await helper.run('clean')).output
+            return (await helper.run('clean')).unwrap()
 
         return Agent[Any](ScriptedModel(outer), tools=[ask if sync else ask_async], journal=store)
 

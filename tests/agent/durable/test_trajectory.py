@@ -60,7 +60,7 @@ async def test_an_agent_in_a_flow_has_a_trajectory() -> None:
 
     @flow
     async def count() -> int:
-        return (await agent.run('Count')).output
+        return (await agent.run('Count')).unwrap()
 
     run = await count.start(journal=store, run_id='r')
     assert await run.result() == 7
@@ -143,3 +143,23 @@ async def test_a_call_of_an_unfinished_cell_is_read_from_its_own_record() -> Non
         ('double', {'number': 4}, 'allowed', True),
         ('send', {'text': 'it'}, 'waiting', False),
     ]
+
+
+async def test_calls_of_an_agent_inside_are_its_own_and_not_those_of_the_agent_that_asked_it() -> None:
+    store = MemoryStore()
+
+    def price(product: str) -> int:
+        return 3
+
+    inner = Agent(ScriptedModel([block("x = price('tea')"), block('final_answer(x)')]), tools=[price], name='inner')
+
+    async def ask(task: str) -> int:
+        return (await inner.run(task, output_type=int)).unwrap()
+
+    outer = ScriptedModel([block("y = await ask('How much?')"), block('final_answer(y)')])
+    async with Agent(outer, tools=[ask], journal=store) as agent, inner:
+        await agent.run('Ask', run_id='r')
+    above, below = await read_trajectories(await read_run(store, 'r'))
+    assert [call.name for turn in above.turns for call in turn.calls] == ['ask']
+    assert [call.name for turn in below.turns for call in turn.calls] == ['price']
+    assert below.path.startswith(f'{above.turns[0].cell_paths[0]}/ask(')

@@ -7,6 +7,7 @@ from habilis.agent.contract import Result, Step
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -31,6 +32,7 @@ from habilis.agent.events import (
     ThinkingEvent,
     ToolCalled,
     ToolLogged,
+    ToolProgress,
     ToolReturned,
 )
 from habilis.core.errors import ModelError
@@ -72,6 +74,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'output': lambda text: OutputEvent(stream='stdout', output=text),
     'tool_called': lambda text: ToolCalled(call=call(text)),
     'tool_logged': lambda text: ToolLogged(call=call(text), line=text),
+    'tool_progress': lambda text: ToolProgress(call=call(text), done=3, total=9, message=text),
     'approval_asked': lambda text: ApprovalAsked(request=request(text)),
     'approval_answered': lambda text: ApprovalAnswered(request=request(text), is_approved=True),
     'question': lambda text: QuestionEvent(call=call(text), question=text),
@@ -79,6 +82,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, name=text, arguments={}, ok=True, result=text)),
     'cell_finished': lambda text: CellFinished(cell=Cell(text=text)),
     'observation': lambda text: ObservationEvent(observation=text),
+    'answer_refused': lambda text: AnswerRefused(answer=1, reason=text),
     'compacted': lambda text: CompactedEvent(message=text),
     'hook_failed': lambda text: HookFailed(error=ValueError(text), message=text),
     'step_finished': lambda text: StepFinished(finished=Step(number=1, reply=Reply(text=text))),

@@ -18,7 +18,8 @@ from traitlets.config import Config
 
 from habilis.agent.events import CellFinished, TextEvent
 from habilis.agent.hooks import JupyterView
-from habilis.agent.hooks.jupyter import MAX_TEXT
+from habilis.agent.hooks.html import MAX_TEXT
+from habilis.agent.hooks.jupyter import MAX_UPDATED
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.core.errors import ModelError
 from habilis.models.contract import Delta
@@ -122,8 +123,8 @@ async def test_a_run_is_one_display_that_is_updated(notebook: Notebook) -> None:
     assert not first['update']
     assert all(shown['update'] for shown in others)
     assert len({shown['transient']['display_id'] for shown in notebook.shown}) == 1
-    assert 'result = 6 * 7' not in first['data']['text/html']
-    assert 'result = 6 * 7' in notebook.page
+    assert 'result = 6 * 7' not in words(first['data']['text/html'])
+    assert 'result = 6 * 7' in words(notebook.page)
 
 
 async def test_a_callback_of_the_notebook_sees_every_event(notebook: Notebook) -> None:
@@ -199,6 +200,33 @@ def test_much_output_is_shown_in_part(notebook: Notebook) -> None:
     assert notebook.page.count('<div') < 500
 
 
+def test_while_it_runs_the_page_says_what_it_waits_for(notebook: Notebook) -> None:
+    view = JupyterView()
+    for kind, status in (
+        ('run_resumed', ''),
+        ('model_requested', '⏳ waiting for'),
+        ('model_progress', '⏳ reading 3 of 9'),
+        ('code', '⏳ running the code'),
+        ('tool_called', '⏳ waiting for send'),
+        ('tool_returned', '⏳ running the code'),
+    ):
+        view(sample(kind, 'send'))
+        assert status in words(notebook.page)
+    view(sample('run_finished'))
+    assert '⏳' not in notebook.page
+
+
+def test_a_large_display_is_not_sent_again_with_every_update(notebook: Notebook) -> None:
+    view = JupyterView()
+    view(CellFinished(cell=Cell(displays=(Display(mime='image/png', data=b'x' * MAX_UPDATED),))))
+    view(sample('notice', 'after it'))
+    first, second = notebook.shown
+    assert first['transient'] != second['transient']
+    assert not second['update']
+    assert 'img' in first['data']['text/html']
+    assert 'img' not in second['data']['text/html']
+
+
 # Hostile text ---------------------------------------------------------------------------------------------------------
 
 
@@ -213,8 +241,11 @@ class Tags(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.append((tag, dict(attrs)))
 
+    def handle_endtag(self, tag: str) -> None:
+        self.text += '' if tag == 'span' else '\n'
+
     def handle_data(self, data: str) -> None:
-        self.text += data + '\n'
+        self.text += data
 
 
 def parsed(page: str) -> Tags:
@@ -240,7 +271,7 @@ async def test_nothing_that_a_model_or_its_code_wrote_becomes_an_element(noteboo
     model = ScriptedModel([f'I say {EVIL}\n{code(source)}', code(answer)], name=f'scripted:{EVIL}')
     await watch(model, JupyterView(), tools=[echo], name=EVIL, task=EVIL)
     tags = parsed(notebook.page)
-    assert {tag for tag, _ in tags.found} == {'div'}
+    assert {tag for tag, _ in tags.found} == {'div', 'p', 'span'}
     assert all(set(attrs) <= {'class', 'style'} for _, attrs in tags.found)
     assert '<script>alert(1)</script>' in tags.text
     assert '\x1b' not in notebook.page
@@ -267,7 +298,7 @@ def test_a_drawing_is_an_image_so_that_its_scripts_do_not_run(notebook: Notebook
     assert (tags.found[1][1]['src'] or '').startswith('data:image/svg+xml;base64,')
 
 
-@pytest.mark.parametrize('mime', ['image/png" onerror="alert(1)', 'text/markdown', 'application/javascript', ''])
+@pytest.mark.parametrize('mime', ['image/png" onerror="alert(1)', 'text/latex', 'application/javascript', ''])
 def test_everything_else_is_text(notebook: Notebook, mime: str) -> None:
     for data in (EVIL, EVIL.encode()):
         assert {tag for tag, _ in shown_display(notebook, mime, data).found} == {'div'}

@@ -377,6 +377,7 @@ SHORT = {
     'model_requested',
     'model_progress',
     'model_replied',
+    'tool_progress',
     'step_started',
     'step_finished',
     'run_finished',

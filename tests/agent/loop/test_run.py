@@ -500,7 +500,7 @@ async def test_values_that_cannot_be_written_out_are_no_end() -> None:
         result = await agent.run('Which has the most digits?', variables={'v': 10**5000})
         assert result.output == 10**5000
     async with Agent(model, output_type=Mute) as agent:
-        assert (await agent.run('go')).output.a == 1
+        assert (await agent.run('go')).unwrap().a == 1
 
 
 async def test_after_a_message_of_a_person_answers_of_the_wrong_type_are_counted_anew() -> None:
@@ -717,7 +717,7 @@ async def test_what_an_agent_inside_a_tool_uses_counts_for_the_outer_run_too() -
     @tool(as_sync=True)
     async def ask_helper(task: str) -> int:
         """Let somebody else do it."""
-        return (await inner.run(task)).output
+        return (await inner.run(task)).unwrap()
 
     model = ScriptedModel([block('print(ask_helper("half"))'), block('final_answer(2 * 21)')], name='scripted:large')
     async with inner, Agent(model, tools=[ask_helper]) as agent:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
+from tests.models.test_files import PNG
 from tests.place import Place
 
 LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
@@ -166,6 +167,8 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
         (('x', '--journal', 'ftp://host/runs'), '', 'no store supports ftp:// URLs'),
         (('x', '--run-id', 'a\nb'), '', "'--run-id': 'a\\nb' contains unprintable characters"),
+        (('x', '--file', 'no-such.csv'), '', 'Invalid value for --file: no-such.csv: No such file or directory'),
+        (('x', '--image', __file__), '', 'is not a PNG, JPEG, GIF or WebP image'),
         (('x', '--session', ''), '', "'--session': the value is empty"),
     ],
 )
@@ -181,6 +184,27 @@ def test_the_help_tells_the_exit_codes() -> None:
     assert done.returncode == 0
     for part in ('0 answered', '3 limit reached', '4 question', '130 Ctrl-C', '--max-cost', 'Examples:'):
         assert part in done.stdout
+
+
+# Conversations and files ----------------------------------------------------------------------------------------------
+
+
+def test_a_session_keeps_its_variables_from_one_command_to_the_next(place: Place) -> None:
+    first = run('Add up', '-q', '--session', 's', '-m', script(place.folder, code('total = 31\nfinal_answer(total)')))
+    assert first.stdout == '31\n'
+    again = run('And one', '-q', '--session', 's', '-m', script(place.folder, code('final_answer(total + 1)')))
+    assert (again.returncode, again.stdout) == (0, '32\n')
+
+
+def test_files_are_for_the_code_and_images_for_models_that_see(place: Place) -> None:
+    (place.folder / 'a.png').write_bytes(PNG)
+    (place.folder / 'b.csv').write_text('a,b\n')
+    model = script(place.folder, code("final_answer(open('/inputs/b.csv').read())"))
+    done = run('Read it', '-q', '--file', str(place.folder / 'b.csv'), '-m', model)
+    assert (done.returncode, done.stdout) == (0, 'a,b\n\n')
+    done = run('Look', '-q', '--image', str(place.folder / 'a.png'), '-m', model)
+    assert (done.returncode, done.stdout) == (1, '')
+    assert 'scripted:script does not see images (a.png); use a model that does' in done.stderr
 
 
 # How it ends ----------------------------------------------------------------------------------------------------------
@@ -261,7 +285,15 @@ def test_a_question_does_not_look_like_a_failure(place: Place) -> None:
 
 def test_a_workspace_is_shared_and_made(place: Place) -> None:
     folder = place.folder / 'new' / 'data'
-    done = run('Save it', '-q', '-w', str(folder), '-m', script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')))
+    done = run(
+        'Save it',
+        '-q',
+        '-w',
+        str(folder),
+        '--create',
+        '-m',
+        script(place.folder, code(f'{SAVED}\nfinal_answer("saved")')),
+    )
     assert done.returncode == 0
     assert (folder / 'kept.txt').read_text() == '1'
 
@@ -280,7 +312,7 @@ def test_a_workspace_that_cannot_be_used_is_one_line(place: Place, name: str, re
     (place.folder / 'file').touch()
     (place.folder / 'dangling').symlink_to(place.folder / 'nothing')
     (place.folder / 'loop').symlink_to(place.folder / 'loop')
-    done = run('Do it', '-q', '-w', name, '-m', script(place.folder, code('final_answer(1)')))
+    done = run('Do it', '-q', '-w', name, '--create', '-m', script(place.folder, code('final_answer(1)')))
     assert (done.returncode, done.stdout) == (1, '')
     assert reason in done.stderr
     assert len(done.stderr.splitlines()) == 2  # the first says that the model is scripted
@@ -356,7 +388,7 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
 
 def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
     model = script(place.folder, code(SAVED), code("print('looping')\nwhile True: pass"))
-    returned, stdout, stderr = interrupted('-w', 'data', '-m', model, '--journal', 'off', after='looping\n')
+    returned, stdout, stderr = interrupted('-w', 'data', '--create', '-m', model, '--journal', 'off', after='looping\n')
     assert (returned, stdout) == (130, '')
     last = stderr.splitlines()[-1]
     assert last.startswith(

@@ -239,7 +239,7 @@ def test_a_model_that_cannot_be_had_is_one_line(model: str, said: str) -> None:
 @pytest.mark.parametrize(
     ('model', 'said'),
     [
-        ('gpt-5', "Invalid value for --model: no such model or alias: 'gpt-5'"),
+        ('gpt-5', "Invalid value for --model: no such model or alias: 'gpt-5'; write openai:gpt-5"),
         ('opnai:gpt-5', "did you mean 'openai'?"),
         ('openai:', "missing model name after 'openai'"),
         ('scripted:', "missing model name after 'scripted'"),

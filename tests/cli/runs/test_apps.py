@@ -59,7 +59,7 @@ def test_a_denied_call_is_not_made_and_the_code_is_told(sending: Place) -> None:
 def test_an_approval_can_be_given_without_going_on(sending: Place) -> None:
     done = runs('approve', 'run-send', '--no-resume')
     assert (done.returncode, done.stdout) == (0, '')
-    assert done.stderr == 'habilis: answer recorded; resume with: habilis runs resume run-send\n'
+    assert done.stderr == ('habilis: answer recorded; resume with: habilis runs resume run-send --app program:agent\n')
     assert sent(sending) == []
     assert runs('resume', 'run-send', '--app', 'program:agent', '-q').stdout == 'Ada\n'
     assert sent(sending) == ['to Ada']
@@ -70,17 +70,37 @@ def test_going_on_without_an_approval_still_waits_for_it(sending: Place) -> None
     assert (done.returncode, done.stdout) == (4, '')
     assert done.stderr.splitlines() == [
         'habilis: send needs approval: May send be called?',
-        'habilis: approve with: habilis runs approve run-send  or deny with: habilis runs deny run-send',
+        "  send(text='to Ada')",
+        '  called by this code:',
+        "    print(send('to ' + name))",
+        'habilis: approve with: habilis runs approve run-send --app program:agent',
+        'habilis: or deny with: habilis runs deny run-send --app program:agent',
     ]
     assert sent(sending) == []
 
 
-def test_without_the_program_it_is_said_how_to_name_it(sending: Place) -> None:
-    done = runs('approve', 'run-send')
-    assert (done.returncode, done.stdout) == (1, '')
-    assert 'habilis runs resume run-send --app MODULE:NAME' in done.stderr
+def test_a_run_that_needs_deps_is_resumed_in_python_and_the_command_says_so(place: Place) -> None:
+    program = PROGRAM.replace("run_id='run-send'", "run_id='run-send', deps={'key': 'hidden'}")
+    ran(place, 'program', program, 'approval\n')
+    for app in ((), ('--app', 'program:agent')):
+        done = runs('resume', 'run-send', *app)
+        assert (done.returncode, done.stdout) == (1, '')
+        assert done.stderr == (
+            'habilis: run-send needs deps of type dict, which are not recorded, and which a command cannot pass; '
+            "resume it in Python: await agent.resume('run-send', deps=…)\n"
+        )
+    assert 'hidden' not in runs('show', 'run-send').stdout
+
+
+def test_without_the_program_it_is_said_how_to_name_it_and_nothing_is_recorded(sending: Place) -> None:
+    for command in ('approve', 'resume'):
+        done = runs(command, 'run-send')
+        assert (done.returncode, done.stdout) == (1, '')
+        assert f'habilis runs {command} run-send --app program:agent' in done.stderr
+        assert done.stderr.count('\n') == 1
     assert "await agent.resume('run-send')" in done.stderr
-    assert done.stderr.count('\n') == 1
+    assert listed()[0]['status'] == 'waiting'
+    assert runs('approve', 'run-send', '--app', 'program:agent').stdout == 'Ada\n'
 
 
 @pytest.mark.parametrize(
@@ -169,7 +189,7 @@ def test_a_flow_that_still_waits_says_so(publishing: Place) -> None:
 def test_a_flow_needs_its_program(publishing: Place) -> None:
     done = runs('resume', 'run-flow')
     assert (done.returncode, done.stdout) == (1, '')
-    assert '--app __main__:publish' in done.stderr
+    assert '--app paper:publish' in done.stderr
     assert "await publish.resume('run-flow')" in done.stderr
 
 
@@ -190,5 +210,9 @@ def test_a_flow_is_forked_by_the_path_of_a_step(publishing: Place) -> None:
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\nNEWS!\n'
     refused = runs('fork', 'run-flow', '--at', '2')
     assert (refused.returncode, 'give the path of a step' in refused.stderr) == (1, True)
+    count = len(listed())
+    needs = runs('fork', 'run-flow', '--at', 'publish#1/fetch#2').stderr
+    assert "habilis runs fork run-flow --at 'publish#1/fetch#2' --app paper:publish\n" in needs
+    assert len(listed()) == count
     unknown = runs('fork', 'run-flow', '--at', 'publish#1/nothing#1')
     assert (unknown.returncode, "has no step 'publish#1/nothing#1'" in unknown.stderr) == (1, True)

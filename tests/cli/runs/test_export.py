@@ -35,7 +35,7 @@ def test_an_exported_run_is_gone_on_with_elsewhere(place: Place) -> None:
 
 def test_an_imported_run_gets_nothing_of_this_machine_that_was_not_said_here(place: Place) -> None:
     replies = (code('x = 1'), code("import os\nfinal_answer('diary.txt' in os.listdir('.'))"))
-    run = make(place, *replies, options=('--max-steps', '1', '--workspace', 'private'))
+    run = make(place, *replies, options=('--max-steps', '1', '--workspace', 'private', '--create'))
     (place.folder / 'private' / 'diary.txt').touch()
     runs('export', run, '-o', 'run.txt')
     runs('import', 'run.txt', '--run-id', 'copy')

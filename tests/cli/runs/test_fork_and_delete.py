@@ -98,12 +98,12 @@ def test_runs_are_deleted_after_asking(place: Place) -> None:
     refused = runs('delete', run)
     assert (refused.returncode, 'use --yes' in ' '.join(refused.stderr.split())) == (2, True)
     with on_terminal('runs', 'delete', run) as terminal:
-        terminal.wait_for(f'Delete {run} permanently? [y/N]')
+        terminal.wait_for(f'Delete {run} (What is it?) permanently? [y/N]')
         terminal.type('n\n')
         terminal.wait_for('nothing deleted')
         assert terminal.process.wait(timeout=20) == 1
     assert len(listed()) == 1
-    assert runs('delete', run, run, '--yes').stderr == 'habilis: deleted 1 run\n'
+    assert runs('delete', run, run, '--yes').stderr == f'habilis: deleted 1 run: {run} (What is it?)\n'
     assert listed() == []
 
 
@@ -141,7 +141,8 @@ def test_prune_says_what_it_would_delete_and_leaves_what_waits(place: Place) -> 
     assert waiting not in tried.stdout
     assert len(listed()) == 4
     assert runs('prune', '--older-than', '30d').returncode == 2
-    assert runs('prune', '--older-than', '30d', '--yes').stderr.endswith('habilis: deleted 2 runs\n')
+    pruned = runs('prune', '--older-than', '30d', '--yes').stderr
+    assert pruned == f'habilis: deleted 2 runs: {stopped} (What is it?), {done} (What is it?)\n'
     assert [run['run'] for run in listed()] == [young, waiting]
     assert runs('prune', '--older-than', '30d', '--yes').stderr == 'habilis: no runs are that old; nothing deleted\n'
     assert waiting in runs('prune', '--older-than', '1h', '--status', 'waiting', '--yes').stdout

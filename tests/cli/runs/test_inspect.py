@@ -1,6 +1,7 @@
 """`habilis runs list`, `show`, `events`, `calls` and `path`: what was done, from the records alone."""
 
 import json
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -32,14 +33,15 @@ def test_an_empty_list_says_how_to_make_a_run_and_makes_no_journal(place: Place)
     assert listed() == []
 
 
-def test_the_list_has_the_newest_first_with_state_steps_and_title(place: Place) -> None:
+def test_the_list_has_the_newest_first_with_state_age_and_title(place: Place) -> None:
     first, second = make(place, task='The first'), make(place, options=('--max-steps', '1'), task='The second')
     done = runs('list')
     head, one, two = done.stdout.splitlines()
-    assert head.split() == ['RUN', 'STATUS', 'STEPS', 'AGE', 'KIND', 'TITLE']
-    assert one.split()[:3] == [second, 'stopped', '1']
-    assert two.split()[:3] == [first, 'done', '3']
-    assert two.endswith('agent  The first')
+    assert head.split() == ['RUN', 'STATUS', 'AGE', 'TITLE']
+    assert one.split()[:2] == [second, 'stopped']
+    assert two.split()[:2] == [first, 'done']
+    assert two.endswith(' ago  The first')
+    assert [run['steps'] for run in listed()] == [1, 3]
 
 
 def test_the_list_can_be_narrowed(place: Place) -> None:
@@ -74,7 +76,7 @@ def test_runs_of_another_user_are_not_there(place: Place) -> None:
     for command in commands:
         done = runs(*command, '--user', 'bob')
         assert (done.returncode, done.stdout) == (1, ''), command
-        assert done.stderr == f'habilis: no such run: {run!r}; `habilis runs list` lists all runs\n'
+        assert done.stderr == f'habilis: no such run: {run!r}; `habilis runs list --user bob` lists all runs\n'
     place.environment(HABILIS_USER='ada')
     assert [each['run'] for each in listed()] == [run]
 
@@ -96,7 +98,7 @@ def test_a_run_is_shown_step_by_step(place: Place) -> None:
     done = runs('show', run)
     assert done.returncode == 0
     text = done.stdout
-    assert text.startswith(f'{run} · done · agent agent · ')
+    assert text.startswith(f'{run} · done · agent · ')
     parts = ['What is it?', 'step 1', 'I compute.', 'x = 6 * 7', '43', 'step 2', 'y = x * 2', '84', 'answer', '126']
     after = text.index('What is it?')  # not in the first line, whose time has numbers too
     for part in parts:
@@ -140,7 +142,9 @@ def test_an_approval_is_shown_with_how_to_give_it(place: Place) -> None:
     shown = runs('show', 'run-send').stdout
     assert 'question: May send be called?' in shown
     assert 'to Ada' in shown
-    assert 'approve with: habilis runs approve run-send\n  or deny with: habilis runs deny run-send\n' in shown
+    assert "  send(text='to Ada')\n  called by this code:\n    print(send('to ' + name))\n" in shown
+    assert '  approve with: habilis runs approve run-send --app program:agent\n' in shown
+    assert '  or deny with: habilis runs deny run-send --app program:agent\n' in shown
 
 
 def test_a_flow_is_shown_as_a_tree_of_steps(place: Place) -> None:
@@ -185,6 +189,10 @@ def test_a_damaged_record_is_named_and_what_is_before_it_is_shown(place: Place) 
     assert (events.returncode, len(events.stdout.splitlines())) == (1, 4)
     assert f'record 5 of {run} is damaged' in events.stderr
     assert listed()[0]['steps'] is None
+    elsewhere = runs('show', run, '--journal', str(journal(place))).stderr
+    command = shlex.split(elsewhere.splitlines()[-1].partition('fork the run before it: habilis ')[2])
+    assert habilis(*command).returncode == 0
+    assert len(listed()) == 2
 
 
 def test_a_damaged_blob_is_named_too(place: Place) -> None:

@@ -50,7 +50,7 @@ def test_a_run_killed_in_the_middle_of_its_code_is_finished_by_resume(place: Pla
     waiting = "open('mark', 'a').write('x')\nimport os\nwhile not os.path.exists('go'): pass\ny = x + 1\nprint(y)"
     model = script(place.folder, code('x = 41'), code(waiting), code('final_answer((x, y))'))
     mark = place.folder / 'data' / 'mark'
-    with begun('-m', model, '-w', 'data', '--run-id', 'run-1'):
+    with begun('-m', model, '-w', 'data', '--create', '--run-id', 'run-1'):
         wait_until(lambda: mark.exists() and mark.read_text() == 'x')
     assert [(run['run'], run['status'], run['steps']) for run in listed()] == [('run-1', 'interrupted', 2)]
     assert 'interrupted; resume with: habilis runs resume run-1' in runs('show', 'run-1').stdout
@@ -84,7 +84,7 @@ def test_no_reply_of_the_model_is_asked_for_again(place: Place, server: Protocol
 def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
     waiting = "import os\nprint('wait' + 'ing')\nwhile not os.path.exists('go'): pass"
     model = script(place.folder, code('x = 41'), code(waiting), code('final_answer(x + 1)'))
-    with begun('-m', model, '-w', 'data', '--run-id', 'run-1') as process:
+    with begun('-m', model, '-w', 'data', '--create', '--run-id', 'run-1') as process:
         assert process.stderr
         while line := process.stderr.readline():
             if line == 'waiting\n':

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn
 from habilis.models.contract import Message
+from habilis.models.files import Image
 
 
 class Conversation:
@@ -22,11 +23,11 @@ class Conversation:
             message = replace(message, by_agent=True)
         self._turns = (*self._turns, Turn(message=message, by_user=by_user))
 
-    def add_task(self, text: str, *, note: str, note_without_stop: str) -> str:
+    def add_task(self, text: str, images: tuple[Image, ...] = (), *, note: str, note_without_stop: str) -> str:
         """Append the task with the note of the policy below it, which differs in steps that cannot end the run."""
         self._task, self._task_notes = text, (note, note_without_stop)
         text = _with_note(text, note)
-        self.add(Message(role='user', text=text), by_user=True)
+        self.add(Message(role='user', text=text, images=images), by_user=True)
         return text
 
     def change_task_notes(self, *, note: str, note_without_stop: str) -> None:

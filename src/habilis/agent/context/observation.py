@@ -4,12 +4,11 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from habilis.agent.context.prompt import listed_names
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, Variable
-
-MAX_LISTED = 12
-"""Maximum number of variables or files listed by name."""
+from habilis.sandbox.guest.hints import for_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,18 +45,18 @@ def observe(
                 kept[variable] = text
             parts.append(f'{title}:\n{shown.text}')
     if cell.error is not None:
-        trace = cell.error.traceback.strip() or str(cell.error)
+        trace = for_model(cell.error.traceback.strip()) or str(cell.error)
         parts.append(f'Error:\n{truncate(trace, bounds).text}')
     if cell.lost:
-        parts.append(truncate(f'These variables were lost: {_listed(list(cell.lost))}', bounds).text)
+        parts.append(truncate(f'These variables were lost: {listed_names(list(cell.lost))}', bounds).text)
     if log := tool_log(calls, bounds):
         parts.append(log)
     if cell.files:
         listed = [f'{file.path} ({file.change}, {file.size:,} bytes)' for file in cell.files]
-        parts.append(truncate(f'Files: {_listed(listed)}', bounds).text)
+        parts.append(truncate(f'Files: {listed_names(listed)}', bounds).text)
     if new:
         parts.append(
-            truncate(f'New variables: {_listed([describe_variable(variable) for variable in new])}', bounds).text
+            truncate(f'New variables: {listed_names([describe_variable(variable) for variable in new])}', bounds).text
         )
     if not parts:
         parts.append('The code ran without an error and printed nothing.')
@@ -86,8 +85,3 @@ def describe_variable(variable: Variable) -> str:
     if variable.text:
         return f'{variable.name} = {variable.text}'
     return f'{variable.name} ({variable.type}{", " + variable.size if variable.size else ""})'
-
-
-def _listed(items: list[str]) -> str:
-    more = len(items) - MAX_LISTED
-    return ', '.join(items[:MAX_LISTED]) + (f' and {more} more' if more > 0 else '')

@@ -5,12 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from pathlib import PurePath
 from typing import cast
 
 from habilis.agent.context.output import as_text
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.contract import Function
 from habilis.sandbox.options import Settings as SandboxSettings
+
+MAX_LISTED = 12
+"""Maximum number of variables or files listed by name."""
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
 
@@ -60,7 +64,8 @@ class PromptParts:
 def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
     """What code may import and reach, in one line."""
     packages = settings.get('packages') or ()
-    names = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    given = [packages] if isinstance(packages, str) else [str(package) for package in packages]
+    names = [PurePath(name).name for name in given]  # the folders of the host mean nothing to the model
     network = settings.get('network') or False
     has = f'The standard library and {", ".join(names)} are there' if names else 'Only the standard library is there'
     hosts = '' if isinstance(network, bool) else f' to {", ".join(network)}'
@@ -84,7 +89,7 @@ def system_prompt(parts: PromptParts) -> str:
     if parts.output is not None:
         sections.append(f'The value given to final_answer must be {parts.output}.')
     if parts.instructions:
-        sections.append(parts.instructions.strip())
+        sections.append(parts.instructions)
     body = '\n\n'.join(sections)
     if not parts.python:
         return f'{prompt_file("no_python")}\n\n{body}'.strip()
@@ -107,13 +112,38 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def task_message(task: str, variables: Sequence[str] = ()) -> str:
-    """The words of the user, and the variables that code finds."""
+def task_message(
+    task: str,
+    variables: Sequence[str] = (),
+    *,
+    workspace: str = '',
+    gone: Sequence[str] | None = (),
+    files: Sequence[str] = (),
+) -> str:
+    """The words of the user, the files and variables that code finds, and variables that it does not find any more.
+
+    `gone` is None if all are gone and their names are not known.
+    """
     text = task.strip()
+    if workspace:
+        text += f'\n\n{workspace}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'
+    if files:
+        listed = '\n'.join(f'- {file}' for file in files)
+        text += f'\n\nFiles that your code can open:\n{listed}'
+    if gone is None:
+        text += '\n\nThe variables of earlier turns are gone.'
+    elif gone:
+        text += f'\n\nThese variables of earlier turns are gone: {listed_names(gone)}.'
     return text
+
+
+def listed_names(names: Sequence[str]) -> str:
+    """Names in one line, the first of many."""
+    more = len(names) - MAX_LISTED
+    return ', '.join(names[:MAX_LISTED]) + (f' and {more} more' if more > 0 else '')
 
 
 def preview(name: str, value: object, length: int = 80) -> str:
@@ -165,6 +195,11 @@ def changed_tools_message(stubs: str, calls: Sequence[Function], *, gone: Sequen
     if gone:
         pieces.append(f'These functions are no longer available, do not call them: {", ".join(gone)}.')
     return '\n\n'.join(pieces)
+
+
+def answer_refused(why: str) -> str:
+    """What the model is told about an answer that an output validator refused."""
+    return f'The answer was not accepted: {why}\nCorrect it, and give the answer again.'
 
 
 def artifacts_message(artifacts: Mapping[str, str], bounds: Bounds, *, code: bool = True) -> str:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result
+from habilis.agent.contract import RESULT_FIELDS, Result
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.journal import Codec
@@ -29,7 +29,12 @@ class DataCodec(Codec[T], Generic[T]):
         return self._codec.decode(written)
 
 
-_RESULT = DataclassCodec(Result[Any])
+def without_data(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Messages whose images have digests only: the record of the inputs has the data."""
+    return tuple(
+        replace(message, images=tuple(image.without_data() for image in message.images)) if message.images else message
+        for message in messages
+    )
 
 
 class ResultCodec(Codec[Result[Any]]):
@@ -41,17 +46,21 @@ class ResultCodec(Codec[Result[Any]]):
 
     def write(self, value: Result[Any]) -> Json:
         """Encode a result. Raises `NotDurable`."""
-        return {'r': _RESULT.encode(replace(value, output=None)), 'o': self._output.write(value.output)}
+        output = self._output.write(value.output) if value.ended == 'answer' else None
+        bare = replace(value, output=None, messages=without_data(value.messages))
+        return {'r': RESULT_FIELDS.encode(bare), 'o': output}
 
     def read(self, written: Json) -> Result[Any]:
         """Decode a result. Raises `NotDurable`."""
         result = result_without_output(written)
+        if result.ended != 'answer':
+            return result
         return replace(result, output=self._output.read(cast('dict[str, Json]', written).get('o')))
 
 
 def result_without_output(written: Json) -> Result[Any]:
     """An encoded result whose output type is not known here; its `output` is None. Raises `NotDurable`."""
-    return _RESULT.decode(written.get('r') if isinstance(written, dict) else None)
+    return RESULT_FIELDS.decode(written.get('r') if isinstance(written, dict) else None)
 
 
 def messages_of(written: Json) -> tuple[Message, ...]:

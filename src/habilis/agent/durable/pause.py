@@ -7,7 +7,7 @@ from typing import Never, TypeVar
 from habilis.core.errors import JournalError, NotDurable, RunBusy, RunNotFound
 from habilis.journal import Paused
 
-SETTLE_SECONDS = 0.05
+SETTLE_SECONDS = 0.2
 """Time in which concurrent calls of the same cell may still start."""
 
 T = TypeVar('T')

@@ -3,11 +3,11 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from habilis.agent.context.output import OutputType
-from habilis.agent.contract import Result, Waiting
-from habilis.agent.durable.codecs import ResultCodec
+from habilis.agent.contract import Ended, Result, Waiting
+from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.pause import Pause
 from habilis.agent.durable.records import (
     APPROVE,
@@ -15,18 +15,24 @@ from habilis.agent.durable.records import (
     CELL,
     CODE,
     INPUTS_CODEC,
+    INSTRUCTIONS,
     MAX_CODE_LENGTH,
+    MESSAGES,
+    MESSAGES_CODEC,
     NO_STOP,
     PROMPT,
     PROMPT_CODEC,
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
+    VALIDATED,
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Messages,
     Prompt,
     Resumed,
+    code_around,
 )
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
@@ -99,6 +105,10 @@ class Recorder:
         """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)
 
+    def continues_after(self, ended: Ended) -> bool:
+        """Whether the run goes on after this end, so that it is not recorded again. An answer is always the last."""
+        return self.is_behind if ended != 'answer' else self.is_replaying or bool(self.notes)
+
     async def can_stop(self, step: int, allowed: bool) -> bool:
         """Whether this step may end the run. If not, that is recorded: a replay could not know."""
         if not allowed and not self.is_replaying:
@@ -123,6 +133,16 @@ class Recorder:
             return decide()
 
         return await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC)
+
+    @property
+    def was_validated(self) -> bool:
+        """Whether the record has the next outcome of the output validators."""
+        number = self.journal.scope_state(self.scope.path).names.get(VALIDATED, 0) + 1
+        return self.journal.index.find(f'{self.scope.path}/{VALIDATED}#{number}') is not None
+
+    async def validated(self, work: Callable[[], Awaitable[Json]]) -> Json:
+        """The outcome of the output validators."""
+        return await self.scope.step(VALIDATED, work, key=self._key)
 
     async def cell(
         self,
@@ -217,17 +237,33 @@ class Recorder:
             inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
 
+    async def instructions(self, evaluate: Callable[[], Awaitable[str]]) -> str:
+        """The instructions of this run: those of its record, or what `evaluate` returns, which is recorded."""
+        for record in self.journal.loaded:
+            value = await self.journal.value_of(record) if self._is_note(record) else None
+            if isinstance(value, dict) and value.get('key') == self._key and INSTRUCTIONS in value:
+                return str(value[INSTRUCTIONS])
+        text = await evaluate()
+        await self.journal.write('noted', self.scope.path, value={INSTRUCTIONS: text, 'key': self._key})
+        return text
+
+    def _is_note(self, record: Record) -> bool:
+        return record.kind == 'noted' and record.path == self.scope.path
+
     async def resumed(self, note: Resumed) -> None:
         """Record that the run is resumed."""
         await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(note)})
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
-        if not self.top or self.is_behind:
+        if not self.top or self.continues_after(result.ended):
             return
         if result.ended == 'answer':
             written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
             await self.journal.write('done', self.scope.path, value=written)
+        elif self.journal.info.session:
+            said = MESSAGES_CODEC.write(Messages(messages=without_data(result.messages)))
+            await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'
         value: dict[str, Json] = {'ended': result.ended}
@@ -256,9 +292,17 @@ class Recorder:
 
     def waiting(self) -> tuple[Waiting, ...]:
         """Open questions to people."""
-        return tuple(
-            Waiting(path=path, question=str(_field(request, 'question')), tool=str(_field(request, 'tool') or ''))
-            for path, request in self.journal.waiting.items()
+        return tuple(self._waiting(path, request) for path, request in self.journal.waiting.items())
+
+    def _waiting(self, path: str, request: Json) -> Waiting:
+        arguments = _field(request, 'arguments')
+        return Waiting(
+            path=path,
+            question=str(_field(request, 'question')),
+            tool=str(_field(request, 'tool') or ''),
+            arguments=cast('dict[str, object]', codec.unpack(arguments)) if isinstance(arguments, dict) else {},
+            diff=str(_field(request, 'diff') or ''),
+            code=code_around(self.journal.index, path),
         )
 
 

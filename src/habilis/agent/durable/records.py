@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.policies.contract import Verdict
+from habilis.journal.index import Entry, Index, parent_of
 from habilis.models.contract import Message, Reply
 
 ASK = 'ask'
@@ -19,6 +20,12 @@ MAX_CODE_LENGTH = 10_000
 """Maximum characters of code in that record. The outcome of the cell has all of it."""
 
 VERDICT = 'verdict'
+VALIDATED = 'validated'
+"""Name of a step that calls the output validators."""
+
+INSTRUCTIONS = 'instructions'
+"""Field of a note: the text that functions of the instructions returned for this run."""
+
 NO_STOP = 'no_stop'
 """Field of a note: the number of a step that must not end the run."""
 
@@ -28,8 +35,23 @@ RESUMED = 'resumed'
 PROMPT = 'prompt'
 """Field of a note: the prompt that the model got."""
 
+MESSAGES = 'messages'
+"""Field of a note: the messages of a run of a session that ended without an answer."""
+
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """An image or a file that was given with a task."""
+
+    name: str
+    media_type: str
+    digest: str
+    is_image: bool = False
+    is_earlier: bool = False
+    """It came with an earlier task of the conversation."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +71,23 @@ class Inputs:
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
+    files: tuple[FileRecord, ...] = ()
+    """Images and files of the task, and of the conversation before it. Their data is attached to the record."""
+
+    names: tuple[str, ...] | None = ()
+    """Variables of the conversation before it; None if they are not known. Their values are attached to the record."""
+
     own_tools: tuple[str, ...] = ()
     """Names of the tools that only this run has. Whoever resumes it passes them again."""
 
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
+
+    deps: str = ''
+    """Name of the type of the dependencies of the run, which are not recorded; likewise."""
+
+    program: str = ''
+    """The agent as `module:name`, if it is a global variable of the user's program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +108,31 @@ class Resumed:
     limits: RunLimits | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Messages:
+    """The messages of a run that ended without an answer, for the next run of its session."""
+
+    messages: tuple[Message, ...]
+
+
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
+MESSAGES_CODEC = DataCodec(Messages, what='messages')
 PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')
 VERDICT_CODEC = DataCodec(Verdict, what='a verdict')
+
+
+def code_of(entry: Entry) -> str:
+    """The code of a cell that has called tools; empty for other entries."""
+    value = entry.opened.value if entry.opened is not None else None
+    return str(value.get(CODE, '')) if isinstance(value, dict) else ''
+
+
+def code_around(index: Index, path: str) -> str:
+    """The code of the cell that this path is in; empty if it is in none."""
+    while path := parent_of(path):
+        entry = index.find(path)
+        if entry is not None and (code := code_of(entry)):
+            return code
+    return ''

@@ -2,24 +2,36 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
-from habilis.agent.durable.codecs import ResultCodec, messages_of
+from habilis.agent.durable.attached_files import data_of, from_records, split_attached, with_data
+from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.records import ASK, INPUTS_CODEC, NO_STOP, PROMPT, RESUMED, RESUMED_CODEC, Inputs, Resumed
+from habilis.agent.durable.records import (
+    ASK,
+    INPUTS_CODEC,
+    NO_STOP,
+    PROMPT,
+    RESUMED,
+    RESUMED_CODEC,
+    VALIDATED,
+    Inputs,
+    Resumed,
+)
+from habilis.agent.durable.sessions import SessionState, read_blobs, read_session
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
+from habilis.core.programs import program_of
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
-from habilis.journal.lookup import value_of
 from habilis.journal.scope import first_path
 from habilis.journal.stores import OFF
-from habilis.models.contract import Message
+from habilis.models.files import File
 from habilis.tools.attempts import on_thread
 
 T = TypeVar('T')
@@ -29,6 +41,15 @@ JournalChoice = str | Path | Store | None
 
 TITLE_LENGTH = 100
 """Maximum characters of the task in a list of runs."""
+
+
+class NamedAgent(Protocol):
+    """The agent that a run belongs to."""
+
+    @property
+    def name(self) -> str:
+        """Its name, which is that of the run too."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +67,12 @@ class LoadedRun:
     stopped: str | None
     """How it ended last; None if its process died."""
 
+    start: SessionState
+    """The conversation that it continues."""
+
+    files: tuple[File, ...]
+    """Images and files of its task."""
+
     async def result(self, output: OutputType) -> Result[Any]:
         """The recorded result. Marks the run as done, and releases it."""
         assert self.done is not None
@@ -54,7 +81,8 @@ class LoadedRun:
         result = await on_thread(lambda: ResultCodec(output).read(written))  # runs its validators
         await self.recorder.finish()
         await self.recorder.close()
-        return replace(result, run_id=journal.run)
+        data = data_of(self.files, self.start.messages)
+        return replace(result, run_id=journal.run, messages=with_data(result.messages, data))
 
 
 class RunStore:
@@ -79,7 +107,9 @@ class RunStore:
             self._stores[loop] = open_store(self._where)
         return self._stores[loop]
 
-    async def create(self, run_id: str, name: str, inputs: Inputs, *, user: str, session: str) -> Recorder | None:
+    async def create(
+        self, run_id: str, agent: NamedAgent, inputs: Inputs, *, user: str, session: str, attached: Mapping[str, bytes]
+    ) -> Recorder | None:
         """A recorder for a new run; None if runs are not recorded."""
         if self.is_off:
             if user or session:
@@ -87,9 +117,11 @@ class RunStore:
                 raise AgentError(msg)
             return None
         await self._close_stale_stores()
+        name, inputs = agent.name, replace(inputs, program=program_of(agent))
         title = ' '.join(inputs.task.split())[:TITLE_LENGTH]
         info = RunInfo(run=run_id, kind='agent', name=name, title=title, user=user, session=session)
-        journal = await Journal.create(self.store, info, INPUTS_CODEC.write(inputs), path=first_path(name))
+        written = INPUTS_CODEC.write(inputs)
+        journal = await Journal.create(self.store, info, written, path=first_path(name), attached=attached)
         return Recorder(Scope(journal, '').below(name), top=True, task=inputs.task)
 
     async def load(self, run_id: str, *, user: str | None, on_change: OnChange) -> LoadedRun:
@@ -112,6 +144,8 @@ class RunStore:
         scope = Scope(journal, '').below(journal.info.name)
         entry = journal.index.find(scope.path)
         inputs = INPUTS_CODEC.read(await journal.value_of(opened))
+        snapshots, data = split_attached(await read_blobs(journal.store, journal.run, opened.attached))
+        files, earlier = ([one for one in inputs.files if one.is_earlier is is_earlier] for is_earlier in (False, True))
         notes = [note for record in records if (note := _resumed(record, scope.path)) is not None]
         return LoadedRun(
             recorder=Recorder(scope, top=True, task=inputs.task, notes=notes, no_stop=_no_stop(records, scope.path)),
@@ -119,19 +153,20 @@ class RunStore:
             prompted=bool(inputs.asked) or any(_is_prompt(record, scope.path) for record in records),
             done=entry.end if entry is not None else None,
             stopped=_last_end(records) if journal.info.status in {'stopped', 'failed', 'waiting'} else None,
+            start=SessionState(
+                messages=with_data(inputs.history, data),
+                names=inputs.names,
+                snapshots=snapshots,
+                files=from_records(earlier, data),
+            ),
+            files=from_records(files, data),
         )
 
-    async def last_messages(self, user: str, session: str) -> tuple[Message, ...]:
-        """The messages of a session so far."""
-        if self.is_off:
-            return ()
-        for info in await self.store.runs(user=user, session=session, status='done'):
-            if info.kind == 'agent':
-                records = await self.store.load(info.run)
-                done = next((record for record in reversed(records) if record.kind == 'done'), None)
-                if done is not None:
-                    return messages_of(await value_of(self.store, info.run, done))
-        return ()
+    async def session_state(self, user: str, session: str, known: SessionState | None = None) -> SessionState:
+        """Where a session stands; `known`, if that has not changed since."""
+        if self.is_off or not session:
+            return known or SessionState()
+        return await read_session(self.store, user, session, known) or SessionState()
 
     async def _close_stale_stores(self) -> None:
         """Close stores of event loops that have ended: repeated `asyncio.run` makes many."""
@@ -182,11 +217,11 @@ def _no_stop(records: Sequence[Record], path: str) -> list[int]:
 
 
 async def _drop_failure(journal: Journal, path: str) -> None:
-    """Remove a failed model request from the record, so that the model is asked again."""
+    """Remove a failed request or output validator from the record, so that it is made or called again."""
     ends = [(end.seq, inner) for inner, entry in journal.index.inside(path) if (end := entry.end) is not None]
     _, last = max(ends, default=(0, ''))
     entry = journal.index.find(last)
-    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) == ASK else None
+    end = entry.end if entry is not None and parent_of(last) == path and name_of(last) in {ASK, VALIDATED} else None
     value = end.value if end is not None and end.kind == 'failed' else None
     if isinstance(value, dict) and value.get('type') != ContextOverflow.__name__:  # the run continued after it
         await journal.rewind(path, [last])

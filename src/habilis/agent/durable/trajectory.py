@@ -1,33 +1,37 @@
 """The steps of an agent, read from the records of a run alone."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from habilis.agent.context.output import OutputType
+from habilis.agent.context.prompt import answer_refused
 from habilis.agent.contract import Result, Step
 from habilis.agent.durable.audit import read_calls
-from habilis.agent.durable.codecs import DataCodec, ResultCodec, result_without_output
+from habilis.agent.durable.codecs import ResultCodec, result_without_output
 from habilis.agent.durable.records import (
     ASK,
     CELL,
-    CODE,
     INPUTS_CODEC,
     PROMPT,
     PROMPT_CODEC,
     REPLY_CODEC,
     RESUMED,
     RESUMED_CODEC,
+    VALIDATED,
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    code_of,
 )
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
+from habilis.journal import Codec
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of, parent_of
 from habilis.journal.runs import RunView
+from habilis.journal.values import PLAIN, plain_value
 from habilis.models.contract import Reply, Usage
 from habilis.sandbox import ToolCall
 
@@ -52,6 +56,9 @@ class Turn:
 
     reply: Reply | None = None
     cells: tuple[CellOutcome, ...] = ()
+    cell_paths: tuple[str, ...] = ()
+    """Paths of the cells; one more than there are cells if the last is unfinished."""
+
     unfinished: str = ''
     """The code of a cell that has called tools, and has not ended."""
 
@@ -94,15 +101,15 @@ class Trajectory:
 
 
 async def read_trajectories(view: RunView) -> list[Trajectory]:
-    """The agents of a run in the order in which they started: one in the run of an agent, any number in a flow."""
-    found: list[Trajectory] = []
+    """The agents of a run in the order in which they started. Each has its own steps, not those of agents inside."""
+    found: dict[str, dict[str, Json]] = {}
     for path, entry in view.steps():
         if entry.opened is None:
             continue
         inputs = await view.value_or_none(entry.opened)
         if isinstance(inputs, dict) and isinstance(inputs.get(_TASK), str):
-            found.append(await _AgentReader(view, path).read(inputs))
-    return found
+            found[path] = inputs
+    return [await _AgentReader(view, path, found).read(inputs) for path, inputs in found.items()]
 
 
 def step_count(view: RunView) -> int:
@@ -115,9 +122,12 @@ def step_count(view: RunView) -> int:
 class _AgentReader:
     """Reads the trajectory of one agent."""
 
-    def __init__(self, view: RunView, path: str) -> None:
+    def __init__(self, view: RunView, path: str, agents: Iterable[str]) -> None:
         self._view = view
         self._path = path
+        self._inner = tuple(f'{other}/' for other in agents if other.startswith(f'{path}/'))
+        """Start of the paths inside agents that a tool of this one has run."""
+
         self._notes = [record for record in view.records if record.kind == 'noted' and record.path == path]
         """Notes that no step has taken yet."""
 
@@ -149,7 +159,7 @@ class _AgentReader:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
         entries: list[tuple[str, Entry]] = []
         for path, entry in self._view.steps():
-            if not path.startswith(f'{self._path}/'):
+            if not path.startswith(f'{self._path}/') or path.startswith(self._inner):
                 continue
             if self._is_step(path, ASK):
                 if entries and not _is_retried(entries):
@@ -168,13 +178,16 @@ class _AgentReader:
         path, asked = entries[0]
         reply, error = await self._value(REPLY_CODEC, asked)
         cells: list[CellOutcome] = []
+        cell_paths: list[str] = []
         unfinished = ''
         observations: list[str] = []
         for inner, entry in entries[1:]:
             if self._is_step(inner, CELL):
                 outcome, cell_error = await self._value(CELL_OUTCOME, entry)
                 error = error or cell_error
-                unfinished = unfinished if entry.end is not None else _code_of(entry)
+                unfinished = unfinished if entry.end is not None else code_of(entry)
+                if outcome is not None or unfinished:
+                    cell_paths.append(inner)
                 if outcome is not None:
                     cells.append(outcome)
                     observations.append(outcome.observation)
@@ -182,6 +195,11 @@ class _AgentReader:
                 verdict, _ = await self._value(VERDICT_CODEC, entry)
                 if verdict is not None and verdict.note:
                     observations.append(verdict.note)
+            elif self._is_step(inner, VALIDATED):
+                validated, validator_error = await self._value(PLAIN, entry)
+                error = error or validator_error
+                if refused := _refused(validated):
+                    observations.append(answer_refused(refused))
         step = steps[number - 1] if number <= len(steps) else None
         first = asked.first or 0
         return Turn(
@@ -191,6 +209,7 @@ class _AgentReader:
             user_messages=self._user_messages(first),
             reply=reply,
             cells=tuple(cells),
+            cell_paths=tuple(cell_paths),
             unfinished=unfinished,
             observation=('\n'.join(observations) or None) if step is None else step.observation,
             calls=tuple(await read_calls(self._view, entries, reply, cells, step.calls if step is not None else ())),
@@ -217,12 +236,12 @@ class _AgentReader:
         except NotDurable:  # only the agent knows the type of the output
             pass
         try:
-            result = result_without_output(value)
+            output = plain_value(value.get('o') if isinstance(value, dict) else None)
+            return replace(result_without_output(value), output=output)
         except NotDurable:
             return None
-        return replace(result, output=value.get('o') if isinstance(value, dict) else None)
 
-    async def _value(self, codec: DataCodec[Any], entry: Entry) -> tuple[Any, str]:
+    async def _value(self, codec: Codec[Any], entry: Entry) -> tuple[Any, str]:
         """The recorded value, or None and the error that was recorded."""
         if entry.end is None:
             return None, ''
@@ -238,12 +257,12 @@ class _AgentReader:
         return _decode(codec, value), ''
 
 
-def _code_of(entry: Entry) -> str:
-    value = entry.opened.value if entry.opened is not None else None
-    return str(value.get(CODE, '')) if isinstance(value, dict) else ''
+def _refused(validated: Json) -> str:
+    """Why output validators refused an answer; empty if they did not."""
+    return str(validated.get('refused', '')) if isinstance(validated, dict) else ''
 
 
-def _decode(codec: DataCodec[Any], value: Json) -> Any:
+def _decode(codec: Codec[Any], value: Json) -> Any:
     """The decoded value; None if it cannot be read."""
     try:
         return codec.read(value)

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -11,9 +13,15 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from habilis.agent.hooks.sanitize import escape_controls
+from habilis.core.status_line import StatusLine, current_status
 
 WIDTH = 80
 """Width of a console that reports none."""
+
+MAX_CONTEXT_LINES = 300
+"""Lines of code before a line that are highlighted with it."""
+
+_HIGHLIGHTER = Syntax('', 'python', theme='ansi_dark', background_color='default')
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,29 @@ class _Escaped:
                 yield Segment(_encodable(escape_controls(segment.text), console), segment.style)
 
 
+@dataclass(frozen=True)
+class _Trimmed:
+    """A renderable without blank rows at its ends, and without the spaces that fill its rows: they would be copied."""
+
+    content: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        rows = [_trimmed(row) for row in console.render_lines(self.content, options, pad=False)]
+        filled = [number for number, row in enumerate(rows) if row]
+        for row in rows[filled[0] : filled[-1] + 1] if filled else ():
+            yield from row
+            yield Segment.line()
+
+
+def _trimmed(row: list[Segment]) -> list[Segment]:
+    while row and not (row[-1].style and row[-1].style.bgcolor):
+        text = row[-1].text.rstrip(' ')
+        if text:
+            return [*row[:-1], Segment(text, row[-1].style)]
+        row = row[:-1]
+    return row
+
+
 def _encodable(text: str, console: Console) -> str:
     """The text with characters that the console cannot encode escaped."""
     if text.isascii():
@@ -57,6 +88,15 @@ class SafeConsole:
             console.width = WIDTH
         self._is_at_line_start = True
         self._is_broken = False
+        self._unfinished: list[tuple[str, str]] = []
+        """The last line and its styles, while it is shown above the status line and not printed."""
+
+    @property
+    def _status(self) -> StatusLine | None:
+        """The status line on the same terminal."""
+        is_shared = self._console.is_terminal and self._console.file in (sys.stdout, sys.stderr)
+        status = current_status() if is_shared else None
+        return status if status is not None and status.is_live else None
 
     @property
     def width(self) -> int:
@@ -71,9 +111,49 @@ class SafeConsole:
     def write(self, text: str, style: str = '') -> None:
         """Write text at the cursor."""
         text = escape_controls(text)
+        if not text:
+            return
+        if self._status is not None:
+            text = self._keep_unfinished(text, style)
         if text:
             self._print(_Raw(text, style))
             self._is_at_line_start = text.endswith('\n')
+
+    def _keep_unfinished(self, text: str, style: str) -> str:
+        """Hold the last line back until it ends: a status line can only be below complete lines."""
+        finished, newline, rest = text.rpartition('\n')
+        if newline:
+            self._print_unfinished()
+        if rest:
+            self._unfinished.append((rest, style))
+            self.draft(Text.assemble(*self._unfinished))
+        return finished + newline
+
+    def _print_unfinished(self) -> None:
+        pieces, self._unfinished = self._unfinished, []
+        for text, style in pieces:
+            self._print(_Raw(text, style))
+            self._is_at_line_start = False
+
+    def draft(self, content: RenderableType) -> None:
+        """Show unfinished text above the status line, if there is one, until something is printed."""
+        status = self._status
+        if status is not None:
+            status.set_preview(lambda width: self._rows(content, width))
+
+    def draft_markdown(self, text: str) -> None:
+        """Show unfinished Markdown above the status line."""
+        self.draft(Markdown(escape_controls(text), hyperlinks=False))
+
+    def draft_code(self, line: str, before: Sequence[str]) -> None:
+        """Show an unfinished line of code above the status line."""
+        for text in self._highlight([line], before):
+            self.draft(text)
+
+    def _rows(self, content: RenderableType, width: int) -> list[str]:
+        with self._console.capture() as capture:  # belongs to the thread that draws
+            self._console.print(_Escaped(content), width=width, highlight=False)
+        return [row.rstrip() for row in capture.get().splitlines()]
 
     def line(self, text: str, style: str = '') -> None:
         """Write text on lines of its own."""
@@ -82,6 +162,7 @@ class SafeConsole:
 
     def new_line(self) -> None:
         """Start a new line unless the cursor is at the start of one."""
+        self._print_unfinished()
         if not self._is_at_line_start:
             self._print(_Raw('\n', ''))
             self._is_at_line_start = True
@@ -91,26 +172,32 @@ class SafeConsole:
         """Whether `markdown` renders its text."""
         return self._console.is_terminal and not self._console.is_dumb_terminal
 
-    def code(self, source: str) -> None:
-        """Write highlighted Python with a bar on its left."""
+    def code(self, lines: Sequence[str], before: Sequence[str] = ()) -> None:
+        """Write highlighted lines of Python with a bar on their left. `before` are the lines above them."""
         self.new_line()
-        colours = Syntax('', 'python', theme='ansi_dark', background_color='default')
-        highlighted = colours.highlight(escape_controls(source).strip('\n'))
-        highlighted.rstrip()  # the highlighter adds a newline
-        for line in highlighted.split('\n', allow_blank=True):
-            self._print(_Escaped(Text.assemble(('│ ', 'dim'), line)))
+        for line in self._highlight(lines, before):
+            self._print(_Escaped(line))
+
+    def _highlight(self, lines: Sequence[str], before: Sequence[str]) -> list[Text]:
+        context = before[-MAX_CONTEXT_LINES:]
+        highlighted = _HIGHLIGHTER.highlight('\n'.join([*context, *lines]))
+        rows = highlighted.split('\n', allow_blank=True)[: len(context) + len(lines)]
+        rows += [Text()] * (len(context) + len(lines) - len(rows))  # the highlighter drops blank lines at the ends
+        return [Text.assemble(('│ ', 'dim'), row) for row in rows[len(context) :]]
 
     def markdown(self, text: str) -> None:
         """Write Markdown, rendered on a terminal and as source elsewhere."""
         if self.renders_markdown:
             self.new_line()
-            self._print(_Escaped(Markdown(escape_controls(text), hyperlinks=False)), soft_wrap=False)
+            self._print(_Escaped(_Trimmed(Markdown(escape_controls(text), hyperlinks=False))), soft_wrap=False)
         else:
             self.line(text)
 
     def _print(self, content: RenderableType, *, soft_wrap: bool = True) -> None:
         if self._is_broken:
             return
+        if (status := self._status) is not None:
+            status.set_preview(None)
         # On a broken pipe rich would redirect stdout and exit the process, whatever this console writes to.
         vars(self._console)['on_broken_pipe'] = _reraise
         try:

@@ -7,6 +7,7 @@ from habilis.agent.contract import Result
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -40,6 +41,7 @@ _LEVELS: Final[dict[type[Event], int]] = {
     ApprovalAnswered: logging.INFO,
     QuestionEvent: logging.INFO,
     NoticeEvent: logging.INFO,
+    AnswerRefused: logging.INFO,
     CompactedEvent: logging.INFO,
     RetryEvent: logging.WARNING,
     HookFailed: logging.WARNING,

@@ -26,25 +26,31 @@ class ProseFilter:
     """
 
     def __init__(self) -> None:
-        self._held = '\n'  # the start of a reply is the start of a line
+        self.held = '\n'  # the start of a reply is the start of a line
+        """The end of the reply so far, which may be code."""
+
         self.shown = ''
         """The prose returned so far."""
 
     def feed(self, text: str) -> str:
         """The prose that can be shown now."""
-        self._held += text
-        stop = _CODE_START.search(self._held) or _UNDECIDED.search(self._held)
-        return self._release(stop.start() if stop else len(self._held))
+        self.held += text
+        stop = _CODE_START.search(self.held) or _UNDECIDED.search(self.held)
+        return self._release(stop.start() if stop else len(self.held))
 
     def finish(self) -> str:
         """The rest of the prose of a complete reply."""
-        parsed = parse_reply(self._held)
+        parsed = parse_reply(self.held)
         if parsed.code is not None or parsed.calls:
-            self._held = parsed.prose
-        return self._release(len(self._held))
+            self.held = parsed.prose
+        return self._release(len(self.held))
+
+    def skip_held(self) -> None:
+        """Continue after code that ends a line."""
+        self.held = '\n'
 
     def _release(self, end: int) -> str:
-        text, self._held = self._held[:end], self._held[end:]
+        text, self.held = self.held[:end], self.held[end:]
         if not self.shown:
             text = text.lstrip('\n')
         self.shown += text

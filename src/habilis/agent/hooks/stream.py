@@ -2,13 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from habilis.agent.events import AgentEvent
+from habilis.agent.contract import Result
+from habilis.agent.events import AgentEvent, StreamEvent
 from habilis.agent.hooks.dispatch import Hook
 
+T = TypeVar('T')
 
-async def stream_events(run: Callable[[Hook], Coroutine[Any, Any, object]]) -> AsyncGenerator[AgentEvent, None]:
+
+async def stream_events(
+    run: Callable[[Hook], Coroutine[Any, Any, Result[T]]],
+) -> AsyncGenerator[StreamEvent[T], None]:
     """Yield the events of the run that `run(hook)` starts. Closing the generator cancels the run."""
     queue: asyncio.Queue[AgentEvent] = asyncio.Queue()
     work = asyncio.ensure_future(run(queue.put_nowait))
@@ -17,7 +22,7 @@ async def stream_events(run: Callable[[Hook], Coroutine[Any, Any, object]]) -> A
             getting = asyncio.ensure_future(queue.get())
             await asyncio.wait((getting, work), return_when=asyncio.FIRST_COMPLETED)
             if getting.done():
-                yield getting.result()
+                yield cast('StreamEvent[T]', getting.result())
             else:
                 getting.cancel()
         await work

@@ -1,7 +1,7 @@
 """Shows a run in a terminal: what the model writes, the code, its output and the answer."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from habilis.agent.contract import Ended, Result, Step
 from habilis.agent.events import (
     AgentEvent,
     AnswerEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -34,12 +35,13 @@ from habilis.agent.events import (
     ToolLogged,
     ToolReturned,
 )
-from habilis.agent.hooks.prose_filter import ProseFilter
 from habilis.agent.hooks.questions import is_question
-from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
+from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import Cell, Stream, ToolCall
+from habilis.sandbox.guest.hints import hint_in
 from habilis.sandbox.previews import shorten
 from habilis.tools.contract import ApprovalRequest
 
@@ -52,7 +54,6 @@ MAX_OUTPUT = 20_000
 
 MAX_DIFF_LINES = 60
 _MARKUP = re.compile(r'[*_]{2}|`|\]\(|^(?:#+|[-*+]|\d+\.|\|) ', re.MULTILINE)
-"""Text that looks different when rendered as Markdown."""
 
 _ENDED: Mapping[Ended, str] = {
     'answer': 'done',
@@ -68,6 +69,7 @@ _PROGRESS = frozenset[type[Event]](
         NoticeEvent,
         ApprovalAsked,
         ApprovalAnswered,
+        AnswerRefused,
         CompactedEvent,
         RetryEvent,
         HookFailed,
@@ -86,7 +88,17 @@ _TOOLS = frozenset[type[Event]]({ToolCalled, ToolReturned, ToolLogged})
 class _RunState:
     """What has been shown of one run."""
 
-    prose: ProseFilter = field(default_factory=ProseFilter)
+    reply: ReplyStream = field(default_factory=ReplyStream)
+    blocks: MarkdownBlocks = field(default_factory=MarkdownBlocks)
+    has_block: bool = False
+    """Whether the last text was a block."""
+
+    code: list[str] = field(default_factory=list[str])
+    """Lines of code that were shown while they were written, and did not run yet."""
+
+    open_code: str = ''
+    """The line of code that is being written as an argument of a function call."""
+
     is_thinking: bool = False
     output_length: int = 0
     has_acted: bool = False
@@ -127,6 +139,7 @@ class TerminalView:
         self._runs: dict[str, _RunState] = {}
         self._current_run = ''
         parts = ((thinking, _THINKING), (code, _CODE), (outputs, _OUTPUTS), (tools, _TOOLS))
+        self._shows_code = code
         self._shown = _QUIET if quiet else _QUIET.union(_PROGRESS, *(part for is_on, part in parts if is_on))
 
     def __call__(self, event: AgentEvent) -> None:
@@ -134,6 +147,9 @@ class TerminalView:
         if type(event) not in self._shown:
             return
         state = self._runs.setdefault(event.run, _RunState())
+        if event.run != self._current_run or not isinstance(event, TextEvent | ModelReplied):
+            shown = self._runs.get(self._current_run, state)
+            self._show_blocks(shown.blocks.finish(), shown)
         if event.run != self._current_run:
             if len(self._runs) > 1:  # several runs: name the agent whenever the run changes
                 self._console.line(f'── {one_line(event.agent, 60)} ──', 'dim')
@@ -142,31 +158,39 @@ class TerminalView:
         if isinstance(event, RunFinished | RunFailed):
             self._runs[event.run] = _RunState()
 
+    def has_shown(self, answer: AnswerEvent) -> bool:
+        """Whether an answer was shown while the model wrote it."""
+        state = self._runs.get(answer.run)
+        return state is not None and state.reply.has_shown(answer.text)
+
     @property
     def has_open_line(self) -> bool:
         """Whether the cursor is in the middle of a line."""
         return self._console.has_open_line
 
     def end_line(self) -> None:
-        """Start a new line unless the cursor is at the start of one."""
-        self._console.new_line()
+        """Print what is unfinished, and start a new line unless the cursor is at the start of one."""
+        self._finish_reply(self._runs.get(self._current_run, _RunState()))
 
     def _show(self, event: AgentEvent, state: _RunState) -> None:
         match event:
             case StepStarted():
                 state.has_acted = False
             case ModelRequested():
-                state.prose, state.is_thinking = ProseFilter(), False
+                state.reply, state.blocks, state.is_thinking = ReplyStream(), MarkdownBlocks(), False
+                state.has_block = False
+                state.code, state.open_code = [], ''
             case ThinkingEvent():
                 self._show_thinking(event.text, state)
-            case TextEvent(delta=delta):  # its arguments are code, which is shown when it runs
-                self._show_prose(state.prose.feed(delta.text), state)
+            case TextEvent(delta=delta):
+                self._show_pieces(state.reply.feed(delta.text), state)
+                self._show_written_code(state.reply.feed_arguments(delta.arguments), state)
+                self._draft(state)
             case ModelReplied():
-                self._show_prose(state.prose.finish(), state)
-                self._console.new_line()
+                self._finish_reply(state)
             case CodeEvent(code=code):
                 state.output_length, state.has_acted = 0, True
-                self._console.code(code)
+                self._show_code(code, state)
             case OutputEvent(output=output, stream=stream):
                 self._show_output(output, stream, state)
             case CellFinished(cell=cell):
@@ -197,6 +221,9 @@ class TerminalView:
                 self._console.line(f'question: {question}', 'bold magenta')
             case NoticeEvent(message=message):
                 self._console.line(f'notice: {message}', 'magenta')
+            case AnswerRefused(reason=reason):
+                state.has_acted = True
+                self._console.line(f'answer refused: {one_line(reason, 300)}', 'yellow')
             case CompactedEvent(message=message):
                 self._console.line(one_line(message, 300), 'dim')
             case RetryEvent():
@@ -206,7 +233,7 @@ class TerminalView:
             case ObservationEvent(observation=observation) if not state.has_acted:
                 self._console.line(f'(told the model: {one_line(observation, 200)})', 'dim')
             case StepFinished(finished=step):
-                self._show_step(step)
+                self._show_step(step, state)
             case AnswerEvent():
                 self._show_answer(event, state)
             case RunFinished(result=result):
@@ -230,13 +257,78 @@ class TerminalView:
             state.is_thinking = True
         self._console.write(text, 'dim italic')
 
+    def _finish_reply(self, state: _RunState) -> None:
+        self._show_pieces(state.reply.finish(), state)
+        self._show_blocks(state.blocks.finish(), state)
+        self._show_written_code('\n' if state.open_code else '', state)
+        self._console.new_line()
+
+    def _show_pieces(self, pieces: Sequence[Piece], state: _RunState) -> None:
+        for kind, text in pieces:
+            if kind == 'code':
+                self._show_blocks(state.blocks.finish(), state)
+                self._show_written_code(text, state)
+            else:
+                self._show_prose(text, state)
+
     def _show_prose(self, text: str, state: _RunState) -> None:
         if text and state.is_thinking:
             self._console.new_line()
             state.is_thinking = False
-        self._console.write(text, 'dim')
+        if self._renders_markdown:
+            self._show_blocks(state.blocks.feed(text), state)
+        else:
+            self._console.write(text)
+
+    @property
+    def _renders_markdown(self) -> bool:
+        return self._markdown and self._console.renders_markdown
+
+    def _show_blocks(self, blocks: Sequence[str], state: _RunState) -> None:
+        """Show complete paragraphs, lists and tables, with blank lines between them."""
+        for block in blocks:
+            if state.has_block:
+                self._console.line('')
+            state.has_block = True
+            if has_markup(block) or '\n' not in block.strip():
+                self._console.markdown(block.strip('\n'))
+            else:
+                self._console.line(block.strip('\n'))
+
+    def _draft(self, state: _RunState) -> None:
+        """Show what is not complete above the status line."""
+        if code := state.reply.open_code or state.open_code:
+            if self._shows_code:
+                self._console.draft_code(escape_controls(code), state.code)
+        elif state.blocks.rest.strip():
+            self._console.draft_markdown(state.blocks.rest)
+
+    def _show_written_code(self, text: str, state: _RunState) -> None:
+        """Show the complete lines of code that is being written."""
+        *lines, state.open_code = escape_controls(f'{state.open_code}{text}').split('\n')
+        if not state.code:
+            while lines and not lines[0].strip():  # code starts at its first line
+                del lines[0]
+        state.has_block = False
+        if lines and self._shows_code:
+            self._console.code(lines, state.code)
+            state.code += lines
 
     # Code and tools ---------------------------------------------------------------------------------------------------
+
+    def _show_code(self, code: str, state: _RunState) -> None:
+        """Show the code that runs, unless it was shown while it was written."""
+        lines = escape_controls(code).strip('\n').split('\n')
+        shown = 0
+        for line in filter(str.strip, lines):
+            while shown < len(state.code) and not state.code[shown].strip():
+                shown += 1
+            if shown == len(state.code) or state.code[shown].strip() != line.strip():
+                self._console.code(lines)
+                state.code = []
+                return
+            shown += 1
+        del state.code[:shown]
 
     def _show_output(self, text: str, stream: Stream, state: _RunState) -> None:
         remaining = MAX_OUTPUT - state.output_length
@@ -257,6 +349,8 @@ class TerminalView:
         if cell.error is not None and not is_question(cell.error.message):
             where = f' (line {cell.error.line})' if cell.error.line else ''
             self._console.line(f'{one_line(str(cell.error), 500)}{where}', 'red')
+            if hint := hint_in(cell.error.traceback):
+                self._console.line(hint, 'dim')
         self._console.new_line()
 
     def _show_result(self, call: ToolCall) -> None:
@@ -279,26 +373,27 @@ class TerminalView:
         if len(diff) > MAX_DIFF_LINES:
             self._console.line(f'… and {len(diff) - MAX_DIFF_LINES:,} more lines', 'dim')
 
-    def _show_step(self, step: Step) -> None:
+    def _show_step(self, step: Step, state: _RunState) -> None:
+        if not_run := [line for line in state.code if line.strip()]:
+            self._console.line(f'(did not run: the last {len(not_run)} lines of the code)', 'dim')
+            state.code = []
         parts = [f'step {step.number}', f'{step.seconds:.1f} s', f'model {step.reply.usage.seconds:.1f} s']
         if step.cell is not None:
             parts.append(f'code {step.cell.seconds:.2f} s')
         self._console.line(' · '.join(parts), 'dim')
 
     def _show_answer(self, event: AnswerEvent, state: _RunState) -> None:
-        """Show the answer, unless it was streamed already and would not look better as Markdown."""
+        """Show the answer, unless it was shown while it was written."""
         text = event.text
-        is_markdown = isinstance(event.answer, str) and self._markdown
-        is_rendered = is_markdown and self._console.renders_markdown and _MARKUP.search(text)
-        if _was_shown(state, text) and not is_rendered:
+        if state.reply.has_shown(text):
             return
-        if is_markdown:
+        if isinstance(event.answer, str) and self._markdown:
             self._console.markdown(text)
         else:
             self._console.line(text, 'bold')
 
     def _show_end(self, result: Result[object], state: _RunState) -> None:
-        if result.summary and not _was_shown(state, result.summary):
+        if result.summary and not state.reply.has_shown(result.summary):
             self._console.line(result.summary)
         steps = f'{len(result.steps)} step{"" if len(result.steps) == 1 else "s"}'
         ended = _ENDED.get(result.ended, f'stopped: {result.ended}')
@@ -311,5 +406,6 @@ def _usage_parts(usage: Usage) -> list[str]:
     return [tokens, *([] if usage.cost is None else [format_cost(usage.cost)])]
 
 
-def _was_shown(state: _RunState, text: str) -> bool:
-    return bool(text.strip()) and state.prose.shown.strip() == text.strip()
+def has_markup(text: str) -> bool:
+    """Whether the text looks different when rendered as Markdown."""
+    return _MARKUP.search(text) is not None

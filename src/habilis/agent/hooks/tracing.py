@@ -9,6 +9,7 @@ from habilis.agent.context.output import as_text
 from habilis.agent.contract import Result
 from habilis.agent.events import (
     AgentEvent,
+    AnswerRefused,
     ApprovalAnswered,
     ApprovalAsked,
     CellFinished,
@@ -109,7 +110,8 @@ class OpenTelemetryHook:
             case RunFinished() | RunFailed():
                 self._end_run(event, spans)
             case (
-                CompactedEvent()
+                AnswerRefused()
+                | CompactedEvent()
                 | RetryEvent()
                 | HookFailed()
                 | NoticeEvent()

@@ -10,6 +10,7 @@ from habilis.agent.context.observation import observe
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.durable.recorder import Recorder
+from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.final_answer import FinalAnswer
@@ -19,7 +20,7 @@ from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.parsing.imports import missing_imports
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.core.errors import SandboxClosed, SandboxError
-from habilis.sandbox import ToolCall
+from habilis.sandbox import Sandbox, ToolCall
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
 
@@ -86,15 +87,36 @@ class CodeRunner:
         self._lost: set[str] = set()
         """Variables that could not be restored when the run was resumed."""
 
+        self.gone: Sequence[str] | None = ()
+        """Variables of earlier turns that are not there; None if none is there and their names are not known."""
+
         self._is_live = False
         """Whether the last cell was run, not answered from the record."""
 
-    async def begin(self, variables: Mapping[str, object]) -> list[Variable]:
-        """Set the user's variables, and describe them."""
+    async def begin(self, variables: Mapping[str, object], start: SessionState) -> list[Variable]:
+        """Restore the variables of earlier turns, set the user's, and describe those."""
+        await self._restore_earlier(start.snapshots)
+        if start.names is None:
+            self.gone = () if await self._describe_variables() else None
         if variables:
             await self._sandbox.set_variables(variables)
         self._variables = await self._describe_variables()
+        if start.names:
+            self.gone = [name for name in start.names if name not in self._variables]
         return [variable for name, variable in self._variables.items() if name in variables]
+
+    async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:
+        """Load the variables of earlier turns, except into a sandbox that was passed in and is in use."""
+        is_resumed = self._recorder is not None and self._recorder.resumes
+        for name, data in snapshots.items():
+            sandbox = self._sandboxes.by_name.get(name)
+            if sandbox is None:
+                continue
+            if self._sandboxes.is_owned or is_resumed or not await _is_in_use(sandbox):
+                try:
+                    await sandbox.load_snapshot(data)
+                except SandboxError as error:
+                    logger.warning('the variables of earlier turns were not restored: %s', error)
 
     async def run(self, code: str, *, number: int, can_stop: bool) -> CellOutcome:
         """Run one cell, or take its outcome from the record."""
@@ -247,3 +269,14 @@ class CodeRunner:
 
     def _emit_output(self, stream: Stream, text: str) -> None:
         self._events.emit(OutputEvent(stream=stream, output=text))
+
+
+async def _is_in_use(sandbox: Sandbox) -> bool:
+    """Whether a sandbox has variables. One that has lost them, because its interpreter died, has none."""
+    try:
+        return bool(await sandbox.describe_variables())
+    except SandboxClosed:
+        raise
+    except SandboxError as error:
+        logger.warning('the sandbox of the conversation has lost its variables: %s', error)
+        return False

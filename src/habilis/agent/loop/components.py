@@ -13,6 +13,7 @@ from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
 from habilis.agent.loop.offered_tools import OfferedTools
+from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.policies import History, Policy
 from habilis.models.usage import Ledger
@@ -36,6 +37,7 @@ class Components:
     toolbox: Toolbox
     offered: OfferedTools
     answer: FinalAnswer
+    validators: OutputValidators
     policy: Policy
     history: History
     meter: Meter

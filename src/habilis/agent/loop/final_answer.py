@@ -49,6 +49,10 @@ class FinalAnswer:
         self.value = await on_thread(functools.partial(self.output.check_text, text))
         self.is_given = True
 
+    def change(self, value: object) -> None:
+        """Replace the answer by what an output validator made of it."""
+        self.value = value
+
     def withdraw(self) -> None:
         """Go on as if no answer had been given."""
         with self._lock:

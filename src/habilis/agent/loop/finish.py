@@ -25,12 +25,12 @@ async def end_run(
 ) -> Result[object]:
     """Build the result, record it, and emit the last events."""
     recorder, events = components.recorder, components.events
-    events.is_muted = recorder is not None and recorder.is_behind
     summary, agreement = None, None
     if ended == 'answer' and components.comparison is not None:
         agreement = await components.comparison.compare(output)
         output, question = agreement.output, agreement.question
         ended = 'question' if question is not None else 'answer'
+    events.is_muted = recorder is not None and recorder.continues_after(ended)
     if ended == 'answer':
         events.emit(AnswerEvent(answer=output))
         if components.summary is not None:

@@ -24,7 +24,8 @@ async def save_start(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes 
     """The state that every solution starts from."""
     backend = setup.sandbox if isinstance(setup.sandbox, str) else None
     is_resumed = inputs.recorder is not None and inputs.recorder.resumes
-    return await StartState.save(sandboxes, backend, setup.sandbox_settings, is_resumed=is_resumed)
+    settings = setup.sandbox_settings if sandboxes is None else sandboxes.settings
+    return await StartState.save(sandboxes, backend, settings, is_resumed=is_resumed)
 
 
 def compare_with(
@@ -81,6 +82,7 @@ async def _solve_again(
                 run_id=f'{inputs.run_id}/{name}',
                 model=model or inputs.model,
                 ledger=Ledger(name),
+                sandboxes=None,
                 hooks=(),
                 recorder=recorder,
                 calls=calls,

@@ -88,6 +88,8 @@ class ModelTurn:
         self._is_replayed = False
         self._events.go_live()
         messages = self._events.outgoing(messages)
+        if not self._model.traits.images:  # those of earlier turns, with another model; code can open them
+            messages = tuple(replace(message, images=()) if message.images else message for message in messages)
         self._events.emit(ModelRequested(model=self._model, messages=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions

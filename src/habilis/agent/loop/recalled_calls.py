@@ -1,6 +1,7 @@
 """Tool calls of one solution, answered again in another: a second solution must not repeat an effect."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 
 from habilis.agent.durable.recorder import ToolResult, find_call
 from habilis.core.errors import ToolCallError
@@ -58,8 +59,12 @@ class RecalledCalls:
         if (found := await self._first.find(call.tool, call.arguments)) is not None:
             return found[0]
         if once:
-            raise self._stop(call.tool)
-        return await (work() if self._inner is None else self._inner.around_call(call, once, work))
+            raise self.stop(call.tool)
+        token = _solution.set(self)
+        try:
+            return await (work() if self._inner is None else self._inner.around_call(call, once, work))
+        finally:
+            _solution.reset(token)
 
     async def approve(
         self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
@@ -67,11 +72,40 @@ class RecalledCalls:
         """Nobody is asked twice: only a call that was made may be answered."""
         if await self._first.find(request.tool, request.arguments) is not None:
             return True
-        raise self._stop(request.tool)
+        raise self.stop(request.tool)
 
-    def _stop(self, tool: str) -> ToolCallError:
+    def stop(self, tool: str) -> ToolCallError:
+        """End the solution. Returns the error for the call of this tool."""
         self.stopped = self.stopped or f'{tool} was called with other arguments, and must not be called again'
         return ToolCallError(self.stopped)
+
+
+_solution: ContextVar[RecalledCalls | None] = ContextVar('habilis_further_solution', default=None)
+"""The further solution whose tool call is being made."""
+
+
+class _NoEffects:
+    """The calls of an agent that a further solution calls as a tool: one that might repeat an effect stops it."""
+
+    def __init__(self, solution: RecalledCalls, inner: CallJournal | None) -> None:
+        self._solution = solution
+        self._inner = inner
+
+    async def around_call(self, call: GateCall, once: bool, work: Work) -> object:
+        if once:
+            raise self._solution.stop(call.tool)
+        return await (work() if self._inner is None else self._inner.around_call(call, once, work))
+
+    async def approve(
+        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
+    ) -> bool | Deny:
+        raise self._solution.stop(request.tool)
+
+
+def without_effects(journal: CallJournal | None) -> CallJournal | None:
+    """The journal, which refuses calls that might repeat an effect where a further solution started this run."""
+    solution = _solution.get()
+    return journal if solution is None else _NoEffects(solution, journal)
 
 
 def _key(tool: str, arguments: Mapping[str, object]) -> str:

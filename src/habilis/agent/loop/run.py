@@ -39,6 +39,10 @@ class Run:
         self._components = components
         self._turns = Turns(components)
 
+    def __repr__(self) -> str:
+        ended = '' if self.result is None else f', ended={self.result.ended!r}'
+        return f'Run({self.id!r}, steps={len(self.steps)}{ended})'
+
     @property
     def is_recorded(self) -> bool:
         """Whether it can be resumed from a journal."""

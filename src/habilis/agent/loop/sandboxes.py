@@ -1,16 +1,29 @@
 """The sandboxes of a run: one made for it, one that is shared, or several."""
 
+import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 
 from habilis.agent.context.truncation import Bounds, truncate
+from habilis.agent.loop.input_files import InputFolder, upload
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.workspace import WORKSPACE
 from habilis.tools import tool
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})
 """Names of the tools that work across several sandboxes."""
+
+MAX_LISTED = 20
+"""Maximum number of files listed by name."""
+
+MAX_SCANNED = 1000
+MAX_NAME = 80
 
 SandboxChoice = str | Sandbox | Mapping[str, Sandbox]
 """Name of a backend (a new sandbox for each run), a sandbox to use, or several by name (the first runs the code)."""
@@ -28,25 +41,76 @@ class Sandboxes:
     is_owned: bool = False
     """Whether `main` was made for this run."""
 
+    settings: SandboxSettings = field(default_factory=SandboxSettings)
+    """Those that `main` was made with."""
+
+    inputs: InputFolder | None = None
+    """Where the files of the task are; None if there is no such folder."""
+
     @property
     def by_name(self) -> dict[str, Sandbox]:
         """All sandboxes by name."""
         return {self.main_name: self.main, **self.others}
 
+    def describe_files(self) -> str:
+        """The workspace and the files in it, for the model; empty if there is no workspace."""
+        return describe_folder(self.main.workspace.folder) if self.main.has_workspace else ''
+
     async def close(self) -> None:
         """Close the sandbox that was made for this run."""
         if self.is_owned:
             await self.main.close()
+            if self.inputs is not None:
+                self.inputs.close()
+
+    async def add_file(self, file: File) -> str:
+        """Put a file of the task where code can open it. Returns its path inside; empty if there is no place."""
+        if self.inputs is None:
+            return await upload(self.main, file)
+        return await asyncio.to_thread(self.inputs.add, file)
 
     def tools(self, bounds: Bounds) -> Sequence[Callable[..., object]]:
         """Tools that run code in the other sandboxes and copy files, where there are others."""
         return _sandbox_tools(self, bounds) if self.others else ()
 
 
-async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings) -> Sandboxes:
-    """Create the sandbox of a run, or take those that were given."""
+def describe_folder(folder: Path) -> str:
+    """The files of a workspace by name. Names are quoted: they come from anywhere."""
+    try:
+        with os.scandir(folder) as entries:
+            listed = sorted(islice(entries, MAX_SCANNED), key=lambda entry: entry.name)
+    except OSError:
+        return ''
+    visible = [entry for entry in listed if not entry.name.startswith('.')]
+    if not visible:
+        return f'Your code runs in the folder {WORKSPACE}, which has no files yet.'
+    names = ', '.join(_describe_entry(entry) for entry in visible[:MAX_LISTED])
+    more = len(visible) - MAX_LISTED
+    return f'Your code runs in the folder {WORKSPACE}, which has: {names}{f" and {more} more" if more > 0 else ""}.'
+
+
+def _describe_entry(entry: 'os.DirEntry[str]') -> str:
+    name = entry.name if len(entry.name) <= MAX_NAME else f'{entry.name[:MAX_NAME]}…'
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return f'{name + "/"!r}'
+        return f'{name!r} ({entry.stat(follow_symlinks=False).st_size:,} bytes)'
+    except OSError:
+        return f'{name!r}'
+
+
+async def open_sandboxes(choice: SandboxChoice, settings: SandboxSettings, files: bool = False) -> Sandboxes:
+    """Create the sandbox of a run, with a folder for the files of its task, or take those that were given."""
     if isinstance(choice, str):
-        return Sandboxes(main=await Sandbox.create(choice, **settings), is_owned=True)
+        inputs = InputFolder() if files else None
+        settings = settings if inputs is None else inputs.mounted(settings)
+        try:
+            main = await Sandbox.create(choice, **settings)
+        except BaseException:
+            if inputs is not None:
+                inputs.close()
+            raise
+        return Sandboxes(main=main, is_owned=True, settings=settings, inputs=inputs)
     if isinstance(choice, Sandbox):
         return Sandboxes(main=choice)
     if not choice:

@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
@@ -15,10 +15,12 @@ from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.components import Components, parent_ledgers
 from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.further_solutions import compare_with, save_start
+from habilis.agent.loop.input_files import check_files, describe_file
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.model_turn import ModelTurn
 from habilis.agent.loop.offered_tools import OfferedTools
-from habilis.agent.loop.recalled_calls import CallResults
+from habilis.agent.loop.output_validators import OutputValidators
+from habilis.agent.loop.recalled_calls import CallResults, without_effects
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.started_run import RunInputs, StartedRun
@@ -27,9 +29,11 @@ from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AgentSetup
 from habilis.agent.policies import History, load_policy
 from habilis.core.errors import AgentError
+from habilis.models.contract import Model, check_images
+from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.results import pack_variables
-from habilis.tools import Toolbox
+from habilis.tools import Context, Toolbox
 
 
 def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -37,6 +41,12 @@ def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
     _check_python(setup, variables)
     check_variables(variables, ())
     pack_variables(variables)
+
+
+def check_task_files(setup: AgentSetup, files: Sequence[File], model: Model) -> None:
+    """Raise `AgentError` or `ModelRefused` for images that the model does not see, and files that nothing can read."""
+    check_files(files, python=setup.python)
+    check_images(model, [file for file in files if isinstance(file, Image)])
 
 
 def _check_python(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -48,7 +58,10 @@ def _check_python(setup: AgentSetup, variables: Mapping[str, object]) -> None:
 async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.variables)
-    sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings) if setup.python else None
+    sandboxes = inputs.sandboxes
+    if sandboxes is None and setup.python:
+        has_files = bool(inputs.files or inputs.start.files)
+        sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
         started = await _build(setup, inputs, sandboxes)
     except BaseException:
@@ -85,10 +98,19 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         recorder=recorder,
     )
     prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
-    variables = await code.begin(inputs.variables) if code else []
-    conversation = Conversation(system_prompt(prompt()), inputs.history)
+    variables = await code.begin(inputs.variables, inputs.start) if code else []
+    conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
+    described = [_describe(variable, inputs.variables) for variable in variables]
+    images = tuple(file for file in inputs.files if isinstance(file, Image))
     first_message = conversation.add_task(
-        task_message(inputs.task, [_describe(variable, inputs.variables) for variable in variables]),
+        task_message(
+            inputs.task,
+            described,
+            workspace=sandboxes.describe_files() if sandboxes else '',
+            gone=code.gone if code else (),
+            files=await _place(inputs, sandboxes),
+        ),
+        images,
         note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history.tools, can_stop=False) if setup.python else '',
     )
@@ -103,6 +125,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         toolbox=toolbox,
         offered=OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history),
         answer=answer,
+        validators=OutputValidators(
+            setup.output_validators, output=answer.output, toolbox=toolbox, events=events, recorder=recorder
+        ),
         policy=policy,
         history=history,
         meter=meter,
@@ -141,8 +166,9 @@ def _toolbox(
         gates=(meter.gate, *setup.gates),
         emit=events.emit if events.has_hooks else None,
         approve=meter.uncounted(setup.approve),
-        journal=inputs.calls or results or inputs.recorder,
+        journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
+        context=Context(inputs.deps, run_id=inputs.run_id),
     )
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.variables, {function.name for function in toolbox.functions()})
@@ -152,15 +178,26 @@ def _toolbox(
 def _prompt(
     setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, toolbox: Toolbox, tools: ToolCaller
 ) -> PromptParts:
+    has_files = sandboxes is not None and (sandboxes.main.has_workspace or bool(inputs.files or inputs.start.files))
     return PromptParts(
         functions=inputs.model.traits.functions,
         python=setup.python,
         stubs=toolbox.stubs(),
         model_tools=tools.model_tools,
         output=OutputType(inputs.output_type).name if inputs.output_type is not None else None,
-        instructions=setup.instructions,
-        packages=packages_rule(setup.sandbox_settings, files=sandboxes is not None and sandboxes.main.has_workspace),
+        instructions=inputs.instructions,
+        packages=packages_rule(setup.sandbox_settings, files=has_files),
     )
+
+
+async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:
+    """Put the files of the conversation into the sandbox, and describe those of this task."""
+    if sandboxes is None:
+        return []
+    for file in inputs.start.files:
+        await sandboxes.add_file(file)
+    placed = [(file, await sandboxes.add_file(file)) for file in inputs.files]
+    return [describe_file(file, path) for file, path in placed if path]
 
 
 def _describe(variable: Variable, values: Mapping[str, object]) -> str:

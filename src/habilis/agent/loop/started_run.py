@@ -7,12 +7,14 @@ from typing import Any, Self
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import Prompt
+from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
 from habilis.agent.loop.agreement import StartState
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.journal.lookup import check_user
-from habilis.models.contract import Message, Model
+from habilis.models.contract import Model
+from habilis.models.files import File
 from habilis.models.usage import Ledger
 from habilis.tools.contract import CallJournal
 
@@ -28,11 +30,21 @@ class RunInputs:
     model: Model
     output_type: Any
     limits: RunLimits
+    instructions: str
     ledger: Ledger
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
-    history: Sequence[Message] = ()
+    start: SessionState = field(default_factory=SessionState)
+    """The conversation that the run continues."""
+
+    files: Sequence[File] = ()
+    """Images and files of the task."""
+
+    sandboxes: Sandboxes | None = None
+    """Those of the conversation, which have its variables already; None to open some for this run."""
+
     hooks: Sequence[Hook] = ()
+    deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None
     calls: CallJournal | None = None
     """Answers tool calls instead of the recorder."""

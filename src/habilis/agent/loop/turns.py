@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from habilis.agent.context.output import WrongOutput
-from habilis.agent.context.prompt import artifacts_message
+from habilis.agent.context.prompt import answer_refused, artifacts_message
 from habilis.agent.contract import Step
-from habilis.agent.events import CompactedEvent, ObservationEvent
+from habilis.agent.events import AnswerRefused, CompactedEvent, ObservationEvent
 from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.repetition import is_repeating
@@ -80,10 +80,11 @@ class Turns:
         if (parsed.truncated or reply.finish == 'length') and not compiles(code):
             return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         outcome = await runner.run(code, number=number, can_stop=can_stop)
-        if self._take_outcome(outcome):
+        observation = await self._observed(outcome)
+        if observation is None:
             self._components.conversation.add(reply.message)
         else:
-            self._answer_reply(reply, outcome.observation)
+            self._answer_reply(reply, observation)
             self._forget(outcome.verdict)
         return Step(
             number=number,
@@ -91,13 +92,32 @@ class Turns:
             code=code,
             cell=outcome.cell,
             calls=outcome.calls,
-            observation=None if self._components.answer.is_given else outcome.observation,
+            observation=observation,
         )
 
-    def _take_outcome(self, outcome: CellOutcome) -> bool:
-        """Whether the cell gave the answer."""
+    async def _observed(self, outcome: CellOutcome) -> str | None:
+        """What the model sees of a cell; None if the cell gave the answer."""
         self.question = self.question or outcome.question
-        return self._components.answer.is_given
+        if not self._components.answer.is_given:
+            return outcome.observation
+        refusal = await self._validate()
+        return f'{outcome.observation}\n{refusal}' if refusal else None
+
+    async def _validate(self) -> str:
+        """Let the output validators check the answer. Returns what the model is told if they refuse it."""
+        answer = self._components.answer
+        try:
+            validated = await self._components.validators.check(answer.value)
+        except BaseException:
+            answer.withdraw()
+            raise
+        if not validated.refused:
+            answer.change(validated.output)
+            return ''
+        self._components.events.emit(AnswerRefused(answer=answer.value, reason=validated.refused))
+        answer.withdraw()
+        self.repairs += 1
+        return answer_refused(validated.refused)
 
     async def _make_calls(self, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
         """The function calls of a reply: cells one after the other, tool calls between them at the same time."""
@@ -113,7 +133,8 @@ class Turns:
             elif source is not None and components.code is not None:
                 code.append(source)
                 outcome = await components.code.run(source, number=number, can_stop=can_stop)
-                answers = ['The answer was taken.' if self._take_outcome(outcome) else outcome.observation]
+                observation = await self._observed(outcome)
+                answers = ['The answer was taken.' if observation is None else observation]
                 made += outcome.calls
             else:
                 answers = await components.tools.call(calls)
@@ -155,6 +176,9 @@ class Turns:
             answer.withdraw()
             self._answer_reply(reply, verdict.note)
             return Step(number=number, reply=reply, observation=verdict.note)
+        if refusal := await self._validate():
+            self._answer_reply(reply, refusal)
+            return Step(number=number, reply=reply, observation=refusal)
         self._components.conversation.add(reply.message)
         return Step(number=number, reply=reply)
 

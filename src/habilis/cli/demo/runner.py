@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from textwrap import indent
 
+from habilis.agent.hooks.status import STARTING
 from habilis.cli.demo.scenarios import DemoModels, DemoResult, run_demo
 from habilis.cli.demo.tasks import DEMOS, Demo
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
@@ -16,6 +17,7 @@ from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import HabilisError, NoModel
 from habilis.core.settings import Settings
+from habilis.core.status_line import current_status
 from habilis.models.contract import Model
 from habilis.models.discovery import discover_all
 from habilis.models.loader import load_model
@@ -43,6 +45,9 @@ class DemoRequest:
 def run_demos(request: DemoRequest) -> int:
     """Run the demos and return the exit code."""
     settings = read_settings()
+    status = current_status()
+    if settings.status and not request.quiet:
+        status.start(STARTING)
     runner = DemoRunner(request, settings)
     try:
         return 0 if run_interruptible(runner.run_all) else 1
@@ -50,9 +55,12 @@ def run_demos(request: DemoRequest) -> int:
         runner.view.end_line()
         raise
     except KeyboardInterrupt:
-        runner.view.end_line(after_ctrl_c=True)
+        status.stop()
+        runner.view.end_line()
         say(f'interrupted after {runner.done} of {len(request.demos)} demos')
         return INTERRUPTED
+    finally:
+        status.stop()
 
 
 class DemoRunner:

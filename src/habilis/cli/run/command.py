@@ -1,12 +1,15 @@
 """Options of `habilis run`. Other rooms are imported when the command runs, so that `--help` is fast."""
 
 import math
+import os
 from enum import Enum
 from typing import Annotated
 
 import typer
 
 from habilis.cli import options
+from habilis.cli.run.task_input import read_files, read_task
+from habilis.core.status_line import StatusLine
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -26,6 +29,7 @@ Examples:
   habilis run "Which region sold most?" < sales.csv
   habilis run "Draw the numbers of data.csv as bars into bars.svg" --workspace .
   habilis run "What is the 100th prime?" --model ollama:qwen3 --output-type int --quiet
+  habilis run "Which open orders are late?" --tools my_tools:orders --packages tabulate
   habilis run "Sort these words" --json < words.txt | jq .output
 """
 
@@ -67,6 +71,22 @@ def run(
             callback=options.folder,
         ),
     ] = None,
+    create: Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')] = False,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
+        ),
+    ] = None,
+    packages: Annotated[
+        list[str] | None,
+        typer.Option('--packages', metavar='A,B', help='Pure-Python packages the code may import.'),
+    ] = None,
+    network: Annotated[
+        list[str] | None,
+        typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
+    ] = None,
+    no_network: Annotated[bool, typer.Option('--no-network', help='Allow no connections (the default).')] = False,
     max_steps: Annotated[
         int | None,
         typer.Option(
@@ -115,40 +135,61 @@ def run(
         str | None,
         typer.Option('--session', metavar='ID', help='Conversation to start or continue.', callback=options.printable),
     ] = None,
+    image: Annotated[
+        list[str] | None, typer.Option('--image', metavar='FILE', help='Image to show to the model; repeat for more.')
+    ] = None,
+    file: Annotated[
+        list[str] | None, typer.Option('--file', metavar='FILE', help='File for the code to read; repeat for more.')
+    ] = None,
     run_id: Annotated[
         str | None,
         typer.Option('--run-id', metavar='ID', help='Id of the run (default: generated).', callback=options.printable),
     ] = None,
 ) -> None:
     """Run a task: the model writes Python, the sandbox executes it, until there is an answer."""
-    from habilis.cli.run.execution import execute
-    from habilis.cli.run.request import RunRequest
-    from habilis.cli.run.task_input import read_task
-
     if base_url is not None and model is None:
         msg = 'name a model of this server with --model'
         raise typer.BadParameter(msg, param_hint='--base-url')
+    if no_network and network:
+        msg = 'leave out --network or --no-network'
+        raise typer.BadParameter(msg, param_hint='--no-network')
+    workspace = options.existing_folder(workspace, create=create)
+    files = read_files(image or (), file or ())
     text, data = read_task(task, quiet=quiet)
-    request = RunRequest(
-        task=text,
-        data=data,
-        model=model,
-        overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
-        settings={
-            'sandbox': sandbox,
-            'max_steps': max_steps,
-            'max_seconds': max_seconds,
-            'max_cost': max_cost,
-            'summary': 'default' if summary else None,
-            'journal': journal,
-            'user': user,
-        },
-        workspace=workspace,
-        output_type=output_type.value if output_type else None,
-        as_json=json,
-        quiet=quiet,
-        download=yes,
-        session=session,
-        run_id=run_id,
-    )
-    raise typer.Exit(execute(request))
+    status = StatusLine()
+    if not (quiet or json):
+        status.start('starting')  # before the other rooms are imported, which takes longer than a person waits gladly
+    try:
+        from habilis.cli.run.execution import execute
+        from habilis.cli.run.request import RunRequest, ToolNames
+
+        request = RunRequest(
+            task=text,
+            files=files,
+            data=data,
+            model=model,
+            overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
+            settings={
+                'sandbox': sandbox,
+                'max_steps': max_steps,
+                'max_seconds': max_seconds,
+                'max_cost': max_cost,
+                'summary': 'default' if summary else None,
+                'journal': journal,
+                'user': user,
+            },
+            workspace=workspace,
+            tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+            packages=options.words(packages),
+            network=options.words(network),
+            output_type=output_type.value if output_type else None,
+            as_json=json,
+            quiet=quiet,
+            download=yes,
+            session=session,
+            run_id=run_id,
+        )
+        code = execute(request)
+    finally:
+        status.stop()
+    raise typer.Exit(code)

@@ -2,24 +2,30 @@
 
 import asyncio
 import json
+import shlex
 import sys
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
-from habilis.agent.events import AgentEvent, StepFinished, StepStarted
+from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
 from habilis.agent.hooks.sanitize import escape_controls
+from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunView
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
-from habilis.core.errors import HabilisError, StoreUnavailable
+from habilis.core.errors import HabilisError, RunBusy, StoreUnavailable
 from habilis.core.settings import Settings
+from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
 from habilis.journal.stores import OFF
@@ -35,9 +41,16 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
     `agent` is the agent of a user's program; without it, one is created from the request.
     """
     settings = read_settings(request.load_settings)
+    status = current_status()
+    if not (request.quiet or request.as_json):
+        status.start(STARTING)
+    if not settings.status:
+        status.stop()
     execution = Execution(request, settings, agent)
     try:
-        return run_interruptible(execution.run)
+        if request.tools is not None:
+            execution.tools = load_tools(request.tools.names, folder=request.tools.folder)
+        return run_interruptible(execution.run, last_words=execution.interrupt_message)
     except StoreUnavailable as error:
         execution.view.end_line()
         if execution.is_recorded:
@@ -51,10 +64,12 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
             say(f'the run is recorded; resume with: {execution.command("resume")}')
         raise
     except KeyboardInterrupt:
-        execution.view.end_line(after_ctrl_c=True)
-        resume = execution.command('resume') if execution.is_recorded else None
-        say(report.interrupt_message(execution.steps, request.workspace, resume))
+        status.stop()
+        execution.view.end_line()
+        say(execution.interrupt_message())
         return INTERRUPTED
+    finally:
+        status.stop()
 
 
 class Execution:
@@ -66,7 +81,11 @@ class Execution:
         self._agent = agent
         self._user = TerminalUser()
         self._run = request.resume.run if request.resume else request.run_id or new_run_id()
+        self.tools: list[AnyTool] = []
+        """Tools of the user's program."""
+
         self.view = RunView(quiet=request.quiet, header=False)
+        self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""
 
@@ -78,7 +97,13 @@ class Execution:
 
     def command(self, name: str, more: str = '') -> str:
         """A `habilis runs` command line for this run."""
-        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}')
+        app = f' --app {shlex.quote(self._request.app)}' if self._request.app and name != 'show' else ''
+        return report.runs_command(name, self._run, f'{self._request.journal_options}{more}{app}')
+
+    def interrupt_message(self) -> str:
+        """What to tell the user after Ctrl-C."""
+        resume = self.command('resume') if self.is_recorded else None
+        return report.interrupt_message(self.steps, self._request.workspace, resume)
 
     async def run(self) -> int:
         """Choose the model, run the task, print the answer."""
@@ -87,8 +112,14 @@ class Execution:
                 result, model = await self._run_agent(self._agent)
             else:
                 result, model = await self._run_new_agent()
+        except (HabilisError, asyncio.CancelledError) as error:
+            is_ours = self._request.resume is None and not isinstance(error, RunBusy)
+            if is_ours and not (self.is_recorded and isinstance(error, asyncio.CancelledError)):
+                await discard_unstarted(self._settings, self._run, since=self._began)
+            raise
         finally:
             self._user.close()
+        current_status().stop()
         self._print(result, model)
         return report.exit_code(result)
 
@@ -122,9 +153,11 @@ class Execution:
         """Run the agent, and resume it with the user's answers to its questions."""
         result = await self._start(agent, meta)
         while result.ended == 'question' and self._user.is_present:
-            answer = await self._user.answer(result.question or '')
-            if answer is None:
-                break
+            with current_status().paused():
+                answer = await self._user.answer(result.question or '')
+                if answer is None:
+                    current_status().stop()
+                    break
             result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
         self._run = result.run_id
         return result
@@ -133,7 +166,7 @@ class Execution:
         request, resume = self._request, self._request.resume
         if resume is None:
             return await agent.run(
-                request.task,
+                [request.task, *request.files],
                 variables={} if request.data is None else {'stdin': request.data},
                 run_id=self._run,
                 session=request.session,
@@ -156,8 +189,10 @@ class Execution:
         return Agent[Any](
             model,
             output_type=output_type,
-            tools=[] if model.traits.small else [people_toolset()],  # a small model would ask instead of working
+            # A small model would ask instead of working.
+            tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
             workspace=self._request.workspace,
+            sandbox_settings=self._request.sandbox_settings,
             settings=self._settings,
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
@@ -167,6 +202,8 @@ class Execution:
         match event:
             case StepStarted():
                 self.is_recorded = self._settings.journal != OFF
+            case CodeEvent(code=code):
+                self._user.code = code if self._request.quiet else ''  # else it is on the screen already
             case StepFinished(finished=step):
                 self.steps += 1
                 self.ran_code = self.ran_code or step.code is not None
@@ -176,7 +213,7 @@ class Execution:
     def _print(self, result: Result[Any], model: str) -> None:
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model)), flush=True)
-        elif result.ended == 'answer':
+        elif result.ended == 'answer' and not (self.view.has_shown_answer and _is_one_terminal()):
             report.print_answer(result.output)
         if result.ended == 'question':
             if not self._user.is_present:  # a user who is present has seen the question
@@ -184,8 +221,8 @@ class Execution:
             if self.is_recorded:
                 say(f'answer with: {self.command("resume", " --answer TEXT")}')
         elif result.ended == 'approval':
-            for line in report.pending_lines(result, self.command):
-                say(line)
+            for line in report.pending_lines(result, self.command, with_code=self._request.quiet):
+                print(line, file=sys.stderr, flush=True)
         elif result.ended != 'answer':
             resume = self.command('resume') if self.is_recorded else None
             say(report.limit_message(result, self._settings, self._request.output_type, resume))
@@ -195,3 +232,8 @@ class Execution:
     def _say(self, text: str) -> None:
         if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model
             say(text)
+
+
+def _is_one_terminal() -> bool:
+    """Whether the answer and the progress go to the same place."""
+    return sys.stdout.isatty() and sys.stderr.isatty()

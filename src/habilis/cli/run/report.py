@@ -10,6 +10,8 @@ from habilis.agent.context.output import as_text
 from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.agent.hooks.terminal import has_markup
+from habilis.cli.value_text import call_lines
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.integers import safe_repr
 from habilis.core.settings import Settings
@@ -40,8 +42,14 @@ def answer_text(output: object) -> str:
 
 
 def print_answer(output: object) -> None:
-    """Print the answer on stdout: in full for another program, with long integers shortened for a terminal."""
-    if sys.stdout.isatty():
+    """Print the answer on stdout: in full for another program, rendered and with short integers on a terminal."""
+    if sys.stdout.isatty() and isinstance(output, str) and has_markup(output):
+        from rich.console import Console
+
+        from habilis.agent.hooks.console import SafeConsole
+
+        SafeConsole(Console(highlight=False)).markdown(output)
+    elif sys.stdout.isatty():
         print(escape_controls(output if isinstance(output, str) else as_text(output, repr)), flush=True)
     else:
         print(answer_text(output), flush=True)
@@ -112,17 +120,21 @@ def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     }
 
 
-def pending_lines(result: Result[Any], command: Callable[[str, str], str]) -> Iterator[str]:
+def pending_lines(result: Result[Any], command: Callable[[str, str], str], *, with_code: bool) -> Iterator[str]:
     """Pending approvals and questions, each with the command that answers it."""
     several = len(result.waiting) > 1
     for waiting in result.waiting:
         path = f' --path {shlex.quote(waiting.path)}' if several else ''
         if waiting.tool:
-            yield f'{one_line(waiting.tool, MAX_TOOL_NAME_CHARS)} needs approval: {escape_controls(waiting.question)}'
-            yield f'approve with: {command("approve", path)}  or deny with: {command("deny", path)}'
+            tool, code = one_line(waiting.tool, MAX_TOOL_NAME_CHARS), waiting.code if with_code else ''
+            yield f'habilis: {tool} needs approval: {escape_controls(waiting.question)}'
+            lines = call_lines(waiting.tool, waiting.arguments, diff=waiting.diff, code=code)
+            yield from (f'  {line}' for line in lines)
+            yield f'habilis: approve with: {command("approve", path)}'
+            yield f'habilis: or deny with: {command("deny", path)}'
         else:
-            yield f'the run needs an answer: {escape_controls(waiting.question)}'
-            yield f'see how to answer: {command("show", "")}'
+            yield f'habilis: the run needs an answer: {escape_controls(waiting.question)}'
+            yield f'habilis: see how to answer: {command("show", "")}'
 
 
 def interrupt_message(steps: int, workspace: str | None, resume: str | None) -> str:

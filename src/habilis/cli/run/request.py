@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Self, TypedDict, Unpack, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
@@ -13,6 +13,10 @@ from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
+from habilis.sandbox.options import Settings as SandboxSettings
+
+if TYPE_CHECKING:
+    from habilis.models.files import File
 
 FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
 """Providers whose models may be files."""
@@ -26,6 +30,10 @@ UNTRUSTED = (
     'this imported run needs a folder or a server of the machine it was made on; '
     'give it a folder with --workspace DIR and a model with --model M'
 )
+UNTRUSTED_TOOLS = (
+    'this imported run had tools or network access, which are not given to a run of another machine; '
+    'start it again with habilis run'
+)
 LOCATION_SETTINGS = frozenset({'journal', 'user'})
 """Settings that say where the run is stored; not recorded with it."""
 
@@ -34,6 +42,17 @@ def journal_options(journal: object, user: object) -> str:
     """Options of `habilis runs` that find a run again, without passwords."""
     given = {'--journal': journal, '--user': user}
     return ''.join(f' {name} {shlex.quote(redact(str(value)))}' for name, value in given.items() if value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolNames:
+    """Tools of the user's program."""
+
+    names: Sequence[str]
+    """Each as `module:name`."""
+
+    folder: str
+    """Where the modules are searched first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +85,9 @@ class RunRequest:
     """Arguments of one `habilis run`. None means not given."""
 
     task: str
+    files: 'tuple[File, ...]' = ()
+    """Images and files for the task."""
+
     data: str | None = None
     """Data from stdin."""
 
@@ -76,6 +98,11 @@ class RunRequest:
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     workspace: str | None = None
+    tools: ToolNames | None = None
+    packages: Sequence[str] = ()
+    network: Sequence[str] = ()
+    """Hosts that the code may connect to."""
+
     output_type: str | None = None
     as_json: bool = False
     quiet: bool = False
@@ -84,6 +111,9 @@ class RunRequest:
 
     session: str | None = None
     run_id: str | None = None
+    app: str | None = None
+    """Agent of a user's program, as `module:name`."""
+
     resume: ResumeRequest | None = None
     """Run to resume instead of starting one."""
 
@@ -91,6 +121,16 @@ class RunRequest:
     def journal_options(self) -> str:
         """Options of `habilis runs` that find this run again."""
         return journal_options(self.settings.get('journal'), self.settings.get('user'))
+
+    @property
+    def sandbox_settings(self) -> SandboxSettings:
+        """What the sandbox offers beyond its defaults."""
+        settings = SandboxSettings()
+        if self.packages:
+            settings['packages'] = [os.path.abspath(name) if os.path.exists(name) else name for name in self.packages]
+        if self.network:
+            settings['network'] = list(self.network)
+        return settings
 
     def to_meta(self, model: str) -> dict[str, object]:
         """Metadata recorded with the run, so that it can be resumed without repeating the options."""
@@ -102,6 +142,8 @@ class RunRequest:
                 'settings': settings,
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
+                **_given({'tools': None if self.tools is None else asdict(self.tools)}),
+                **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
 
@@ -117,9 +159,12 @@ class RunRequest:
         model, workspace = overrides.get('model'), overrides.get('workspace') or known.get('workspace')
         settings = cast('dict[str, object]', known.get('settings') or {})
         model_overrides = cast('Overrides', known.get('overrides') or {})
+        tools = cast('dict[str, Any] | None', known.get('tools'))
         if not overrides.get('trusted', True):
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
+            if tools is not None or known.get('network'):
+                raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
             task=task,
@@ -128,6 +173,9 @@ class RunRequest:
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
+            tools=None if tools is None else ToolNames(**tools),
+            packages=_names(known, 'packages'),
+            network=_names(known, 'network'),
             output_type=known.get('output_type'),
             as_json=overrides.get('as_json', False),
             quiet=overrides.get('quiet', False),
@@ -150,6 +198,10 @@ class RunRequest:
 
 def _given(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _names(recorded: Mapping[str, object], name: str) -> list[str]:
+    return [str(value) for value in cast('list[object]', recorded.get(name) or [])]
 
 
 def _absolute(model: str) -> str:

@@ -4,10 +4,15 @@ import os
 import select
 import stat
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from habilis.cli.streams import say
+
+if TYPE_CHECKING:
+    from habilis.models.files import File
 
 EXAMPLE = 'for example: habilis run "What is the sum of the first 100 primes?"'
 NOTICE_SECONDS = 1.0
@@ -27,6 +32,21 @@ def read_task(argument: str | None, *, quiet: bool = False) -> tuple[str, str | 
         msg = f'the task is empty; {EXAMPLE}'
         raise typer.BadParameter(msg, param_hint='TASK')
     return task, data or None
+
+
+def read_files(images: Sequence[str], files: Sequence[str]) -> 'tuple[File, ...]':
+    """The images and files of the options. One that cannot be read is a usage error."""
+    from habilis.models.files import File, Image
+
+    found: list[File] = []
+    for kind, option, paths in ((Image, '--image', images), (File, '--file', files)):
+        for path in paths:
+            try:
+                found.append(kind(path))
+            except (OSError, ValueError) as error:
+                reason = f'{path}: {error.strerror}' if isinstance(error, OSError) else str(error)
+                raise typer.BadParameter(reason, param_hint=option) from None
+    return tuple(found)
 
 
 def _is_terminal() -> bool:

@@ -1,13 +1,15 @@
 """`habilis runs calls`."""
 
 import json
+import time
 from collections.abc import Sequence
 
 from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import Turn, read_trajectories
-from habilis.cli.printing import arguments_text, format_time, print_table
+from habilis.cli.printing import format_time, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.cli.streams import say
+from habilis.cli.value_text import arguments_text
 from habilis.sandbox import ToolCall
 
 
@@ -23,13 +25,14 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
             for call in turn.calls
         ]
         if as_json:
-            rows = [{'run': run, 'step': turn.number, **call_as_json(call), 'code': turn.code} for turn, call in found]
-            print(json.dumps(rows))
+            rows = [{'step': turn.number, **call_as_json(call), 'code': turn.code} for turn, call in found]
+            print(json.dumps([{'run': reading.run, **row} for row in rows]))
         elif found:
-            print_table(('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS'), _rows(found))
+            head = ('TIME', 'STEP', 'TOOL', 'ARGUMENTS', 'DECISION', 'RESULT', 'SECONDS')
+            print_table(head, _rows(found), flexible=('ARGUMENTS', 'RESULT'))
         elif not reading.damage:
-            say(f'{run} has no tool calls')
-        return report_damage(reading)
+            say(f'{reading.run} has no tool calls')
+        return report_damage(access, reading)
 
     return with_journal(journal, user, work)
 
@@ -37,7 +40,7 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
 def _rows(found: Sequence[tuple[Turn, ToolCall]]) -> list[tuple[str, ...]]:
     return [
         (
-            format_time(call.at),
+            _time(call.at),
             str(turn.number),
             call.name,
             '?' if call.arguments is None else arguments_text(call.arguments),
@@ -47,3 +50,8 @@ def _rows(found: Sequence[tuple[Turn, ToolCall]]) -> list[tuple[str, ...]]:
         )
         for turn, call in found
     ]
+
+
+def _time(at: float | None) -> str:
+    """Time of a call; without the date if it is today, to leave room on a narrow screen."""
+    return format_time(at).removeprefix(f'{format_time(time.time())[:11]}')

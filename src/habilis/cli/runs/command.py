@@ -3,12 +3,15 @@
 Those modules are imported when a subcommand runs, so that `--help` is fast.
 """
 
+import shlex
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
 from habilis.cli.options import Quiet, folder, printable
 from habilis.cli.runs.options import (
+    RUN_HELP,
     App,
     AsJson,
     ExportFormat,
@@ -112,7 +115,7 @@ def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
 @app.command()
 def diff(
     a: RunId,
-    b: Annotated[str, typer.Argument(metavar='RUN', help='Id of the other run.', show_default=False)],
+    b: Annotated[str, typer.Argument(metavar='RUN', help='The other run, named likewise.', show_default=False)],
     journal: Journal = None,
     user: User = None,
 ) -> None:
@@ -191,6 +194,7 @@ def resume(
 def approve(
     run: RunId,
     question: QuestionPath = None,
+    yes: Yes = False,
     no_resume: NoResume = False,
     program: App = None,
     as_json: AsJson = False,
@@ -198,12 +202,16 @@ def approve(
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Approve the pending tool call of a run, and resume the run."""
+    """Approve the pending tool call of a run, and resume the run. At a terminal, it is shown first."""
     from habilis.cli.runs.answer import answer_question
     from habilis.cli.runs.resume import ResumeOptions
 
     options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_question(options, True, path=question, resume=not no_resume))
+    raise typer.Exit(
+        answer_question(
+            options, True, command='approve', path=question, resume=not no_resume, confirm=not (yes or as_json)
+        )
+    )
 
 
 @app.command()
@@ -225,7 +233,7 @@ def deny(
     from habilis.cli.runs.resume import ResumeOptions
 
     options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_question(options, denial(reason), path=question, resume=not no_resume))
+    raise typer.Exit(answer_question(options, denial(reason), command='deny', path=question, resume=not no_resume))
 
 
 @app.command()
@@ -247,7 +255,8 @@ def answer(
     from habilis.cli.runs.resume import ResumeOptions
 
     options = ResumeOptions(run=run, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-    raise typer.Exit(answer_question(options, parse_answer(value), path=question, resume=not no_resume))
+    given = parse_answer(value)
+    raise typer.Exit(answer_question(options, given, command='answer', path=question, resume=not no_resume))
 
 
 @app.command()
@@ -272,14 +281,18 @@ def fork(
     if (at is None) == (before is None):
         msg = 'give either --at STEP or --before N'
         raise typer.BadParameter(msg, param_hint='--at')
-    from habilis.cli.runs.fork import fork_run
-    from habilis.cli.runs.resume import ResumeOptions, resume_run
+    from habilis.cli.runs.fork import find_fork_point, fork_run
+    from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
-    copy = fork_run(run, at, before, journal=journal, user=user)
+    known, point = find_fork_point(run, at, before, journal=journal, user=user)
+    options = ResumeOptions(run=known, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    if not no_resume:  # before anything is copied
+        given = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
+        check_resumable(options, read_recorded_run(options), 'fork', given)
+    copy = fork_run(known, point, journal=journal, user=user)
     typer.echo(copy, err=not no_resume)
     if not no_resume:
-        options = ResumeOptions(run=copy, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
-        raise typer.Exit(resume_run(options))
+        raise typer.Exit(resume_run(replace(options, run=copy)))
 
 
 # Export, score, delete ------------------------------------------------------------------------------------------------
@@ -288,7 +301,7 @@ def fork(
 @app.command()
 def export(
     runs: Annotated[
-        list[str] | None, typer.Argument(metavar='RUN', help='Id of the run; several with --format jsonl.')
+        list[str] | None, typer.Argument(metavar='RUN', help=f'{RUN_HELP} Several with --format jsonl.')
     ] = None,
     output: Annotated[
         str | None, typer.Option('--output', '-o', metavar='FILE', help='Output file (default: stdout).')
@@ -347,7 +360,7 @@ def score(
 
 @app.command()
 def delete(
-    runs: Annotated[list[str], typer.Argument(metavar='RUN', help='Ids of the runs.')],
+    runs: Annotated[list[str], typer.Argument(metavar='RUN', help=RUN_HELP)],
     yes: Yes = False,
     journal: Journal = None,
     user: User = None,
@@ -355,7 +368,7 @@ def delete(
     """Delete runs permanently."""
     from habilis.cli.runs.delete import delete_runs
 
-    raise typer.Exit(delete_runs(list(dict.fromkeys(runs)), yes=yes, journal=journal, user=user))
+    raise typer.Exit(delete_runs(runs, yes=yes, journal=journal, user=user))
 
 
 @app.command()

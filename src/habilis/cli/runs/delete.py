@@ -9,43 +9,53 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
 from habilis.core.errors import JournalError
-from habilis.journal.lookup import info_of
+from habilis.journal import RunInfo
 from habilis.journal.runs import delete_run
+
+MAX_NAMED = 3
+"""Max runs named in a message; if there are more, it has only their number."""
+
+MAX_TITLE_CHARS = 40
 
 
 def delete_runs(runs: Sequence[str], *, yes: bool, journal: str | None, user: str | None) -> int:
     """Delete runs after confirmation; none if one of them does not exist."""
 
     async def work(access: JournalAccess) -> int:
-        for run in runs:
-            await info_of(access.store, run, access.user)
-        return await confirm_and_delete(access, runs, yes=yes)
+        known = list(dict.fromkeys([await access.resolve(run) for run in runs]))
+        return await confirm_and_delete(access, [await access.store.info(run) for run in known], yes=yes)
 
     return with_journal(journal, user, work)
 
 
-async def confirm_and_delete(access: JournalAccess, runs: Sequence[str], *, yes: bool) -> int:
+async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, yes: bool) -> int:
     """Delete runs, after asking unless `yes`. Returns the exit code."""
     if not yes and not _confirm(runs):
         say('nothing deleted')
         return 1
-    deleted = 0
-    for run in runs:
+    deleted: list[RunInfo] = []
+    for info in runs:
         try:
-            await delete_run(access.store, run, user=access.user)
-            deleted += 1
+            await delete_run(access.store, info.run, user=access.user)
+            deleted.append(info)
         except JournalError as error:
             say(str(error))
-    say(f'deleted {count_runs(deleted)}')
-    return 0 if deleted == len(runs) else 1
+    names = f': {_names(deleted)}' if 1 <= len(deleted) <= MAX_NAMED else ''
+    say(f'deleted {count_runs(len(deleted))}{names}')
+    return 0 if len(deleted) == len(runs) else 1
 
 
-def _confirm(runs: Sequence[str]) -> bool:
-    what = one_line(runs[0], 100) if len(runs) == 1 else count_runs(len(runs))
+def _confirm(runs: Sequence[RunInfo]) -> bool:
+    what = _names(runs) if len(runs) <= MAX_NAMED else count_runs(len(runs))
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         msg = f'this deletes {what} permanently and there is no terminal to confirm; use --yes'
         raise typer.BadParameter(msg, param_hint='--yes')
     return typer.confirm(f'Delete {what} permanently?', err=True)
+
+
+def _names(runs: Sequence[RunInfo]) -> str:
+    """Ids and titles, because the user may have typed only the start of an id."""
+    return ', '.join(f'{one_line(info.run, 100)} ({one_line(info.title, MAX_TITLE_CHARS)})' for info in runs)
 
 
 def count_runs(number: int) -> str:

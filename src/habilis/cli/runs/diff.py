@@ -43,7 +43,7 @@ async def _diff(access: JournalAccess, a: str, b: str) -> int:
     _print_totals(left, right, await read_trajectories(left), await read_trajectories(right))
     if equal:
         page.line('the runs are equal: the same steps, with the same replies, code and results')
-    damaged = report_damage(left) + report_damage(right)
+    damaged = report_damage(access, left) + report_damage(access, right)
     return 0 if equal and not damaged else 1
 
 

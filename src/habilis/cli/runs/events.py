@@ -7,6 +7,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.printing import format_time
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.codec import Json, dump
+from habilis.core.errors import CorruptRecord
 from habilis.journal import Record
 from habilis.journal.lookup import info_of
 from habilis.journal.runs import State, TolerantStore, state_of
@@ -21,16 +22,16 @@ def show_events(run: str, *, follow: bool, as_json: bool, journal: str | None, u
     """Print the records of a run in order; with `follow` until it is no longer active."""
 
     async def work(access: JournalAccess) -> int:
-        store = TolerantStore(access.store)
+        store, known = TolerantStore(access.store), await access.resolve(run)
         last, active = 0, True
         while active:
-            info = await info_of(access.store, run, access.user)
+            info = await info_of(access.store, known, access.user)
             active = follow and await state_of(access.store, info) in ACTIVE
-            for record in await store.load(run, after=last):
+            for record in await store.load(known, after=last):
                 print(dump(_to_json(record)) if as_json else _line(record), flush=True)
                 last = record.seq
-            if run in store.damage:
-                raise store.damage[run]
+            if known in store.damage:
+                raise CorruptRecord(access.with_options(str(store.damage[known])))
             if active:
                 await asyncio.sleep(POLL_SECONDS)
         return 0

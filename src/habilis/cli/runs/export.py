@@ -8,7 +8,6 @@ from habilis.agent.durable.training_rows import to_json_lines, training_rows
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.errors import HabilisError
 from habilis.journal.copies import export_run
-from habilis.journal.lookup import info_of
 
 
 class ExportError(HabilisError):
@@ -19,8 +18,7 @@ def export_whole_run(run: str, output: str | None, *, journal: str | None, user:
     """Write a whole run, for `import`."""
 
     async def work(access: JournalAccess) -> int:
-        await info_of(access.store, run, access.user)
-        _write(await export_run(access.store, run), output)
+        _write(await export_run(access.store, await access.resolve(run)), output)
         return 0
 
     return with_journal(journal, user, work)
@@ -30,14 +28,13 @@ def export_rows(runs: Sequence[str], output: str | None, *, journal: str | None,
     """Write the steps of runs as JSON lines; of all runs, oldest first, if none is named."""
 
     async def work(access: JournalAccess) -> int:
-        chosen = list(runs) or [info.run for info in reversed(await access.store.runs(user=access.user))]
-        for run in chosen:
-            await info_of(access.store, run, access.user)
+        named = dict.fromkeys([await access.resolve(run) for run in runs])
+        chosen = list(named) or [info.run for info in reversed(await access.store.runs(user=access.user))]
         code, texts = 0, list[str]()
         for run in chosen:
             reading = await access.read(run)
             texts.append(to_json_lines(await training_rows(reading)))
-            code = max(code, report_damage(reading))
+            code = max(code, report_damage(access, reading))
         _write(''.join(texts), output)
         return code
 

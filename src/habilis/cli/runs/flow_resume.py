@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from collections.abc import Callable
 
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
@@ -24,11 +25,15 @@ def resume_flow(
     journal: str | None,
     user: str | None,
     on_change: OnChange,
-    command: str,
+    command: Callable[[str, str], str],
+    app: str,
     as_json: bool = False,
     quiet: bool = False,
 ) -> int:
-    """Resume a flow, print its steps unless `quiet`, and print its result. Returns the exit code."""
+    """Resume a flow, print its steps unless `quiet`, and print its result. Returns the exit code.
+
+    `command` makes a `habilis runs` command line for it from a subcommand and options; `app` names the flow in one.
+    """
     settings = read_settings(lambda: load_settings(None, journal=journal, user=user))
 
     async def work() -> object:
@@ -38,12 +43,12 @@ def resume_flow(
     try:
         value = run_interruptible(work)
     except KeyboardInterrupt:
-        say(f'interrupted; resume with: {command}')
+        say(f'interrupted; resume with: {command("resume", app)}')
         return INTERRUPTED
     except FlowPaused as paused:
         for question in paused.questions:
             say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
-        say(f'see how to answer: {command.replace(" resume ", " show ", 1)}')
+        say(f'see how to answer: {command("show", "")}')
         if as_json:
             print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
         return report.QUESTION

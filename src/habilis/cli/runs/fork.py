@@ -4,19 +4,33 @@ from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.core.errors import JournalError
-from habilis.journal.runs import RunView, fork
+from habilis.journal.runs import RunView, first_record, fork
 
 
-def fork_run(run: str, at: str | None, before: int | None, *, journal: str | None, user: str | None) -> str:
-    """Copy a run up to a step or a record. Returns the id of the copy."""
+def find_fork_point(
+    run: str, at: str | None, before: int | None, *, journal: str | None, user: str | None
+) -> tuple[str, str | int]:
+    """The id of a run, and the path or the record before which to fork it. Raises `JournalError` if there is none."""
+    found: list[tuple[str, str | int]] = []
+
+    async def work(access: JournalAccess) -> int:
+        reading = await access.read(run)
+        point = before if before is not None else _fork_point(reading, await read_trajectories(reading), at or '')
+        if isinstance(point, str):
+            first_record(reading, point)
+        found.append((reading.run, point))
+        return 0
+
+    with_journal(journal, user, work)
+    return found[0]
+
+
+def fork_run(run: str, point: str | int, *, journal: str | None, user: str | None) -> str:
+    """Copy what a run did before a step or a record. Returns the id of the copy."""
     copies: list[str] = []
 
     async def work(access: JournalAccess) -> int:
-        cut: str | int | None = before
-        if cut is None:
-            reading = await access.read(run)
-            cut = _fork_point(reading, await read_trajectories(reading), at or '')
-        copies.append((await fork(access.store, run, cut, user=access.user)).run)
+        copies.append((await fork(access.store, run, point, user=access.user)).run)
         return 0
 
     with_journal(journal, user, work)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from habilis.agent.durable.trajectory import step_count
@@ -30,15 +29,15 @@ def list_runs(wanted: RunFilter, *, as_json: bool, journal: str | None, user: st
     async def work(access: JournalAccess) -> int:
         found = await runs.list_runs(access.store, user=access.user, session=wanted.session, state=wanted.state)
         shown = found[: wanted.limit]
-        counts = [await _count_steps(access, each) for each in shown]
         if as_json:
+            counts = [await _count_steps(access, each) for each in shown]
             print(json.dumps([_to_json(each, steps) for each, steps in zip(shown, counts, strict=True)]))
             return 0
         if not found:
             filtered = wanted.state is not None or wanted.session is not None
             say('no matching runs' if filtered else 'no runs yet; start one: habilis run "What is the 100th prime?"')
             return 0
-        print_table(('RUN', 'STATUS', 'STEPS', 'AGE', 'KIND', 'TITLE'), _rows(shown, counts))
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.created) for each in shown])
         if len(found) > len(shown):
             say(f'{len(found) - len(shown)} more; use --limit {len(found)} to list all')
         return 0
@@ -46,19 +45,11 @@ def list_runs(wanted: RunFilter, *, as_json: bool, journal: str | None, user: st
     return with_journal(journal, user, work)
 
 
-def _rows(shown: Sequence[ListedRun], counts: Sequence[int | None]) -> list[tuple[str, ...]]:
-    now = time.time()
-    return [
-        (
-            each.info.run,
-            each.state,
-            '?' if steps is None else str(steps),
-            format_age(now - each.info.created),
-            f'{each.info.kind} {each.info.name}' if each.info.kind != each.info.name else each.info.name,
-            each.info.title,
-        )
-        for each, steps in zip(shown, counts, strict=True)
-    ]
+def list_row(each: ListedRun, since: float) -> tuple[str, ...]:
+    """A run as a row of a table: id, status, age and title. The title of a flow has the flow and its arguments."""
+    info = each.info
+    title = info.title if info.kind == 'agent' else f'{info.name.rpartition(":")[2]}({info.title})'
+    return info.run, each.state, format_age(time.time() - since), title
 
 
 def _to_json(each: ListedRun, steps: int | None) -> dict[str, Json]:

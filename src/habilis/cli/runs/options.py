@@ -35,7 +35,8 @@ class ExportFormat(Enum):
     jsonl = 'jsonl'
 
 
-RunId = Annotated[str, typer.Argument(metavar='RUN', help='Id of the run.', show_default=False)]
+RUN_HELP = 'Id of the run, the start of its id, or last for the newest.'
+RunId = Annotated[str, typer.Argument(metavar='RUN', help=RUN_HELP, show_default=False)]
 Journal = Annotated[
     str | None,
     typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),

@@ -1,17 +1,17 @@
 """`habilis runs prune`."""
 
 import re
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import typer
 
-from habilis.cli.printing import format_age, print_table
+from habilis.cli.printing import print_table
 from habilis.cli.runs.delete import confirm_and_delete, count_runs
 from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.list import list_row
 from habilis.cli.streams import say
-from habilis.journal.runs import ListedRun, State, prunable
+from habilis.journal.runs import State, prunable
 
 _UNIT_SECONDS = {'d': 86400.0, 'h': 3600.0, 'm': 60.0}
 _MAX_AGE_SECONDS = 1e10
@@ -47,14 +47,10 @@ def prune_runs(options: PruneOptions, *, dry_run: bool, yes: bool, journal: str 
         if not found:
             say('no runs are that old; nothing deleted')
             return 0
-        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [_row(each) for each in found])
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [list_row(each, each.info.updated) for each in found])
         if dry_run:
             say(f'would delete {count_runs(len(found))}')
             return 0
-        return await confirm_and_delete(access, [each.info.run for each in found], yes=yes)
+        return await confirm_and_delete(access, [each.info for each in found], yes=yes)
 
     return with_journal(journal, user, work)
-
-
-def _row(each: ListedRun) -> tuple[str, ...]:
-    return each.info.run, each.state, format_age(time.time() - each.info.updated), each.info.title

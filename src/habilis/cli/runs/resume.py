@@ -1,8 +1,8 @@
 """`habilis runs resume`: resume a run with its recorded request, or with the user's program that made it."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import typer
 
@@ -16,6 +16,7 @@ from habilis.cli.run.request import ResumeOverrides, ResumeRequest, RunRequest
 from habilis.cli.runs.app_loader import load_app
 from habilis.cli.runs.flow_resume import resume_flow
 from habilis.cli.runs.journal import JournalAccess, with_journal
+from habilis.cli.runs.pending import app_option
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import JournalError
@@ -56,13 +57,24 @@ class RecordedRun:
 
     replies: int
     question: str | None
-    resume: Callable[[str], str]
-    """Makes the command line that resumes it, with more options."""
+    app: str
+    """Option that names its program, for command lines to show; empty if it needs none."""
+
+    command: Callable[[str, str], str]
+    """Makes a `habilis runs` command line for it, from a subcommand and more options."""
+
+    def resume(self, more: str = '') -> str:
+        """The command line that resumes it."""
+        return self.command('resume', f'{more}{self.app}')
 
 
 def resume_run(options: ResumeOptions) -> int:
     """Resume a run and print its result. Returns the exit code. Raises `HabilisError`."""
     recorded = read_recorded_run(options)
+    options = replace(options, run=recorded.reading.run)
+    if recorded.inputs is not None and recorded.inputs.deps and recorded.reading.state != 'done':
+        raise JournalError(_needs_deps(options.run, recorded.inputs.deps))
+    check_resumable(options, recorded)
     if options.answer is not None and recorded.reading.state == 'done':
         say(f'{options.run} already has an answer, so --answer is not used; leave it out to print the answer again')
         return WRONG_USAGE
@@ -87,6 +99,22 @@ def resume_run(options: ResumeOptions) -> int:
     return _resume_as_recorded(options, recorded, request)
 
 
+def check_resumable(options: ResumeOptions, recorded: RecordedRun, command: str = 'resume', given: str = '') -> None:
+    """Raise an error if the run needs a program that is not given, or is not the right one.
+
+    The error shows the `command` with the options that were `given`, and with the program.
+    """
+    if options.app is None:
+        if recorded.app:
+            raise JournalError(_needs_app(recorded, command, given))
+        return
+    loaded = load_app(options.app, journal=options.journal, user=options.user)
+    if isinstance(loaded, Agent) != (recorded.inputs is not None):
+        kind = 'an agent' if recorded.reading.info.kind == 'agent' else 'a flow'
+        msg = f'{options.run} is the run of {kind}, and {options.app} is not {kind}'
+        raise typer.BadParameter(msg, param_hint='--app')
+
+
 def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, resume: ResumeRequest) -> int:
     inputs = recorded.inputs
     overrides = ResumeOverrides(
@@ -105,39 +133,37 @@ def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, resume: R
 
 def _resume_with_app(options: ResumeOptions, app: str, recorded: RecordedRun, resume: ResumeRequest) -> int:
     loaded = load_app(app, journal=options.journal, user=options.user)
-    if isinstance(loaded, Agent) and recorded.inputs is not None:
+    if isinstance(loaded, Agent):
         if options.model is not None or options.workspace is not None:
             msg = 'the program has its own model and workspace; leave out --model and --workspace'
             raise typer.BadParameter(msg, param_hint='--app')
         request = RunRequest(
-            task=recorded.inputs.task,
+            task=recorded.inputs.task if recorded.inputs is not None else '',
+            app=app,
             settings=options.settings,
             as_json=options.as_json,
             quiet=options.quiet,
             resume=resume,
         )
         return execute(request, agent=loaded)
-    if isinstance(loaded, Agent) or recorded.inputs is not None:
-        kind = 'an agent' if recorded.reading.info.kind == 'agent' else 'a flow'
-        msg = f'{options.run} is the run of {kind}, and {app} is not {kind}'
-        raise typer.BadParameter(msg, param_hint='--app')
-    _refuse_agent_options(options)
+    _refuse_agent_options(options, recorded.command('show', ''))
     return resume_flow(
         loaded,
         options.run,
         journal=options.journal,
         user=options.user,
         on_change=options.on_change,
-        command=recorded.resume(''),
+        command=recorded.command,
+        app=recorded.app,
         as_json=options.as_json,
         quiet=options.quiet,
     )
 
 
-def _refuse_agent_options(options: ResumeOptions) -> None:
+def _refuse_agent_options(options: ResumeOptions, show: str) -> None:
     """Refuse options that have no effect on a flow."""
     if options.answer is not None:
-        msg = f'{options.run} is the run of a flow; answer it with `habilis runs answer`'
+        msg = f'{options.run} is the run of a flow; see how to answer it with: {show}'
         raise typer.BadParameter(msg, param_hint='--answer')
     given = {'--model': options.model, '--workspace': options.workspace, '--max-steps': options.max_steps}
     for name, value in given.items():
@@ -157,7 +183,7 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
             agents = await read_trajectories(reading)
             inputs = agents[0].inputs if agents else None
             if inputs is None:
-                msg = f'{options.run} ended before its task was recorded and cannot be resumed; start a new run'
+                msg = f'{reading.run} ended before its task was recorded and cannot be resumed; start a new run'
                 raise reading.damage[0] if reading.damage else JournalError(msg)
         ended = reading.ended
         question = ended.get('question') if ended.get('ended') == 'question' else None
@@ -168,7 +194,10 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
                 inputs=inputs,
                 replies=sum(name_of(path) == ASK for path in done),
                 question=question if isinstance(question, str) else None,
-                resume=partial(access.command, 'resume', options.run),
+                app=_app_option(options, reading, inputs),
+                command=lambda name, more: access.command(
+                    name, reading.run, more, value=' JSON' if name == 'answer' else ''
+                ),
             )
         )
         return 0
@@ -177,15 +206,20 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
     return found[0]
 
 
-def _needs_app(recorded: RecordedRun) -> str:
-    info = recorded.reading.info
-    if info.kind == 'flow':
-        name = info.name.rpartition(':')[2]
-        return (
-            f'{info.run} is the run of a flow; name the flow with: {recorded.resume(f" --app {info.name}")}, '
-            f'or in Python: await {name}.resume({info.run!r})'
-        )
+def _needs_deps(run: str, deps: str) -> str:
     return (
-        f'{info.run} was made by a program; name its agent with: {recorded.resume(" --app MODULE:NAME")}, '
-        f'or in Python: await agent.resume({info.run!r})'
+        f'{run} needs deps of type {deps}, which are not recorded, and which a command cannot pass; '
+        f'resume it in Python: await agent.resume({run!r}, deps=…)'
     )
+
+
+def _app_option(options: ResumeOptions, reading: RunView, inputs: Inputs | None) -> str:
+    return app_option(reading, inputs) if options.app is None else f' --app {shlex.quote(options.app)}'
+
+
+def _needs_app(recorded: RecordedRun, command: str = 'resume', given: str = '') -> str:
+    info = recorded.reading.info
+    what = 'is the run of a flow; name the flow' if info.kind == 'flow' else 'was made by a program; name its agent'
+    name = info.name.rpartition(':')[2] if info.kind == 'flow' else 'agent'
+    in_python = f', or in Python: await {name}.resume({info.run!r})' if command == 'resume' else ''
+    return f'{info.run} {what} with: {recorded.command(command, given + recorded.app)}{in_python}'

@@ -16,8 +16,9 @@ def score_run(run: str, score: float, *, journal: str | None, user: str | None) 
         raise typer.BadParameter(msg, param_hint='SCORE')
 
     async def work(access: JournalAccess) -> int:
-        await runs.score_run(access.store, run, score, user=access.user)
-        say(f'scored {run}: {score:g}')
+        known = await access.resolve(run)
+        await runs.score_run(access.store, known, score, user=access.user)
+        say(f'scored {known}: {score:g}')
         return 0
 
     return with_journal(journal, user, work)

@@ -5,11 +5,13 @@ import codeop
 import contextlib
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, cast
 
 from habilis._version import __version__
 from habilis.cli.colours import highlight_last_line
+from habilis.cli.sandbox.completion import DELIMITERS, Completer
 from habilis.cli.sandbox.terminal import Terminal
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import ROLLED_BACK, Cell
@@ -17,7 +19,7 @@ from habilis.sandbox.options import Settings
 from habilis.sandbox.session import SyncSandbox
 
 HELP = """\
-Enter Python statements; top-level `await` works. Variables persist until you exit.
+Enter Python statements; top-level `await` works. Variables persist until you exit. Tab completes names.
   :vars            list the variables
   :snapshot FILE   save the variables to a file
   :restore FILE    replace the variables by those of a file
@@ -42,6 +44,7 @@ def interact(settings: Settings) -> int:
     box = terminal.create(settings)
     prompt = Prompt(terminal)
     repl = Repl(box, settings, terminal, prompt)
+    prompt.complete_with(repl.evaluate)
     if prompt.is_tty:
         print(
             f'Habilis {__version__}, Python in a sandbox: {box.sandbox.isolation}.\nType :help for help, :quit to exit.'
@@ -59,11 +62,23 @@ class Prompt:
     def __init__(self, terminal: Terminal) -> None:
         self._lines = terminal.lines
         self.is_tty = sys.stdin.isatty()
-        if self.is_tty:
-            with contextlib.suppress(ImportError):  # missing on some platforms
-                import readline
 
-                readline.parse_and_bind('tab: tab-insert')  # no completion of file names
+    def complete_with(self, evaluate: Callable[[str], object]) -> None:
+        """Complete words with the Tab key, by what expressions evaluate to."""
+        if not self.is_tty:
+            return
+        with contextlib.suppress(ImportError):  # missing on some platforms
+            import readline  # from now on, `input` edits lines with it
+
+            completer = Completer(evaluate)
+
+            def complete(text: str, state: int) -> str | None:
+                return completer.complete(text, state, line=readline.get_line_buffer()[: readline.get_endidx()])
+
+            readline.set_completer(complete)
+            readline.set_completer_delims(DELIMITERS)
+            is_libedit = 'libedit' in (readline.__doc__ or '')
+            readline.parse_and_bind('bind ^I rl_complete' if is_libedit else 'tab: complete')
 
     def read(self, prompt: str) -> str:
         """The next line. Raises `EOFError` at the end of the input."""
@@ -103,6 +118,14 @@ class Repl:
             if not self._pending and line.strip() in EXIT_WORDS:
                 return
             self.feed(line)
+
+    def evaluate(self, expression: str) -> object:
+        """The value of an expression in the sandbox; None if it fails."""
+        try:
+            cell = self._terminal.run(self.box, expression)
+        except (HabilisError, KeyboardInterrupt):
+            return None
+        return cell.value if cell.error is None else None
 
     def _finish(self) -> None:
         if self._prompt.is_tty:

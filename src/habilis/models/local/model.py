@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from habilis.core.errors import ModelError, ModelRefused, ModelUnavailable
 from habilis.models.config import ModelConfig
-from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage
+from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.local import catalogue, store
 from habilis.models.local.backend import ChatTurn, Chunk, Generation, GenerationRequest
 from habilis.models.local.engine import Lease
@@ -101,6 +101,7 @@ class LocalModel:
         return self._lease
 
     def _generation_request(self, messages: Sequence[Message], options: Options) -> GenerationRequest:
+        check_images(self, images_in(messages))
         if options.functions:
             msg = f'{self.name} does not support function calls; ask for code in a fenced block'
             raise ModelRefused(msg)

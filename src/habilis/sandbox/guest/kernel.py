@@ -21,6 +21,7 @@ from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
 from habilis.sandbox.guest.displays import displays_of
 from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
+from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
 from habilis.sandbox.guest.import_gate import ImportGate, refuse_forged_code
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policy import Policy, PolicyError, check
@@ -357,11 +358,11 @@ class Kernel:
     def _hint(self, error: OSError) -> str | None:
         """Advice for errors that are caused by the sandbox."""
         if error.errno in _NO_SUCH_FILE and error.filename and not self.has_files:
-            return '(a sandbox sees only its workspace and mounts: pass workspace=… to give it one)'
+            return NO_FILES
         if isinstance(reason := getattr(error, 'reason', None), OSError):  # as urllib wraps it
             return self._hint(reason)
         if type(error).__name__ == 'gaierror' or (error.errno in _REFUSED and not error.filename):
-            return None if self.has_network else '(this sandbox has no network: pass network=True to grant it)'
+            return None if self.has_network else NO_NETWORK
         return None
 
     def _save_if_quick(self, answer: Request) -> None:

@@ -41,7 +41,7 @@ def source_key() -> str:
 
 def builder_key() -> str:
     """The versions of the builder and of the included packages."""
-    return '-'.join(f'{name}-{_version(name)}' for name in ('componentize-py', 'cloudpickle'))
+    return '-'.join(f'{name}-{_version(name)}' for name in ('componentize-py', 'cloudpickle', 'tzdata'))
 
 
 def _version(distribution: str) -> str:
@@ -78,11 +78,11 @@ def _copy_sources(tree: Path) -> None:
         (tree / folder / '__init__.py').touch()  # empty: those of the host import too much
     for path in (HERE / 'component').glob('*.py'):
         shutil.copy(path, tree)
-    import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
-
-    shutil.copytree(
-        Path(cloudpickle.__file__).parent, tree / 'cloudpickle', ignore=shutil.ignore_patterns('__pycache__')
-    )
+    for package in ('cloudpickle', 'tzdata'):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:  # without `tzdata`, `zoneinfo` knows only UTC
+            skipped = shutil.ignore_patterns('__pycache__')
+            shutil.copytree(Path(spec.origin).parent, tree / package, ignore=skipped)
 
 
 def _componentize(tree: Path, target: Path) -> None:

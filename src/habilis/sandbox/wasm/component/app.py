@@ -6,6 +6,7 @@ import sys
 from typing import Any, cast
 
 import stdlib  # pyright: ignore[reportMissingImports]
+import timezones  # pyright: ignore[reportMissingImports]
 import wit_world  # pyright: ignore[reportMissingImports]
 
 cast('Any', stdlib).install()
@@ -26,6 +27,8 @@ encodings.raw_unicode_escape encodings.punycode
 """
 for _name in COMMON.split():
     importlib.import_module(_name)
+
+cast('Any', timezones).install()
 
 # These cells run during the build and fill the caches of Python for every sandbox.
 WARM_UP = (

@@ -1,0 +1,116 @@
+"""Agents as tools of other agents, and the tools of a run: resolved, and checked against its dependencies."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, cast
+
+from habilis.agent.contract import Result
+from habilis.agent.options import AgentSetup, AnyTool, RunRequest
+from habilis.core.errors import AgentError, ToolCallError
+from habilis.sandbox.deadline import deadline_paused
+from habilis.tools import Context, Tool, Toolset
+from habilis.tools.context import ContextParameter, type_name
+from habilis.tools.contract import ToolOptions
+from habilis.tools.tool import as_tool
+
+
+class Runs(Protocol):
+    """What an agent as a tool needs; `Runner` has it."""
+
+    setup: AgentSetup
+
+    async def run(self, request: RunRequest) -> Result[Any]: ...
+    async def forget(self, run_id: str) -> None: ...
+
+
+class AgentTool(Tool[..., Any]):
+    """An agent that code calls like a function. Its run is nested in the run that calls it, and gets its deps."""
+
+    def __init__(
+        self,
+        runner: Runs,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        needs_approval: bool = False,
+        as_sync: bool = True,
+    ) -> None:
+        setup = runner.setup
+        self.runner = runner
+
+        async def with_variables(ctx: Context[Any], task: str, variables: dict[str, Any] | None = None) -> Any:
+            return await self._answer(RunRequest(task=task, variables=variables, deps=ctx.deps))
+
+        async def in_words(ctx: Context[Any], task: str) -> Any:
+            return await self._answer(RunRequest(task=task, deps=ctx.deps))
+
+        function = with_variables if setup.python else in_words
+        function.__annotations__['return'] = Any if setup.output_type is None else setup.output_type
+        options = ToolOptions(needs_approval=needs_approval, as_sync=as_sync)
+        super().__init__(function, name=name or setup.name, options=options)
+        self.description = description or _description(setup)
+
+    async def _answer(self, request: RunRequest) -> object:
+        with deadline_paused():  # the inner run has limits of its own, and takes longer than a cell may
+            result = await self.runner.run(request)
+        if result.ended == 'answer':
+            return result.output
+        await self.runner.forget(result.run_id)  # without a journal it would stay open to be resumed
+        why = f'it asks: {result.question}' if result.question is not None else f'it ended with {result.ended}'
+        msg = f'{self.name} gave no answer: {why}'
+        raise ToolCallError(msg)
+
+    def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
+        return (context or Context(None),)  # its own run says what it needs
+
+
+def _description(setup: AgentSetup) -> str:
+    text = f'Give the agent {setup.name} a task in words, with all it needs to know; returns its answer.'
+    return f'{text} `variables` are data for its code, by name.' if setup.python else text
+
+
+# The tools of a run ---------------------------------------------------------------------------------------------------
+
+
+def resolve_tools(tools: Iterable[AnyTool]) -> tuple[Toolset | Tool[..., Any], ...]:
+    """Tools and toolsets, with agents and plain functions made into tools."""
+    return tuple(one if isinstance(one, Toolset) else as_tool(one) for one in tools)
+
+
+def each_tool(tools: Iterable[AnyTool]) -> Iterator[Tool[..., Any]]:
+    """All tools, those of toolsets too."""
+    for one in resolve_tools(tools):
+        yield from one.tools if isinstance(one, Toolset) else (one,)
+
+
+def check_cycles(runner: Runs, tools: Iterable[AnyTool]) -> None:
+    """Refuse an agent that would be its own tool, directly or through others. Raises `AgentError`."""
+    for tool in each_tool(tools):
+        if isinstance(tool, AgentTool):
+            if tool.runner is runner:
+                msg = f'the agent {runner.setup.name} cannot be its own tool, not even through other agents'
+                raise AgentError(msg)
+            check_cycles(runner, tool.runner.setup.tools)
+
+
+def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> None:
+    """Refuse dependencies that the agent, its tools or their agents cannot use. Raises `AgentError` or `TypeError`."""
+    wanted = [] if setup.deps_type is None else [(f'the agent {setup.name}', ContextParameter(deps=setup.deps_type))]
+    for tool in each_tool(tools):
+        if isinstance(tool, AgentTool):
+            check_deps(tool.runner.setup, tool.runner.setup.tools, deps)
+        elif tool.context is not None:
+            wanted.append((f'the tool {tool.name}', tool.context))
+    for who, parameter in wanted:
+        if parameter.accepts(deps):
+            continue
+        needs = f'{who} needs deps of type {parameter.type_name}'
+        if deps is None:
+            msg = f'{needs}: pass them by name, as in run(…, deps=…) or resume(…, deps=…)'
+            raise AgentError(msg)
+        msg = f'{needs}, not {name_of_deps(deps)}'
+        raise TypeError(msg)
+
+
+def name_of_deps(deps: object) -> str:
+    """Name of the type of dependencies, for the journal and for errors, which must not show what is in them."""
+    return '' if deps is None else type_name(cast('object', type(deps)))

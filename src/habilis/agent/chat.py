@@ -1,0 +1,218 @@
+"""`Chat`: a conversation with an agent. Its turns are runs that share their messages and variables."""
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from types import UnionType
+from typing import Any, Generic, cast, overload
+
+from typing_extensions import TypeVar, Unpack
+
+from habilis.agent.contract import Result
+from habilis.agent.durable.runs import RunStore, wait_here
+from habilis.agent.durable.sessions import SessionState, cell_variables, check_idle, whole_turns
+from habilis.agent.events import StreamEvent
+from habilis.agent.hooks.stream import stream_events
+from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
+from habilis.agent.loop.variables import ARTIFACTS
+from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, Task, TurnOptions, split_task
+from habilis.agent.wrong_guesses import check_names
+from habilis.core.closing import Closing
+from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
+from habilis.journal import recording_scope
+from habilis.models.contract import Message
+
+logger = logging.getLogger('habilis.agent')
+T = TypeVar('T', default=Any)
+U = TypeVar('U')
+_OPTIONS = tuple(name for name in RUN_OPTIONS if name not in ('history', 'session', 'user', 'output_type'))
+
+TakeTurn = Callable[[RunRequest, 'Chat[Any]'], Awaitable[Result[Any]]]
+
+
+class Chat(Closing, Generic[T]):
+    """A conversation, made by `agent.conversation()`. A turn finds the messages and the variables of those before it.
+
+    Each turn is a run. If the agent records its runs, the same session in another process continues the conversation.
+    """
+
+    def __init__(self, take_turn: TakeTurn, setup: AgentSetup, runs: RunStore, *, session: str, user: str) -> None:
+        """Internal: use `agent.conversation()`."""
+        self.session = session or ('' if runs.is_off else f'chat-{secrets.token_hex(6)}')
+        """Name of the conversation in the journal: pass it to `agent.conversation` to continue it. Empty without a
+        journal."""
+
+        self.user = user
+        self._take_turn = take_turn
+        self._setup = setup
+        self._runs = runs
+        self._state = SessionState()
+        self._sandboxes: Sandboxes | None = None
+        self._is_busy = False
+        self._is_closed = False
+        self._has_started = False
+        """Whether the turn under way has started; one that is in the record of a flow never does."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages of the turns so far. Those of another process are there from the first turn on."""
+        return self._state.messages
+
+    # Turns ------------------------------------------------------------------------------------------------------------
+
+    @overload
+    async def run(self, task: Task, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+
+    @overload
+    async def run(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+
+    @overload
+    async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+
+    async def run(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
+        """Take a turn: a run that continues the conversation. Takes the options of `Agent.run`.
+
+        A turn that raises leaves the conversation as it was. One that reaches a limit is part of it, so that
+        `run('Go on.')` continues.
+        """
+        return await self._run(self._request(task, output_type, options))
+
+    @overload
+    def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
+
+    @overload
+    def run_sync(self, task: Task, *, output_type: type[U], **options: Unpack[TurnOptions]) -> Result[U]: ...
+
+    @overload
+    def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
+
+    def run_sync(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
+        """`run` without `await`."""
+        return wait_here(self._run(self._request(task, output_type, options)))
+
+    def stream(
+        self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]
+    ) -> AsyncGenerator[StreamEvent[Any], None]:
+        """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
+        request = self._request(task, output_type, cast('dict[str, Any]', options))
+        return stream_events(lambda hook: self._run(replace(request, hooks=(*(request.hooks or ()), hook))))
+
+    def _request(self, task: Task, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
+        owned = {'agent.conversation(…)': ('session', 'user')}
+        check_names('a turn', options, ('output_type', *_OPTIONS), owned)
+        words, files = split_task(task)
+        owner: dict[str, Any] = {'user': self.user or None, 'session': self.session or None}
+        return RunRequest(task=words, files=files, output_type=output_type, **options, **owner)
+
+    async def _run(self, request: RunRequest) -> Result[Any]:
+        with self._turn():
+            await self._refresh()
+            try:
+                result = await self._take_turn(request, self)
+            except BaseException:
+                if self._has_started:
+                    await self._roll_back()
+                raise
+            self._state = await self._state_after(request, result)
+            return result
+
+    @contextmanager
+    def _turn(self) -> Generator[None]:
+        if self._is_closed:
+            msg = 'this conversation is closed; open it again with agent.conversation(…)'
+            raise AgentError(msg)
+        if self._is_busy:
+            msg = 'this conversation is in the middle of a turn: wait for it, or open another conversation'
+            raise RunBusy(msg)
+        self._is_busy, self._has_started = True, False
+        try:
+            yield
+        finally:
+            self._is_busy = False
+
+    # Between the turns ------------------------------------------------------------------------------------------------
+
+    async def start_turn(self) -> tuple[SessionState, Sandboxes | None]:
+        """What the turn under way starts with. Called by the agent."""
+        self._has_started = True
+        if self._sandboxes is None and self._setup.python:
+            self._sandboxes = await open_sandboxes(self._setup.sandbox, self._setup.sandbox_settings, files=True)
+        return self._state, self._sandboxes and replace(self._sandboxes, is_owned=False)
+
+    async def _refresh(self) -> None:
+        """Take over what another process, or `agent.resume`, has added to the session since the last turn."""
+        if recording_scope() is not None:
+            return
+        if self.session:
+            await check_idle(self._runs.store, self.user, self.session)
+        state = await self._runs.session_state(self.user, self.session, self._state)
+        if state is not self._state:
+            await self._close_sandboxes()
+            self._state = state
+
+    async def _state_after(self, request: RunRequest, result: Result[Any]) -> SessionState:
+        messages, scope = whole_turns(result.messages), recording_scope()
+        names, snapshots = self._state.names, self._state.snapshots
+        if self._has_started:
+            names, snapshots = await self._variables()
+        elif scope is not None:
+            path = result.run_id.removeprefix(f'{scope.journal.run}/')
+            journal = scope.journal
+            names, snapshots = await cell_variables(journal.store, journal.run, journal.index, path) or (
+                names,
+                snapshots,
+            )
+        updated = 0.0
+        if scope is None and self.session and self._has_started:  # one that was resumed is read from the journal
+            updated = (await self._runs.store.info(result.run_id)).updated
+        return SessionState(
+            messages=messages,
+            names=names,
+            snapshots=snapshots,
+            files=(*self._state.files, *request.files),
+            run=result.run_id,
+            updated=updated,
+        )
+
+    async def _variables(self) -> tuple[tuple[str, ...], dict[str, bytes]]:
+        """Names and snapshots of the variables. Those that cannot be saved live as long as the sandbox."""
+        if self._sandboxes is None:
+            return (), {}
+        names, snapshots = tuple(self._state.names or ()), dict(self._state.snapshots)
+        try:
+            names = tuple(name for name in await self._sandboxes.main.describe_variables() if name != ARTIFACTS)
+            for name, sandbox in self._sandboxes.by_name.items():
+                snapshots[name] = await sandbox.snapshot()
+        except SandboxClosed:
+            raise
+        except SandboxError as error:  # the next turn restores the variables of this one's start, and says what is gone
+            logger.warning('the variables of this turn were not saved: %s', error)
+        return names, snapshots
+
+    async def _roll_back(self) -> None:
+        """Restore the variables from before a turn that raised."""
+        sandboxes = self._sandboxes
+        if sandboxes is None or not sandboxes.is_owned:
+            return
+        snapshot = self._state.snapshots.get(sandboxes.main_name)
+        try:
+            if snapshot is not None:
+                await sandboxes.main.load_snapshot(snapshot)
+                return
+        except SandboxError as error:
+            logger.warning('the variables of the conversation were lost: %s', error)
+        await self._close_sandboxes()
+
+    # Closing ----------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close the sandbox of the conversation. What was recorded stays: the session can be opened again."""
+        self._is_closed = True
+        await self._close_sandboxes()
+
+    async def _close_sandboxes(self) -> None:
+        sandboxes, self._sandboxes = self._sandboxes, None
+        if sandboxes is not None:
+            await sandboxes.close()

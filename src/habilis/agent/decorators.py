@@ -1,0 +1,97 @@
+"""What can be added to an agent after it was made: tools and output validators; and the agent as a tool of another."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar, cast, overload
+
+from habilis.agent.agent_tools import AgentTool, check_cycles, each_tool
+from habilis.agent.loop.output_validators import OutputValidator
+from habilis.agent.options import AnyTool, check_types
+from habilis.agent.runner import Runner
+from habilis.sandbox.contract import Side
+from habilis.tools import Tool, Toolset
+from habilis.tools.contract import OnError, Preview
+from habilis.tools.tool import MakesTool, caller_names, tool_maker
+from habilis.tools.toolset import unique_names
+
+F = TypeVar('F', bound=AnyTool)
+V = TypeVar('V', bound=OutputValidator)
+
+
+class Decorators:
+    """Base class of `Agent`."""
+
+    _runner: Runner
+
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        timeout: float | None = None,
+        retries: int = 0,
+        idempotent: bool = True,
+        in_memory: bool = False,
+        needs_approval: bool = False,
+        side: Side = 'code',
+        on_error: OnError = 'raise',
+        as_sync: bool = False,
+        preview: Preview | None = None,
+    ) -> Callable[[F], F]: ...
+    def tool(self, function: AnyTool | None = None, *, name: str | None = None, **options: Any) -> Any:
+        """Add a tool to the runs that start from now on: `@agent.tool`, or with the options of `@tool`.
+
+        Returns the function unchanged.
+        """
+        make = tool_maker(caller_names(sys._getframe(1)), name, **options)  # pyright: ignore[reportPrivateUsage]
+
+        def add(target: Any) -> Any:
+            check_types('Agent', {'tools': [target]})
+            is_made = isinstance(target, Tool | Toolset | MakesTool) and not (name or options)
+            self._add_tool(cast('AnyTool', target) if is_made else make(cast('Callable[..., Any]', target)))
+            return cast('Any', target)
+
+        return add if function is None else add(function)
+
+    def _add_tool(self, added: AnyTool) -> None:
+        runner = self._runner
+        check_cycles(runner, [added])
+        tools = (*runner.setup.tools, added)
+        unique_names(each_tool(tools))
+        runner.setup = replace(runner.setup, tools=tools)
+
+    def output_validator(self, function: V, /) -> V:
+        """Add an output validator to the runs that start from now on: `@agent.output_validator`.
+
+        Returns the function unchanged.
+        """
+        runner = self._runner
+        check_types('Agent', {'output_validators': [function]})
+        runner.setup = replace(runner.setup, output_validators=(*runner.setup.output_validators, function))
+        return function
+
+    def as_tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        needs_approval: bool = False,
+        as_sync: bool = True,
+    ) -> Tool[..., Any]:
+        """This agent as a tool of another: a function of a task, which returns the answer.
+
+        Its run is nested in the run that calls it, counts for its usage, and gets its deps. Without an answer the call
+        raises `ToolCallError`. `Agent(tools=[other])` does the same.
+
+        Args:
+            name: name of the tool (default: the name of the agent).
+            description: what the model is told about it.
+            needs_approval: a person must approve each call.
+            as_sync: False to let code `await` the call, so that it can make several at the same time.
+        """
+        return AgentTool(
+            self._runner, name=name, description=description, needs_approval=needs_approval, as_sync=as_sync
+        )

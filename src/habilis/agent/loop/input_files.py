@@ -1,0 +1,102 @@
+"""The files of a task inside the sandbox: a read-only folder, or the workspace of a sandbox that was passed in."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import cast
+
+from habilis.core.errors import AgentError, WorkspaceError
+from habilis.models.files import File, Image
+from habilis.sandbox import Sandbox
+from habilis.sandbox.contract import Mount
+from habilis.sandbox.options import PathLike
+from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.temporary_folders import temporary_folder
+
+INPUTS = '/inputs'
+MAX_NAME = 80
+_SHOWN = 80
+"""Characters of the first line of a text that the model is shown."""
+
+
+class InputFolder:
+    """A folder of the host that is mounted read-only; files can be added while the sandbox runs."""
+
+    def __init__(self) -> None:
+        self.folder, self._remove = temporary_folder()
+        self._paths: dict[tuple[str, str], str] = {}
+
+    def mounted(self, settings: SandboxSettings) -> SandboxSettings:
+        """The settings of a sandbox with this folder in it."""
+        mounts = settings.get('mounts') or ()
+        if isinstance(mounts, Mapping):
+            pairs = cast('Mapping[str, PathLike]', mounts).items()
+            mounts = [Mount(source=Path(source), target=target) for target, source in pairs]
+        return SandboxSettings(**{**settings, 'mounts': [*mounts, Mount(source=self.folder, target=INPUTS)]})  # pyright: ignore[reportArgumentType]
+
+    def add(self, file: File) -> str:
+        """Put a file into the folder, unless it is there. Returns its path inside."""
+        key = (file.name, file.digest)
+        if key not in self._paths:
+            name = _free_name(safe_name(file.name), {PurePosixPath(path).name for path in self._paths.values()})
+            (self.folder / name).write_bytes(file.data)
+            self._paths[key] = f'{INPUTS}/{name}'
+        return self._paths[key]
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._remove()
+
+
+async def upload(sandbox: Sandbox, file: File) -> str:
+    """Put a file into the workspace of a sandbox that was passed in, beside what is there. Returns its path inside."""
+    if not sandbox.has_workspace:
+        if isinstance(file, Image):
+            return ''
+        msg = f'{file.name} cannot be put into a sandbox without a workspace: create it with workspace=True'
+        raise AgentError(msg)
+    taken: set[str] = set()
+    while True:
+        name = _free_name(safe_name(file.name), taken)
+        path = f'{INPUTS[1:]}/{name}'
+        try:
+            there = await sandbox.download(path)
+        except WorkspaceError:
+            await sandbox.upload(path, file.data)
+            return f'{sandbox.workspace.target}/{path}'
+        if there == file.data:
+            return f'{sandbox.workspace.target}/{path}'
+        taken.add(name)
+
+
+def safe_name(name: str) -> str:
+    """A name for a file inside: letters, digits, dots, dashes and underscores."""
+    letters = ''.join(letter if letter.isalnum() or letter in '._-' else '_' for letter in name).lstrip('.-')
+    stem, dot, end = letters.rpartition('.')
+    return f'{stem[: MAX_NAME - len(end)]}{dot}{end}' if stem and len(end) <= 8 else letters[:MAX_NAME] or 'file'
+
+
+def _free_name(name: str, taken: Iterable[str]) -> str:
+    taken, number, path = set(taken), 1, PurePosixPath(name)
+    while name in taken:
+        number += 1
+        name = f'{path.stem}-{number}{path.suffix}'
+    return name
+
+
+def check_files(files: Sequence[File], *, python: bool) -> None:
+    """Refuse files that nothing could read. Raises `AgentError`."""
+    unread = next((file for file in files if not isinstance(file, Image)), None)
+    if unread is not None and not python:
+        msg = f'{unread.name} is for code, and this agent writes none (python=False): put its text into the task'
+        raise AgentError(msg)
+
+
+def describe_file(file: File, path: str) -> str:
+    """Path, type and size of a file, and the first line of a text."""
+    text = f'{path} ({file.media_type}, {len(file.data):,} bytes)'
+    try:
+        first, _, _ = file.data[:4096].decode().partition('\n')
+    except UnicodeDecodeError:
+        return text
+    first = first.strip()
+    return f'{text}: {first[:_SHOWN]}{"…" if len(first) > _SHOWN else ""}' if first.isprintable() and first else text

@@ -1,0 +1,47 @@
+"""Load objects of the user's program that an option names as `MODULE:NAME`."""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import typer
+
+from habilis.agent.hooks.sanitize import one_line
+from habilis.tools import Toolset
+
+AnyTool = Toolset | Callable[..., Any]
+
+
+def load_object(name: str, *, option: str, example: str, folder: str | None = None) -> object:
+    """Import `module:name`, also from `folder` (default: the current one). Raises `BadParameter`."""
+    module, colon, path = name.partition(':')
+    if not (module and colon and path):
+        msg = f'{name!r} is not MODULE:NAME, such as {example}'
+        raise typer.BadParameter(msg, param_hint=option)
+    place = folder or os.getcwd()
+    if place not in sys.path:
+        sys.path.insert(0, place)
+    try:
+        found: object = importlib.import_module(module)
+        for part in path.split('.'):
+            found = getattr(found, part)
+    except Exception as error:  # importing a program may raise anything
+        msg = one_line(f'cannot load {name}: {type(error).__name__}: {error}', 500)
+        raise typer.BadParameter(msg, param_hint=option) from None
+    return found
+
+
+def load_tools(names: Iterable[str], *, folder: str | None = None) -> list[AnyTool]:
+    """The tools of `--tools`: functions, toolsets, and lists of them. Raises `BadParameter`."""
+    tools: list[AnyTool] = []
+    for name in names:
+        found = load_object(name, option='--tools', example='my_tools:search', folder=folder)
+        several = isinstance(found, list | tuple)
+        for one in cast('Sequence[object]', found) if several else [found]:
+            if not isinstance(one, Toolset) and (not callable(one) or isinstance(one, type)):
+                msg = f'{name} is of type {type(one).__name__}, not a function, a Toolset or a list of them'
+                raise typer.BadParameter(msg, param_hint='--tools')
+            tools.append(cast('AnyTool', one))
+    return tools

@@ -1,0 +1,68 @@
+"""Values, tool calls and questions as text for people."""
+
+import datetime
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import cast
+from uuid import UUID
+
+from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.core import codec
+from habilis.core.codec import CodecError, Json
+from habilis.core.integers import safe_repr
+
+MAX_CALL_CHARS = 200
+"""Max characters of a call on one line; a longer one has a line per argument."""
+
+MAX_ARGUMENT_CHARS = 2000
+"""Max characters of an argument shown to the person who decides about the call."""
+
+_WRITTEN_AS_TEXT = (str, Decimal, UUID, datetime.date, datetime.time, datetime.timedelta)
+
+
+def value_text(value: object) -> str:
+    """The value as a person writes it: text without quotes, `3.50`, `2026-01-02 03:04:00`; others as in Python."""
+    return str(value) if isinstance(value, _WRITTEN_AS_TEXT) else safe_repr(value)
+
+
+def unpacked(value: Json) -> object:
+    """The value that was packed as JSON; the JSON itself if it is damaged."""
+    try:
+        return codec.unpack(value)
+    except CodecError:
+        return value
+
+
+def arguments_text(arguments: Mapping[str, object]) -> str:
+    """The arguments of a call: `name=value, …`."""
+    return ', '.join(f'{name}={safe_repr(value)}' for name, value in arguments.items())
+
+
+def call_lines(tool: str, arguments: Mapping[str, object], *, diff: str = '', code: str = '') -> list[str]:
+    """A call for the person who decides about it: its arguments, what it would change, the code that makes it."""
+    name = one_line(tool, MAX_CALL_CHARS)
+    call = [f'{name}({escape_controls(arguments_text(arguments))})']
+    if len(call[0]) > MAX_CALL_CHARS:
+        call = [f'{name}(', *(f'  {key}={_argument(value)},' for key, value in arguments.items()), ')']
+    lines = [*call, *escape_controls(diff).splitlines()]
+    if code.strip():
+        lines += ['called by this code:', *(f'  {line}' for line in escape_controls(code.strip('\n')).splitlines())]
+    return lines
+
+
+def request_lines(request: Mapping[str, Json], code: str = '') -> list[str]:
+    """What a recorded question is about: the call, or the details that were given with it."""
+    tool, arguments = request.get('tool'), unpacked(request.get('arguments'))
+    if isinstance(tool, str):
+        given = cast('dict[str, object]', arguments) if isinstance(arguments, dict) else {}
+        return call_lines(tool, given, diff=str(request.get('diff') or ''), code=code)
+    details = unpacked(request.get('details'))
+    known = cast('dict[object, object]', details) if isinstance(details, dict) else {}
+    lines = [f'{name}: {value_text(value)}' for name, value in known.items()]
+    return escape_controls('\n'.join(lines)).splitlines()
+
+
+def _argument(value: object) -> str:
+    text = escape_controls(safe_repr(value))
+    omitted = len(text) - MAX_ARGUMENT_CHARS
+    return text if omitted <= 0 else f'{text[:MAX_ARGUMENT_CHARS]}… ({omitted:,} more characters)'

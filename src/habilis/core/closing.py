@@ -1,0 +1,30 @@
+"""Objects that are closed: as context managers, with and without `await`."""
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+from habilis.core.background_loop import run_blocking
+
+
+class Closing(ABC):
+    """Has `close`; the rest follows from it."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Free what it holds. Idempotent."""
+
+    def close_sync(self) -> None:
+        """`close` without `await`."""
+        run_blocking(self.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close_sync()
