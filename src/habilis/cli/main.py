@@ -14,7 +14,7 @@ from habilis.cli.streams import OutputLost, discard_output, prepare_streams
 COMMANDS = {
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
-    'tools': ('habilis.cli.tools.command', 'List, search, test, run, change and share the tools of a library.'),
+    'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
     'demo': ('habilis.cli.demo.command', 'Run three small tasks and check their results.'),
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),

@@ -21,6 +21,7 @@ Examples:
   habilis tools search "15 percent of 300"
   habilis tools run percent_of 15 300
   habilis tools run convert_length 26.2 from_unit=mi to_unit=km
+  habilis tools build "Reverse a text" --example "reverse('ab') == 'ba'"
   habilis tools test                             test all tools again
   habilis tools edit slugify slugify.py --tests test_slugify.py --note "keeps dots"
   habilis tools export slugify title_case tools.zip
@@ -31,7 +32,7 @@ Exit codes: 0 success, 1 error (or a test fails, nothing is found, the library h
 """
 
 app = typer.Typer(
-    help='List, search, test, run, change and share the tools of a library.',
+    help='List, search, build, test, run, change and share the tools of a library.',
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -131,6 +132,41 @@ def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
     from habilis.cli.tools.seed import add_seeds
 
     raise typer.Exit(add_seeds(library, as_json=as_json))
+
+
+@app.command()
+def build(
+    request: Annotated[
+        str,
+        typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
+    ],
+    example: Annotated[
+        list[str] | None,
+        typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
+    ] = None,
+    model: Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')] = None,
+    candidates: Annotated[
+        int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
+    ] = 3,
+    use: Annotated[bool, typer.Option('--use', help='Answer the request with the tool.')] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Find a tool for a request, or build one: tests first, verified in sandboxes, kept only if all of it holds."""
+    from habilis.cli.tools.build import BuildRequest, build_tool
+
+    given = BuildRequest(
+        request=request,
+        examples=example or [],
+        model=model,
+        candidates=candidates,
+        use=use,
+        library=library,
+        as_json=as_json,
+        download=yes,
+    )
+    raise typer.Exit(build_tool(given))
 
 
 @app.command()
