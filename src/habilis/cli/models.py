@@ -80,7 +80,7 @@ def install(
     installed = store.installed(entry.name)
     if installed is None and entry.bytes > CONFIRM_ABOVE_BYTES and not yes:
         _confirm_download(entry)
-    typer.echo(installed or _download(entry))
+    typer.echo(_download(entry))
 
 
 @app.command()
