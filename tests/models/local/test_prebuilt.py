@@ -17,16 +17,16 @@ from habilis.models.local.llama_library import open_library
 
 pytestmark = pytest.mark.model
 
-LONG = [Message(role='user', text='Here are words: ' + 'apple, pear, plum, fig, ' * 60 + 'Which is the first?')]
+LONG = [Message(role='user', text='Here are words: ' + 'apple, pear, plum, fig, ' * 20 + 'Which is the first?')]
 SHORT = [Message(role='user', text='What is the capital of France? One word.')]
 
 
 @pytest.fixture(scope='module')
-async def engine() -> Path:
+def engine() -> Path:
     """The real library, installed where the user has it."""
     with pytest.MonkeyPatch.context() as online:
         online.delenv('NPM_CONFIG_OFFLINE')
-        folder = await ensure_engine()
+        folder = asyncio.run(ensure_engine())
     assert folder is not None, 'the prebuilt llama.cpp cannot be installed here'
     return folder
 
@@ -52,7 +52,7 @@ async def test_it_loads_reads_and_writes(model: LocalModel) -> None:
     loading = [item for item in progress if item.phase == 'loading']
     reading = [item for item in progress if item.phase == 'reading']
     assert loading[-1].done == loading[-1].total
-    assert len(reading) > 5
+    assert len(reading) > 4
     assert reading[0].done == 0
     assert reading[-1].done == reading[-1].total == reply.usage.input_tokens
 
