@@ -10,6 +10,9 @@ from tests.house.repository import PACKAGE, ROOT
 
 LONGEST = 450
 
+DEFAULTS = frozenset({'src/habilis/models/local/engines.toml'})
+"""Files that name a public server as a default, which settings override."""
+
 BUILT = frozenset(
     {'__pycache__', '.git', '.hypothesis', '.pytest_cache', '.ruff_cache', '.venv', 'build', 'dist', 'site'}
 )
@@ -57,7 +60,8 @@ def test_every_room_says_what_it_owns() -> None:
 
 
 def test_no_file_depends_on_one_machine() -> None:
-    assert [line for path in files(ROOT) for line in lines_about_one_machine(path)] == []
+    checked = [path for path in files(ROOT) if path.relative_to(ROOT).as_posix() not in DEFAULTS]
+    assert [line for path in checked for line in lines_about_one_machine(path)] == []
 
 
 @pytest.mark.parametrize(
