@@ -5,6 +5,7 @@
 
 import importlib.util
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ _REPLY_TOKENS = 1024
 """Default maximum length of one reply."""
 
 _HUB = 'https://huggingface.co'
+_HUB_NAME = re.compile(r'[\w.-]+(?:/[\w.-]+)?')
+_ADVICE = 'Use the path of a model folder, or the name of a model on the hub.'
 _CONNECT_SECONDS = 5.0
 _TRUE = frozenset({'1', 'ON', 'YES', 'TRUE'})
 _OWN_OPTIONS = frozenset({'device', 'load_in_8bit'})
@@ -71,10 +74,11 @@ class Generated:
 
 def load(config: ModelConfig) -> 'Loaded':
     """Load the model from a folder, the local cache or the hub. May take minutes."""
-    unreachable = None if Path(config.model_name).is_dir() else _unreachable_hub()
+    is_on_hub = _HUB_NAME.fullmatch(config.model_name) and not Path(config.model_name).is_dir()
+    unreachable = _unreachable_hub() if is_on_hub else None
     offline = unreachable is not None  # the library would retry for more than a minute
     if offline and not _is_cached(config.model_name):  # told before `transformers` is imported, which takes seconds
-        msg = f'cannot load {config.model}: {unreachable}. Use the path of a model folder'
+        msg = f'cannot load {config.model}: {unreachable}. {_ADVICE}'
         raise ModelNotFound(msg)
     transformers = import_module('transformers')
     device = _device(config)
@@ -84,9 +88,7 @@ def load(config: ModelConfig) -> 'Loaded':
         network = transformers.AutoModelForCausalLM.from_pretrained(config.model_name, local_files_only=offline, **more)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().partition('\n')[0].rstrip('.')
-        msg = (
-            f'cannot load {config.model}: {reason}. Use the path of a model folder, or the name of a model on the hub.'
-        )
+        msg = f'cannot load {config.model}: {reason}. {_ADVICE}'
         raise ModelNotFound(msg) from error
     network = cast('_Network', network)
     if not more:
