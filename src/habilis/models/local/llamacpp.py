@@ -21,7 +21,7 @@ from habilis.models.local.backend import (
     OnChunk,
     cannot_load,
 )
-from habilis.models.local.cpu import core_count
+from habilis.models.local.cpu import core_count, idle_cores
 from habilis.models.local.prompt_cache import FIRST_TURNS, PromptCache, common_length, common_prefix
 
 _FINISHES: dict[str | None, Finish] = {'stop': 'stop', 'length': 'length'}
@@ -93,6 +93,7 @@ class LlamaCppBackend:
         self._llama = llama
         self._vendor = vendor
         self._prompt_cache = cache
+        self._threads = core_count()
         self._format = _formatter(llama)
         self._abort_callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(ABORT_CALLBACK)
 
@@ -116,6 +117,7 @@ class LlamaCppBackend:
                     [choice] = chunk['choices']
                     finish = _FINISHES.get(choice['finish_reason'], 'other')
                     on_chunk(Chunk(text=choice['text']))
+                    self._use_idle_cores()
                     if stop.is_set():
                         break
         output_tokens = self._llama.n_tokens - len(tokens) + 1  # the last one was sampled, but not evaluated
@@ -126,6 +128,10 @@ class LlamaCppBackend:
     def close(self) -> None:
         """Free the memory."""
         self._llama.close()
+
+    def _use_idle_cores(self) -> None:
+        threads = min(self._threads, idle_cores())
+        self._vendor.llama_set_n_threads(self._llama.ctx, threads, threads)
 
     def _generate(self, tokens: list[int], request: GenerationRequest) -> Any:
         extra: dict[str, Any] = {name: value for name, value in request.extra.items() if name in _OPTIONS}
@@ -159,6 +165,7 @@ class LlamaCppBackend:
         for start in range(known, len(tokens), BATCH):
             if stop.is_set():
                 break
+            self._use_idle_cores()
             with _may_abort(stop):
                 llama.eval(tokens[start : start + BATCH])
             on_chunk(Chunk(progress=Progress(phase='reading', done=llama.n_tokens, total=len(tokens) + 1)))
