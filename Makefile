@@ -15,7 +15,9 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
-	@$(BIN)/python examples/sandbox_tour.py
+	@if [ ! -t 0 ] && $(BIN)/habilis models | tail -1 | grep -q '^No model available: the embedded'; then \
+	  $(BIN)/habilis models install --yes >/dev/null 2>&1 & fi; \
+	$(BIN)/python examples/sandbox_tour.py
 	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
 test: lint ## Check everything: lint, types, tests, documentation

@@ -19,6 +19,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The tests start the command some hundred times. Where nothing compiled is kept, each time it would be compiled anew.
 os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
 
+# The embedded model fetches llama.cpp from the npm registry, which the tests do not reach.
+os.environ['NPM_CONFIG_OFFLINE'] = 'true'
+
 
 @pytest.fixture(scope='session', autouse=True)
 def _no_run_is_kept_in_the_data_folder_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:  # pyright: ignore[reportUnusedFunction]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.process import habilis, on_terminal
-from tests.models.local.weights_server import SIZE, WEIGHTS, WeightsServer, registry_environment
+from tests.models.local.weights_server import SIZE, WEIGHTS, WeightsServer, closed_port, registry_environment
 
 Environment = dict[str, str]
 KEYS = ('OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'HABILIS_MODEL')
@@ -84,6 +84,17 @@ def test_a_model_that_is_set_but_lacks_something_is_not_ready(bare: Environment,
     assert first.split()[:3] == ['→', model, 'no']
     assert last.startswith('No model available: it is set in the environment, but ')
     assert lack in last
+
+
+def test_a_server_that_is_set_is_tried_before_it_is_called_ready(bare: Environment, server: WeightsServer) -> None:
+    def first_line(url: str) -> str:
+        done = habilis('models', env={**bare, 'HABILIS_MODEL': 'openai-compatible:x', 'HABILIS_BASE_URL': url})
+        return done.stdout.splitlines()[1]
+
+    assert first_line(f'{server.url}/v1').split()[:3] == ['→', 'openai-compatible:x', 'yes']  # it answers 404
+    dead = f'http://127.0.0.1:{closed_port()}/v1'
+    assert first_line(dead).split()[:3] == ['→', 'openai-compatible:x', 'no']
+    assert f'the server at {dead} does not answer' in first_line(dead)
 
 
 def test_the_list_has_size_licence_and_whether_it_is_there(bare: Environment) -> None:

@@ -246,6 +246,23 @@ async def test_a_name_that_is_not_on_this_machine_is_not_found_without_network()
     await model.close()
 
 
+@pytest.mark.parametrize('offline', ['1', ''])
+async def test_without_the_hub_a_name_that_is_not_in_the_cache_is_told_at_once(
+    monkeypatch: pytest.MonkeyPatch, offline: str
+) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        msg = 'Name or service not known'
+        raise OSError(msg)
+
+    monkeypatch.setenv('HF_HUB_OFFLINE', offline)
+    monkeypatch.setattr(socket, 'create_connection', fail)
+    model = HuggingFaceModel(config_of('nobody/no-such-model'))
+    monkeypatch.setitem(sys.modules, 'transformers', None)  # it would retry for a minute, and is not even imported
+    with pytest.raises(ModelNotFound, match=r'it is not in the cache, and (HF_HUB_OFFLINE|huggingface.co cannot be)'):
+        await model.request(ASK)
+    await model.close()
+
+
 @pytest.mark.parametrize('device', ['toaster', 7, None, 'cuda:99'])
 async def test_a_device_that_is_not_there_is_named(plain: Path, device: Json) -> None:
     model = HuggingFaceModel(config_of(plain, extra={'device': device}))

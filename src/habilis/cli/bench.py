@@ -52,6 +52,16 @@ Examples:
   habilis bench journal --check            exit with 1 if a target is missed
 """
 
+MODEL_EPILOG = """\b
+The weights must be installed (habilis models install). Each time is that of a new process, from its start to the end of
+a short reply, with the prebuilt llama.cpp and with the package xllamacpp, one after the other.
+
+\b
+Examples:
+  habilis bench model --quick              one round; some minutes on a small machine
+  habilis bench model --check              exit with 1 if a target is missed
+"""
+
 Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
@@ -97,6 +107,14 @@ def journal(
         json=json,
         check=check,
     )
+
+
+@app.command(epilog=MODEL_EPILOG)
+def model(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the first reply of the embedded model, with each build of llama.cpp."""
+    from habilis.bench.model.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
 def _check_servers(postgres: str, redis: str, peer_python: str) -> None:

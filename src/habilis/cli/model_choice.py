@@ -70,10 +70,12 @@ async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser
         if not (choice.ready or choice.named):
             raise NoModel(_no_model(choice))
         return False
-    from habilis.models.local import catalogue, ensure_installed, store
+    from habilis.models.local import catalogue, ensure_engine, ensure_installed, store
 
     name = resolve_name(choice.config).model
     if store.looks_like_path(name) or store.installed(name):
+        with download_progress(sys.stderr) as on_progress:
+            await ensure_engine(on_progress=on_progress, on_message=say)
         return False
     if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # weights are useless without an engine
         raise NoModel(_no_model(choice))

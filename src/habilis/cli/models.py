@@ -80,7 +80,7 @@ def install(
     installed = store.installed(entry.name)
     if installed is None and entry.bytes > CONFIRM_ABOVE_BYTES and not yes:
         _confirm_download(entry)
-    typer.echo(installed or _download(entry))
+    typer.echo(_download(entry))
 
 
 @app.command()
@@ -159,9 +159,13 @@ def _download(entry: 'Entry') -> Path:
 
 def _choices() -> 'list[Choice]':
     from habilis.cli.settings import read_settings
-    from habilis.models.discovery import discover_all
+    from habilis.models.discovery import check_server, discover_all
 
-    return asyncio.run(discover_all(read_settings()))
+    async def find() -> 'list[Choice]':
+        choices = await discover_all(read_settings())
+        return [await check_server(choice) if choice.named else choice for choice in choices]
+
+    return asyncio.run(find())
 
 
 def _name_in_use() -> str | None:

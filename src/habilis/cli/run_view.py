@@ -17,10 +17,14 @@ PRINTED_BY_COMMAND: frozenset[str] = frozenset({'answer', 'question', 'approval_
 
 
 class RunView:
-    """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it."""
+    """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it.
 
-    def __init__(self, *, quiet: bool, header: bool = True) -> None:
-        self._hidden = PRINTED_BY_COMMAND if header else PRINTED_BY_COMMAND | {'run_started'}
+    Retries are shown if `verbose`; else the status line says so, and the last error is enough.
+    """
+
+    def __init__(self, *, quiet: bool, verbose: bool = False, header: bool = True) -> None:
+        shown = {'run_started': header, 'retry': verbose}
+        self._hidden = PRINTED_BY_COMMAND | {kind for kind, is_shown in shown.items() if not is_shown}
         self._view = None if quiet else _view_on_stderr()
         self.has_shown_answer = False
         """Whether the answer was shown while the model wrote it."""

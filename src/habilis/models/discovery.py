@@ -7,19 +7,25 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, build_opener
 
 from habilis.core.errors import ModelError
 from habilis.core.settings import Settings, load_settings
 from habilis.models.config import ModelConfig
-from habilis.models.providers import NO_KEY, OPENAI_COMPATIBLE, PROVIDERS
+from habilis.models.providers import NO_KEY, OPENAI_COMPATIBLE, PROVIDERS, is_local, shown_url, url_of
 from habilis.models.registry import EMBEDDED, Registry, resolve_name
 
 PROBE_SECONDS = 0.3
 """Timeout for listing the models of a server on this machine."""
+
+SERVER_SECONDS = 3.0
+"""Timeout for a configured server."""
 
 _MAX_ANSWER = 1_000_000
 
@@ -84,6 +90,26 @@ async def discover_all(settings: Settings | None = None, *, servers: Sequence[Se
     """All usable models in order of preference: the configured one, API keys, local servers, the embedded model."""
     candidates = _candidates(settings or load_settings(), SERVERS if servers is None else servers)
     return [choice async for choice in candidates]
+
+
+async def check_server(choice: Choice) -> Choice:
+    """The choice, not ready if it is a model of a server without a key that does not answer."""
+    provider = PROVIDERS.get(resolve_name(choice.config).provider)
+    if not choice.ready or provider is None or provider.needs_key:
+        return choice
+    url = url_of(provider, choice.config.base_url) or ''
+    try:
+        await asyncio.to_thread(_try_server, url)
+    except (OSError, HTTPException, ValueError):
+        reason = f'{choice.reason}, but the server at {shown_url(url)} does not answer'
+        return replace(choice, reason=reason, ready=False)
+    return choice
+
+
+def _try_server(url: str) -> None:
+    opener = build_opener(ProxyHandler({})) if is_local(url) else build_opener()
+    with contextlib.suppress(HTTPError):  # it answers, for instance that a key is missing
+        opener.open(f'{url}/models', timeout=SERVER_SECONDS).close()
 
 
 async def _candidates(settings: Settings, servers: Sequence[Server]) -> AsyncGenerator[Choice, None]:

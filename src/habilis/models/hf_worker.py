@@ -4,11 +4,17 @@
 """
 
 import importlib.util
+import os
+import re
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Protocol, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from habilis.core.codec import Json
 from habilis.core.errors import ContextOverflow, ModelError, ModelNotFound, ModelRefused
@@ -18,6 +24,11 @@ from habilis.models.contract import Finish, Message, Options
 _REPLY_TOKENS = 1024
 """Default maximum length of one reply."""
 
+_HUB = 'https://huggingface.co'
+_HUB_NAME = re.compile(r'[\w.-]+(?:/[\w.-]+)?')
+_ADVICE = 'Use the path of a model folder, or the name of a model on the hub.'
+_CONNECT_SECONDS = 5.0
+_TRUE = frozenset({'1', 'ON', 'YES', 'TRUE'})
 _OWN_OPTIONS = frozenset({'device', 'load_in_8bit'})
 _SPEAKERS = {'system': 'System', 'user': 'User', 'assistant': 'Assistant'}
 
@@ -63,23 +74,49 @@ class Generated:
 
 def load(config: ModelConfig) -> 'Loaded':
     """Load the model from a folder, the local cache or the hub. May take minutes."""
+    is_on_hub = _HUB_NAME.fullmatch(config.model_name) and not Path(config.model_name).is_dir()
+    unreachable = _unreachable_hub() if is_on_hub else None
+    offline = unreachable is not None  # the library would retry for more than a minute
+    if offline and not _is_cached(config.model_name):  # told before `transformers` is imported, which takes seconds
+        msg = f'cannot load {config.model}: {unreachable}. {_ADVICE}'
+        raise ModelNotFound(msg)
     transformers = import_module('transformers')
     device = _device(config)
     more = _eight_bit(config, transformers) if config.extra.get('load_in_8bit') else {}
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(config.model_name)
-        network = transformers.AutoModelForCausalLM.from_pretrained(config.model_name, **more)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(config.model_name, local_files_only=offline)
+        network = transformers.AutoModelForCausalLM.from_pretrained(config.model_name, local_files_only=offline, **more)
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().partition('\n')[0]
-        msg = (
-            f'cannot load {config.model}: {reason}. Use the path of a model folder, or the name of a model on the hub.'
-        )
+        reason = str(error).strip().partition('\n')[0].rstrip('.')
+        msg = f'cannot load {config.model}: {reason}. {_ADVICE}'
         raise ModelNotFound(msg) from error
     network = cast('_Network', network)
     if not more:
         network = network.to(device)
     network.eval()
     return Loaded(config, cast('_Tokenizer', tokenizer), network)
+
+
+def _unreachable_hub() -> str | None:
+    """Why the hub cannot be asked for a model that is not in the cache; None if it can."""
+    if os.environ.get('HF_HUB_OFFLINE', '').upper() in _TRUE:
+        return 'it is not in the cache, and HF_HUB_OFFLINE is set'
+    if getproxies():
+        return None  # whether a proxy reaches the hub is known only by asking
+    url = urlsplit(os.environ.get('HF_ENDPOINT') or _HUB)
+    try:
+        port = url.port or (80 if url.scheme == 'http' else 443)
+        socket.create_connection((url.hostname or '', port), timeout=_CONNECT_SECONDS).close()
+    except (OSError, ValueError) as error:
+        return f'it is not in the cache, and {url.hostname} cannot be reached ({error})'
+    return None
+
+
+def _is_cached(name: str) -> bool:
+    try:
+        return isinstance(import_module('huggingface_hub').try_to_load_from_cache(name, 'config.json'), str)
+    except ValueError:  # not a name that the hub allows
+        return False
 
 
 class Loaded:

@@ -11,6 +11,11 @@ class StopFilter:
         self._held = ''
         self._done = False
 
+    @property
+    def is_done(self) -> bool:
+        """Whether a stop sequence was found: the rest is dropped."""
+        return self._done
+
     def truncate(self, text: str) -> str:
         """The text before the stop sequence that is complete first: there a stream ends, whatever follows."""
         found = [(at + len(stop), at) for stop in self._stops if (at := text.find(stop)) >= 0]

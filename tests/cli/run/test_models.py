@@ -175,6 +175,16 @@ def test_a_dead_server_is_one_line(place: Place) -> None:
     assert done.stderr == f'habilis: the server at {url} refused the connection: is it running?\n'
 
 
+def test_retries_are_shown_only_if_asked_for(place: Place) -> None:
+    place.environment(HABILIS_RETRIES='1')
+    url = f'http://127.0.0.1:{free_port()}/v1'
+    for options, count in (((), 0), (('-v',), 1)):
+        done = habilis('run', 'What is it?', '-m', 'tiny', '--base-url', url, *options)
+        assert done.returncode == 1
+        assert done.stderr.count('retrying in') == count
+        assert done.stderr.count('is it running?') == 1 + count
+
+
 def test_a_server_that_says_nothing_is_one_line(server: ProtocolServer, place: Place) -> None:
     place.environment(HABILIS_RETRIES='0', HABILIS_TIMEOUT='0.5')
     server.will_answer(Answer(silent_before=True))

@@ -3,13 +3,31 @@
 import threading
 from pathlib import Path
 
-from habilis.models.local.backend import Chunk, Generation, GenerationRequest, OnChunk
+from habilis.models.contract import Progress
+from habilis.models.local.backend import (
+    BackendUnavailable,
+    Cancellation,
+    Chunk,
+    Generation,
+    GenerationRequest,
+    LoadCancelled,
+    OnChunk,
+)
 
 loaded: list[tuple[Path, int]] = []
 closed: list[Path] = []
 asks: list[GenerationRequest] = []
 go = threading.Event()
 """Cleared, a backend waits at each word that is `wait`."""
+
+can_load = threading.Event()
+"""Cleared, a backend does not finish loading."""
+
+loading = threading.Event()
+"""Set when a backend loads."""
+
+unavailable: list[str] = []
+"""Reasons why the next backends that are asked for cannot be used."""
 
 began = threading.Event()
 """Set when a backend has a request."""
@@ -23,19 +41,20 @@ class PacedRunner:
         self._path = path
         self._busy = threading.Lock()
 
-    def generate(self, ask: GenerationRequest, show: OnChunk, stop: threading.Event) -> Generation:
+    def generate(self, ask: GenerationRequest, show: OnChunk, stop: Cancellation) -> Generation:
         assert self._busy.acquire(blocking=False), 'two requests at once'
         try:
             return self._answer(ask, show, stop)
         finally:
             self._busy.release()
 
-    def _answer(self, ask: GenerationRequest, show: OnChunk, stop: threading.Event) -> Generation:
+    def _answer(self, ask: GenerationRequest, show: OnChunk, stop: Cancellation) -> Generation:
         asks.append(ask)
         began.set()
         if ask.turns[-1]['content'] == 'fail':
             msg = 'llama_decode returned -3'
             raise RuntimeError(msg)
+        show(Chunk(progress=Progress(phase='reading', done=7, total=7)))
         words = ask.turns[-1]['content'].split()[: ask.max_tokens]
         for word in words:
             while word == 'wait' and not go.wait(0.01):
@@ -52,6 +71,14 @@ class PacedRunner:
         closed.append(self._path)
 
 
-def load(path: Path, context: int) -> PacedRunner:
+def load(path: Path, context: int, show: OnChunk, stop: Cancellation) -> PacedRunner:
+    if unavailable:
+        raise BackendUnavailable(unavailable.pop())
     loaded.append((path, context))
+    loading.set()
+    show(Chunk(progress=Progress(phase='loading', done=1, total=2)))
+    while not can_load.wait(0.01):
+        if stop.is_set():
+            stopped.set()
+            raise LoadCancelled
     return PacedRunner(path)

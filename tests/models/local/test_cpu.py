@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.models.local.cpu import core_count
+from habilis.models.local.cpu import core_count, idle_cores
 
 
 @pytest.fixture
@@ -45,3 +45,20 @@ def test_a_container_with_less_gets_less(tmp_path: Path, quota: str, count: int)
 
 def test_there_is_always_one(tmp_path: Path) -> None:
     assert core_count(topology=tmp_path, quota=tmp_path / 'none') >= 1
+
+
+@pytest.mark.parametrize(
+    ('load', 'idle'),
+    [('0.10 0.20 0.30 1/136 20381', 4), ('0.1 0.2 0.3 3/136 2', 2), ('9 9 9 12/136 2', 1), ('unknown', 4)],
+)
+def test_cores_with_other_work_are_not_counted_as_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, idle: int
+) -> None:
+    monkeypatch.setattr(os, 'cpu_count', lambda: 4)
+    (tmp_path / 'loadavg').write_text(load)
+    assert idle_cores(load=tmp_path / 'loadavg') == idle
+
+
+def test_without_a_load_all_cores_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, 'cpu_count', lambda: 4)
+    assert idle_cores(load=tmp_path / 'missing') == 4

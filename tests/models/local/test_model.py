@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import ModelError, ModelNotFound, ModelRefused, ModelUnavailable, NoModel
+from habilis.core.errors import ModelError, ModelNotFound, ModelRefused, ModelUnavailable, NoModel, SettingsError
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply
+from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Progress, Reply
 from habilis.models.local import LocalModel, backend
 from habilis.models.local.model import to_turn
 from tests.models.local import paced_backend
@@ -23,8 +23,10 @@ def _paced(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:  # pyright: ignor
     for seen in (paced_backend.loaded, paced_backend.closed, paced_backend.asks):
         seen.clear()
     paced_backend.began.clear()
+    paced_backend.loading.clear()
     paced_backend.stopped.clear()
     paced_backend.go.set()
+    paced_backend.can_load.set()
     yield
     paced_backend.go.set()
 
@@ -85,10 +87,34 @@ async def test_a_reply_has_its_text_and_what_it_used(model: LocalModel) -> None:
 
 
 async def test_words_are_streamed_as_they_come(model: LocalModel) -> None:
-    bits = [bit async for bit in model.stream(said('one two'))]
+    bits = [bit async for bit in model.stream(said('one two')) if not (isinstance(bit, Delta) and bit.progress)]
     assert bits[:2] == [Delta(text='one '), Delta(text='two ')]
     assert isinstance(bits[2], Reply)
     assert bits[2].text == 'one two '
+
+
+async def test_loading_and_reading_are_reported_before_the_first_word(model: LocalModel) -> None:
+    items = [item async for item in model.stream([Message(role='user', text='one two')])]
+    progress = [item.progress for item in items if isinstance(item, Delta) and item.progress]
+    assert progress == [
+        Progress(phase='loading'),
+        Progress(phase='loading', done=1, total=2),
+        Progress(phase='reading', done=7, total=7),
+    ]
+    again = [item async for item in model.stream([Message(role='user', text='three')])]
+    assert [item.progress.phase for item in again if isinstance(item, Delta) and item.progress] == ['reading']
+
+
+async def test_a_request_cancelled_while_loading_stops_and_the_next_loads_again(model: LocalModel) -> None:
+    paced_backend.can_load.clear()
+    task = asyncio.create_task(model.request([Message(role='user', text='one')]))
+    await asyncio.to_thread(paced_backend.loading.wait)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await asyncio.to_thread(paced_backend.stopped.wait)
+    paced_backend.can_load.set()
+    assert (await model.request([Message(role='user', text='two')])).text == 'two '
 
 
 async def test_nothing_is_loaded_before_the_first_request(weights: Path) -> None:
@@ -175,7 +201,9 @@ async def test_the_event_loop_goes_on_meanwhile(model: LocalModel) -> None:
 async def test_a_cancelled_request_stops_and_the_next_is_answered(model: LocalModel) -> None:
     paced_backend.go.clear()
     stream = aiter(model.stream(said('one wait three')))
-    assert await anext(stream) == Delta(text='one ')
+    while (delta := await anext(stream)) != Delta(text='one '):
+        assert isinstance(delta, Delta)
+        assert delta.progress is not None
     task = asyncio.create_task(model.request(said('four')))
     await asyncio.sleep(0)
     await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
@@ -283,6 +311,23 @@ async def test_the_next_backend_is_used_where_the_first_cannot_be_imported(
 ) -> None:
     monkeypatch.setitem(sys.modules, 'llama_cpp', None)
     monkeypatch.setattr(backend, 'BACKENDS', {'llama_cpp': 'nowhere', **backend.BACKENDS})
+    assert (await model.request(said('one'))).text == 'one '
+
+
+async def test_a_backend_that_is_unavailable_leaves_a_line_in_the_log(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    paced_backend.unavailable.append('it is not installed')
+    monkeypatch.setattr(backend, 'BACKENDS', {'re': 'tests.models.local.paced_backend', **backend.BACKENDS})
+    assert (await model.request(said('one'))).text == 'one '
+    assert caplog.messages == ['the embedded model uses json, which is slower: it is not installed']
+
+
+async def test_the_environment_names_the_backend(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(backend.VARIABLE, 'fastest')
+    with pytest.raises(SettingsError, match='HABILIS_ENGINE=fastest is not one of paced_backend'):
+        await model.request(said('one'))
+    monkeypatch.setenv(backend.VARIABLE, 'paced_backend')
     assert (await model.request(said('one'))).text == 'one '
 
 

@@ -109,6 +109,7 @@ def run(
     output_type: Annotated[OutputType | None, typer.Option('--output-type', help='Type the answer must have.')] = None,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
     quiet: options.Quiet = False,
+    verbose: Annotated[bool, typer.Option('--verbose', '-v', help='Show retries of failed requests, too.')] = False,
     yes: options.Download = False,
     temperature: Annotated[
         float | None,
@@ -185,6 +186,7 @@ def run(
             output_type=output_type.value if output_type else None,
             as_json=json,
             quiet=quiet,
+            verbose=verbose,
             download=yes,
             session=session,
             run_id=run_id,

@@ -84,7 +84,7 @@ class Execution:
         self.tools: list[AnyTool] = []
         """Tools of the user's program."""
 
-        self.view = RunView(quiet=request.quiet, header=False)
+        self.view = RunView(quiet=request.quiet, verbose=request.verbose, header=False)
         self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""

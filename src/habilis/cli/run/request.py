@@ -106,6 +106,7 @@ class RunRequest:
     output_type: str | None = None
     as_json: bool = False
     quiet: bool = False
+    verbose: bool = False
     download: bool = False
     """Download the embedded model without asking."""
 

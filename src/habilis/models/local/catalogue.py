@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, ValidationError, model_validator
 
 from habilis.core.errors import ModelNotFound, SettingsError
+from habilis.core.folders import cache_folder
 
 DEFAULT = 'qwen2.5-coder-1.5b'
 """The model of `local:`."""
@@ -88,27 +89,36 @@ def _kind(source: object) -> str:
 _Tagged = Annotated[Annotated[HubSource, Tag('hub')] | Annotated[RegistrySource, Tag('registry')], Discriminator(_kind)]
 
 
-class Entry(_Strict):
-    """A model of the catalogue."""
+class Artifact(_Strict):
+    """A file that can be installed: verified by its size and hash, from any of its sources."""
 
     name: str = Field(pattern=r'^[A-Za-z0-9][A-Za-z0-9._-]*$')
-    about: str = ''
     file: Annotated[str, AfterValidator(_plain_file)]
     bytes: int = Field(ge=1)
     licence: str
     sha256: str = Field(pattern=r'^[0-9a-f]{64}$')
+    sources: tuple[_Tagged, ...] = Field(min_length=1)
+
+    @property
+    def size(self) -> str:
+        """Size for display."""
+        return format_size(self.bytes)
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed. May not exist yet."""
+        return cache_folder() / 'models'
+
+
+class Entry(Artifact):
+    """A model of the catalogue."""
+
+    about: str = ''
     context_tokens: int = Field(ge=1)
     """Context window that the model was trained for. The default in use is smaller, to save memory."""
 
     small: bool = False
     """Whether the agent uses the small-model policy for it."""
-
-    sources: tuple[_Tagged, ...] = Field(min_length=1)
-
-    @property
-    def size(self) -> str:
-        """Size of the weights, for display."""
-        return format_size(self.bytes)
 
 
 class _Catalogue(_Strict):

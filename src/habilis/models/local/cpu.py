@@ -1,4 +1,8 @@
-"""Number of threads for llama.cpp: one per physical core that this process may use."""
+"""Number of threads for llama.cpp: one per physical core that this process may use, and that others leave idle.
+
+The threads of llama.cpp spin while they wait for each other, hundreds of times per token. Where a core has other work
+to do as well, a second thread makes all of them slower, not faster.
+"""
 
 import os
 import platform
@@ -6,6 +10,7 @@ from pathlib import Path
 
 _TOPOLOGY = Path('/sys/devices/system/cpu')
 _QUOTA = Path('/sys/fs/cgroup/cpu.max')
+_LOAD = Path('/proc/loadavg')
 
 
 def core_count(*, topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> int:
@@ -17,6 +22,16 @@ def core_count(*, topology: Path = _TOPOLOGY, quota: Path = _QUOTA) -> int:
     else:  # unknown: an Intel or AMD processor usually has two threads per core
         count = (len(allowed) + 1) // 2 if platform.machine().lower() in ('x86_64', 'amd64') else len(allowed)
     return max(1, min(count, _quota_cores(quota) or count))
+
+
+def idle_cores(*, load: Path = _LOAD) -> int:
+    """Processors without work at this moment, including the one of the calling thread. All of them if unknown."""
+    processors = os.cpu_count() or 1
+    try:
+        running = int(load.read_text('ascii').split()[3].partition('/')[0])  # counts the calling thread
+    except (OSError, ValueError, IndexError):
+        return processors
+    return max(1, processors - (running - 1))
 
 
 def _siblings(topology: Path, cpu: int) -> str:

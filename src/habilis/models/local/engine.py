@@ -8,8 +8,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from habilis.core.errors import HabilisError, ModelError
+from habilis.models.contract import Progress
 from habilis.models.local import backend
-from habilis.models.local.backend import Backend, Chunk, Generation, GenerationRequest, OnChunk
+from habilis.models.local.backend import (
+    Backend,
+    Cancellation,
+    Chunk,
+    Generation,
+    GenerationRequest,
+    LoadCancelled,
+    OnChunk,
+)
+
+_CANCELLED = Generation(finish='other', input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
 class Engine:
@@ -21,7 +32,7 @@ class Engine:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix='habilis-local')
         self._backend: Backend | None = None
 
-    def submit(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> 'Future[Generation]':
+    def submit(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> 'Future[Generation]':
         """Queue a request. `on_chunk` is called on the engine's thread, first with an empty chunk at the start."""
         return self._thread.submit(self._generate, request, on_chunk, stop)
 
@@ -30,12 +41,16 @@ class Engine:
         self._thread.submit(self._unload)
         self._thread.shutdown()
 
-    def _generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> Generation:
+    def _generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> Generation:
         if stop.is_set():  # cancelled while queued
-            return Generation(finish='other', input_tokens=0, output_tokens=0, cached_tokens=0)
+            return _CANCELLED
         on_chunk(Chunk())
         if self._backend is None:
-            self._backend = backend.load(self._path, self._context)
+            on_chunk(Chunk(progress=Progress(phase='loading')))
+            try:
+                self._backend = backend.load(self._path, self._context, on_chunk, stop)
+            except LoadCancelled:
+                return _CANCELLED
             on_chunk(Chunk())
         try:
             return self._backend.generate(request, on_chunk, stop)

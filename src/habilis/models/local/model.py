@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
@@ -11,7 +10,7 @@ from habilis.core.errors import ModelError, ModelRefused, ModelUnavailable
 from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.local import catalogue, store
-from habilis.models.local.backend import ChatTurn, Chunk, Generation, GenerationRequest
+from habilis.models.local.backend import Cancellation, ChatTurn, Chunk, Generation, GenerationRequest
 from habilis.models.local.engine import Lease
 
 CONTEXT_TOKENS = 8192
@@ -81,7 +80,7 @@ class LocalModel:
             async for chunk in listener.chunks():
                 text.append(chunk.text)
                 thinking.append(chunk.thinking)
-                yield Delta(text=chunk.text, thinking=chunk.thinking)
+                yield Delta(text=chunk.text, thinking=chunk.thinking, progress=chunk.progress)
             generation = future.result()
         finally:
             listener.cancel()
@@ -143,7 +142,7 @@ class _Listener:
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
         self._timeout = timeout
-        self.stop = threading.Event()
+        self.stop = Cancellation()
 
     def receive(self, chunk: Chunk) -> None:
         """Called on the engine's thread."""
@@ -158,7 +157,7 @@ class _Listener:
         self.stop.set()
 
     async def chunks(self) -> AsyncIterator[Chunk]:
-        """Chunks with text. Raises `ModelUnavailable` after `timeout` seconds without progress."""
+        """Chunks with text or progress. Raises `ModelUnavailable` after `timeout` seconds without progress."""
         seconds: float | None = None  # no timeout while queued
         while True:
             try:
@@ -170,7 +169,7 @@ class _Listener:
             if chunk is None:
                 return
             seconds = self._timeout
-            if chunk.text or chunk.thinking:
+            if chunk.text or chunk.thinking or chunk.progress:
                 yield chunk
 
     def _put(self, chunk: Chunk | None) -> None:

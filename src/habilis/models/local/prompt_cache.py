@@ -8,6 +8,7 @@ does not match is ignored and created again.
 import contextlib
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from habilis.core.folders import cache_folder
@@ -39,8 +40,13 @@ def system_turn(turns: tuple[ChatTurn, ...]) -> ChatTurn | None:
 
 def common_prefix(one: str, other: str) -> str:
     """Common prefix of two texts."""
+    return one[: common_length(one, other)]
+
+
+def common_length(one: Sequence[object], other: Sequence[object]) -> int:
+    """Length of the common prefix of two sequences."""
     differ = (index for index, (a, b) in enumerate(zip(one, other, strict=False)) if a != b)
-    return one[: next(differ, min(len(one), len(other)))]
+    return next(differ, min(len(one), len(other)))
 
 
 class PromptCache:

@@ -10,7 +10,7 @@ from typing import IO
 from habilis.core.errors import DownloadError, ModelNotFound, NoModel
 from habilis.core.folders import cache_folder
 from habilis.models.local import catalogue
-from habilis.models.local.catalogue import Entry
+from habilis.models.local.catalogue import Artifact
 
 MAGIC = b'GGUF'
 
@@ -20,24 +20,28 @@ def folder() -> Path:
     return cache_folder() / 'models'
 
 
-def weights_path(entry: Entry) -> Path:
+def weights_path(entry: Artifact) -> Path:
     """Path of the weights of a model."""
-    return folder() / entry.file
+    return entry.folder / entry.file
 
 
-def partial_path(entry: Entry) -> Path:
+def partial_path(entry: Artifact) -> Path:
     """Path of the weights during the download."""
-    return folder() / f'{entry.file}.partial'
+    return entry.folder / f'{entry.file}.partial'
 
 
-def progress_path(entry: Entry) -> Path:
+def progress_path(entry: Artifact) -> Path:
     """Path of the record of complete parts, for resuming an installation."""
-    return folder() / f'{entry.file}.partial.json'
+    return entry.folder / f'{entry.file}.partial.json'
 
 
 def installed(name: str = '') -> Path | None:
     """The weights of a model of the catalogue; None if they are missing or incomplete."""
-    entry = catalogue.entry(name)
+    return complete(catalogue.entry(name))
+
+
+def complete(entry: Artifact) -> Path | None:
+    """The installed file; None if it is missing or incomplete."""
     path = weights_path(entry)
     try:
         return path if path.stat().st_size == entry.bytes else None
@@ -96,7 +100,7 @@ def remove(name: str) -> int:
 
 
 @contextlib.contextmanager
-def locked(entry: Entry, *, wait: Callable[[], None] | None = None) -> Generator[None]:
+def locked(entry: Artifact, *, wait: Callable[[], None] | None = None) -> Generator[None]:
     """Hold the inter-process lock of a model; the system releases it if the process dies.
 
     `wait` is called repeatedly while another process holds the lock, and may raise.
@@ -109,12 +113,12 @@ def locked(entry: Entry, *, wait: Callable[[], None] | None = None) -> Generator
         yield
 
 
-def _lock_file(entry: Entry) -> IO[bytes]:
+def _lock_file(entry: Artifact) -> IO[bytes]:
     try:
-        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        return (folder() / f'.{entry.file}.lock').open('ab')
+        entry.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return (entry.folder / f'.{entry.file}.lock').open('ab')
     except OSError as error:
-        msg = f'cannot write to {folder()}: {error.strerror}. Set HABILIS_CACHE to a writable folder'
+        msg = f'cannot write to {entry.folder}: {error.strerror}. Set HABILIS_CACHE to a writable folder'
         raise DownloadError(msg) from error
 
 

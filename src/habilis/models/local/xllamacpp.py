@@ -7,7 +7,6 @@ for that: the port is on loopback and needs a random key.
 import http.client
 import json
 import secrets
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module, metadata
@@ -16,11 +15,22 @@ from typing import Any, Protocol, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import ContextOverflow, ModelError, ModelRefused
-from habilis.models.contract import Finish
+from habilis.models.contract import Finish, Progress
 from habilis.models.local import prompt_cache
-from habilis.models.local.backend import BATCH, ChatTurn, Chunk, Generation, GenerationRequest, OnChunk, cannot_load
+from habilis.models.local.backend import (
+    Cancellation,
+    ChatTurn,
+    Chunk,
+    Generation,
+    GenerationRequest,
+    OnChunk,
+    cannot_load,
+)
 from habilis.models.local.cpu import core_count
 from habilis.models.local.prompt_cache import FIRST_TURNS, PromptCache, common_prefix
+
+BATCH = 16
+"""Prompt tokens evaluated between two checks for cancellation. The server cannot be interrupted within a batch."""
 
 IDLE_CACHE_MB = 512
 """Memory for the states of inactive conversations, so that two agents can alternate."""
@@ -36,7 +46,7 @@ class _Server(Protocol):
     def handle_completions(self, body: dict[str, Json], on_chunk: Callable[[ServerChunk], bool]) -> None: ...
 
 
-def load(path: Path, context: int) -> 'XllamacppBackend':
+def load(path: Path, context: int, _on_chunk: OnChunk, _stop: Cancellation) -> 'XllamacppBackend':
     """Load the weights."""
     vendor: Any = import_module('xllamacpp')
     key = secrets.token_hex(16)
@@ -47,6 +57,7 @@ def load(path: Path, context: int) -> 'XllamacppBackend':
     params.n_parallel = 1
     params.n_batch = params.n_ubatch = min(BATCH, context)
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = core_count()
+    params.cpuparams.poll = params.cpuparams_batch.poll = 0  # waiting threads sleep, and leave their core to others
     params.cache_ram_mib = IDLE_CACHE_MB
     # On a CPU, flash attention accumulates in half precision, and the small model makes more mistakes.
     params.flash_attn_type = vendor.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
@@ -73,7 +84,7 @@ class XllamacppBackend:
         self._rendered: dict[str, str] = {}
         """System prompts that were in the slot, as rendered by the template."""
 
-    def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: threading.Event) -> Generation:
+    def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> Generation:
         """Send the request to the server and pass its chunks on."""
         assert self._server is not None
         system = prompt_cache.system_turn(request.turns)
@@ -96,7 +107,7 @@ class XllamacppBackend:
         """Drop the server, which ends its threads and frees its memory."""
         self._server = None
 
-    def _prepare(self, system: ChatTurn, is_new: bool, on_chunk: OnChunk, stop: threading.Event) -> bool:
+    def _prepare(self, system: ChatTurn, is_new: bool, on_chunk: OnChunk, stop: Cancellation) -> bool:
         """Put the evaluated system prompt into the slot: from disk, or evaluate and cache it (True).
 
         A new conversation starts from exactly that state (see `FIRST_TURNS`). Later the server manages its own cache.
@@ -130,9 +141,9 @@ class XllamacppBackend:
             case _:
                 return ''  # the template refuses a system prompt; the request itself reports it
 
-    def _evaluate(self, text: str, on_chunk: OnChunk, stop: threading.Event) -> bool:
+    def _evaluate(self, text: str, on_chunk: OnChunk, stop: Cancellation) -> bool:
         assert self._server is not None
-        stream = _Stream(lambda _: on_chunk(Chunk()), stop)
+        stream = _Stream(lambda chunk: on_chunk(Chunk(progress=chunk.progress)), stop)
         self._server.handle_completions({'prompt': text, 'max_tokens': 0, 'temperature': 0, **_STREAMED}, stream)
         return stream.is_complete
 
@@ -166,7 +177,7 @@ _FINISHES: dict[str, Finish] = {'stop': 'stop', 'length': 'length'}
 class _Stream:
     """Receives chunks from the server, which swallows exceptions, so errors are stored."""
 
-    def __init__(self, on_chunk: OnChunk, stop: threading.Event) -> None:
+    def __init__(self, on_chunk: OnChunk, stop: Cancellation) -> None:
         self._show = on_chunk
         self._stop = stop
         self._error: ServerChunk | None = None
@@ -178,6 +189,9 @@ class _Stream:
         if 'error' in chunk:
             self._error = chunk['error']
             return True
+        if progress := chunk.get('prompt_progress'):
+            done, total = int(progress['processed']), int(progress['total'])
+            self._show(Chunk(progress=Progress(phase='reading', done=done, total=total)))
         for choice in chunk.get('choices') or ():
             delta: ServerChunk = choice.get('delta') or {}
             self._finish = choice.get('finish_reason') or self._finish

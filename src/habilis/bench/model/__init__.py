@@ -1,0 +1,1 @@
+"""`habilis bench model`: the embedded model."""
