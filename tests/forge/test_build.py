@@ -80,9 +80,9 @@ def store() -> Store:
     return MemoryStore()
 
 
-def forge(library: Library, builder: Builder, **options: bool | int) -> Forge:
+def forge(library: Library, builder: Builder, **options: bool) -> Forge:
     """A forge with two candidates."""
-    return Forge(library, builder.model, options=Options(**{'candidates': 2, **options}))
+    return Forge(library, builder.model, options=Options(candidates=2, **options))
 
 
 async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -> None:
