@@ -33,7 +33,7 @@ async def test_both_builds_are_measured_cold_and_with_the_prompt_cached(
     monkeypatch.setenv('HABILIS_CACHE', str(tmp_path))
     monkeypatch.setattr(suite, 'ensure_engine', engine)
     monkeypatch.setattr(suite, '_first_reply', first_reply)
-    monkeypatch.setattr(suite.store, 'find', lambda _: tmp_path / 'x.gguf')
+    monkeypatch.setattr(suite.store, 'find', lambda _name: tmp_path / 'x.gguf')  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     report = await suite.measure(quick=True, progress=lambda _: None)
     assert asked == ['prebuilt', 'prebuilt', 'xllamacpp', 'xllamacpp']
     assert {row.key: row.value for row in report.rows} == {

@@ -45,7 +45,8 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
         if pressed:
             _exit_now(last_words)
         pressed = True
-        _say_stopping()
+        if last_words is not None:
+            _say_stopping()
         if task is not None:
             task.get_loop().call_soon_threadsafe(task.cancel)
         if last_words is not None:
