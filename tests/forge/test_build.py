@@ -166,6 +166,21 @@ async def test_the_example_of_the_user_decides(library: Library, store: Store) -
     assert built.status == 'refused', 'tests and code of the model agree, and both are wrong'
 
 
+async def test_a_test_that_independent_implementations_contradict_is_dropped(library: Library, store: Store) -> None:
+    tests = TESTS.replace(
+        'def test_empty', "def test_wrong():\n    assert reverse_string(' x ') == 'x'\n\ndef test_empty"
+    )
+    built = await forge(library, Builder(tests=tests, recheck='It is right.')).build('Reverse', journal=store)
+    assert built.status == 'built'
+    assert 'test_wrong' not in library.candidate('reverse_string').tests
+
+
+async def test_an_example_of_the_user_is_never_dropped(library: Library, store: Store) -> None:
+    builder = Builder(recheck='Right.', repair=CODE)
+    built = await forge(library, builder).build('Reverse', ["reverse_string(' x ') == 'x'"], journal=store)
+    assert built.status == 'refused'
+
+
 async def test_implementations_that_differ_show_a_vague_request(library: Library, store: Store) -> None:
     other = CODE.replace('text[::-1]', 'text[::-1] if len(text) < 4 else text')
     tests = TESTS.replace("reverse_string(' ab') == 'ba '", "reverse_string('abcba') == 'abcba'")

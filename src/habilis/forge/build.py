@@ -233,6 +233,11 @@ class Forge:
             if round_ == 0:
                 tests = await self._recheck(name, tests, results, stub, request)
                 results = await verify_all([replace(one, tests=tests) for one in candidates])
+                if outliers := outlying_tests(results):
+                    self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
+                    kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
+                    tests = self._joined(name, kept)
+                    results = await verify_all([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
                     continue
@@ -373,3 +378,20 @@ def _shown_examples(examples: Sequence[str]) -> str:
         return ''
     lines = ''.join(f'- {example.strip()}\n' for example in examples)
     return f'\nThis must hold:\n{lines}'
+
+
+def outlying_tests(results: Sequence[Verification]) -> list[str]:
+    """Tests that all independent implementations fail with the same values, while they pass most of the others.
+
+    An example of the user is never one. With one implementation there is nothing to compare.
+    """
+    runs = [{test.name: test for test in result.tests} for result in results if result.tests]
+    if len(runs) < 2 or len(runs) < len(results):
+        return []
+    same = [
+        key
+        for key, test in runs[0].items()
+        if not key.startswith('test_example_') and test.error and all(run.get(key) == test for run in runs)
+    ]
+    failed = {key for run in runs for key, test in run.items() if not test.ok}
+    return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []

@@ -4,6 +4,8 @@
 """
 
 import ast
+import math
+import re
 import sys
 import traceback
 import types
@@ -74,12 +76,44 @@ def _results(  # pyright: ignore[reportUnusedFunction]
     return results
 
 
+class _Raises:
+    """`pytest.raises`, which models use out of habit."""
+
+    def __init__(self, kind: type[BaseException] | tuple[type[BaseException], ...], match: str = '') -> None:
+        self._kind, self._match = kind, match
+
+    def __enter__(self) -> '_Raises':
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> bool:
+        if error is None:
+            raise AssertionError(f'{self._kind} was not raised')
+        return isinstance(error, self._kind) and bool(re.search(self._match, str(error)))
+
+
+def _few_of_pytest() -> types.ModuleType:
+    module = types.ModuleType('pytest')
+    module.raises = _Raises  # pyright: ignore[reportAttributeAccessIssue]
+    module.approx = _Near  # pyright: ignore[reportAttributeAccessIssue]
+    return module
+
+
+class _Near(float):
+    """`pytest.approx` of one number."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, int | float) and math.isclose(self, other, rel_tol=1e-6, abs_tol=1e-12)
+
+    __hash__ = float.__hash__
+
+
 def _run(  # pyright: ignore[reportUnusedFunction]
     request: dict[str, Any],
 ) -> list[list[str]]:
     _load(request)
     source = request['tests']
     tests = types.ModuleType('test_tool')
+    sys.modules['pytest'] = tests.pytest = _few_of_pytest()  # pyright: ignore[reportAttributeAccessIssue]
     exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
     outcomes: list[list[str]] = []
     for name, test in list(vars(tests).items()):
