@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-crash soak eval-local lint format bench recording docs wheel clean
+.PHONY: help demo test test-model test-crash soak eval-local eval-forge lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -35,6 +35,9 @@ soak: $(READY) ## Keep 200 runs going for half an hour, kill their workers and c
 eval-local: $(READY) ## Solve the sets of evals/ with the embedded model; EVAL_DATA=FOLDER adds the public sets
 	@$(BIN)/habilis models install --yes
 	$(BIN)/python -m evals.run $(if $(EVAL_DATA),--data $(EVAL_DATA)) $(EVAL_ARGS)
+
+eval-forge: $(READY) ## Let the embedded model build tools for EVAL_DATA=FOLDER (mbpp*.jsonl); hidden tests judge them
+	$(BIN)/python -m evals.forge --data $(EVAL_DATA) $(EVAL_ARGS)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check
