@@ -8,6 +8,7 @@ from habilis.core import errors
 from habilis.core.errors import (
     AgentError,
     DocumentError,
+    ForgeError,
     HabilisError,
     JournalError,
     ModelError,
@@ -20,6 +21,7 @@ from habilis.core.errors import (
 BRANCHES = (
     AgentError,
     DocumentError,
+    ForgeError,
     JournalError,
     ModelError,
     SandboxError,

@@ -40,6 +40,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'observation_lines': (50, 60),
     'summary': ('default', 'Say it in a word.'),
     'notebook_view': (False, True),
+    'status': (False, True),
     'log_level': ('debug', 'warning,models=info'),
     'debug': (True, False),
 }

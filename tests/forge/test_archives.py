@@ -158,7 +158,8 @@ def test_a_damaged_list_of_hashes_is_refused(good: Path, index: bytes | None) ->
 
 def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path: Path) -> None:
     refused(tmp_path / 'missing.zip', 'cannot read .*No such file')
-    refused(tmp_path, 'cannot read .*Is a directory')
+    (tmp_path / 'folder').mkdir()
+    refused(tmp_path / 'folder', 'cannot read .*Is a directory')
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

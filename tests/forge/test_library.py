@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -239,18 +240,21 @@ def _use_read_only(folder: Path) -> None:
         library.add(double('second'))
 
 
-def test_a_read_only_library_can_be_searched(library: Library, tmp_path: Path) -> None:
+def test_a_read_only_library_can_be_searched() -> None:
+    place = Path(tempfile.mkdtemp())  # other users cannot enter the folders of pytest
+    place.chmod(0o755)
+    library = Library(place / 'library')
     library.add(double())
     for path in library.folder.glob('.index.db*'):
         path.unlink()
     for folder in (library.folder, *(path for path in library.folder.rglob('*') if path.is_dir())):
         folder.chmod(0o555)
-    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
-        parent.chmod(parent.stat().st_mode | 0o055)
     reader = multiprocessing.get_context('fork').Process(target=_use_read_only, args=(library.folder,))
     reader.start()
     reader.join()
-    library.folder.chmod(0o755)
+    for folder in (library.folder, *library.folder.rglob('*')):
+        folder.chmod(0o755)
+    shutil.rmtree(place)
     assert reader.exitcode == 0
 
 

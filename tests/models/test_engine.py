@@ -163,8 +163,10 @@ async def test_a_missing_key_is_said_before_anything_is_sent(provider: str) -> N
 
 
 def test_a_name_without_a_known_provider_is_not_found() -> None:
-    with pytest.raises(ModelNotFound, match='openai-compatible'):
+    with pytest.raises(ModelNotFound, match='hf:meta-llama/Llama-3 or openrouter:meta-llama/Llama-3'):
         EngineModel(ModelConfig(model='meta-llama/Llama-3'))
+    with pytest.raises(ModelNotFound, match='openai-compatible'):
+        EngineModel(ModelConfig(model='nobody-knows-me'))
 
 
 @pytest.mark.usefixtures('no_keys')

@@ -29,7 +29,7 @@ def test_what_grows_is_named() -> None:
     assert growth([_usage()] * 40) == {}
     assert growth([_usage(kilobytes=50_000)] * 10 + [_usage()] * 30) == {}, 'a process warms up in the first quarter'
     assert growth([_usage(kilobytes=100_000 + 2_000 * number) for number in range(40)]) == {
-        'kilobytes': (129_000, 169_000)
+        'kilobytes_per_descriptor': (6_450, 8_450)
     }
     assert growth([_usage(descriptors=20 + number) for number in range(100)]) == {'descriptors': (57, 107)}
     assert list(growth([_usage(threads=number, files=number) for number in range(100)])) == ['threads', 'files']

@@ -116,12 +116,12 @@ class ToolDenied(ToolCallError):
     """A gate or a person denied the call."""
 
 
-class ModelRetry(HabilisError):
-    """Raised by an output validator: the answer is refused, and the model is sent this message to correct it."""
-
-
 class AgentError(HabilisError):
     """Invalid use of an agent: a wrong argument, or a call in the wrong state."""
+
+
+class ModelRetry(AgentError):
+    """Raised by an output validator: the answer is refused, and the model is sent this message to correct it."""
 
 
 class RunStopped(AgentError):

@@ -19,7 +19,9 @@ Source = Literal['argument', 'environment', '.env', 'project', 'user', 'default'
 
 PREFIX = 'HABILIS_'
 FILE = 'habilis.toml'
-OTHER_VARIABLES = frozenset({'HABILIS_CACHE', 'HABILIS_CATALOGUE', 'HABILIS_DATA', 'HABILIS_TRACEBACK'})
+OTHER_VARIABLES = frozenset(
+    {'HABILIS_CACHE', 'HABILIS_CATALOGUE', 'HABILIS_DATA', 'HABILIS_ENGINE', 'HABILIS_TRACEBACK'}
+)
 """Variables that are not settings."""
 
 COMMON_VARIABLES = {'LOG_LEVEL': 'log_level', 'ENABLE_RESPONSE_CACHE': 'response_cache'}
