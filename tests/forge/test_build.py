@@ -112,7 +112,7 @@ async def test_a_similar_tool_for_something_else_is_not_misused(library: Library
     assert (built.status, built.name) == ('built', 'reverse_words')
 
 
-async def test_the_conversation_of_the_code_never_sees_the_tests(library: Library, store: Store) -> None:
+async def test_the_code_is_written_without_the_tests(library: Library, store: Store) -> None:
     builder = Builder()
     await forge(library, builder).build('Reverse a string', journal=store)
     implementing = [text for stage, text in zip(builder.stages, builder.prompts, strict=True) if stage == 'implement']
@@ -179,6 +179,25 @@ async def test_an_example_of_the_user_is_never_dropped(library: Library, store: 
     builder = Builder(recheck='Right.', repair=CODE)
     built = await forge(library, builder).build('Reverse', ["reverse_string(' x ') == 'x'"], journal=store)
     assert built.status == 'refused'
+
+
+async def test_a_test_of_the_model_cannot_replace_the_example_of_the_user(library: Library, store: Store) -> None:
+    lying = TESTS.replace('test_word', 'test_example_1').replace("'cba'", "'abc'").replace("'ba '", "' ab'")
+    lying = lying.replace('def test_empty', "def test_one():\n    assert reverse_string('x') == 'x'\n\ndef test_empty")
+    builder = Builder(tests=lying, implement=WRONG, recheck=lying, repair=WRONG)
+    built = await forge(library, builder, red_check=False).build(
+        'Reverse', ["reverse_string('ab') == 'ba'"], journal=store
+    )
+    assert built.status == 'refused'
+    assert library.names() == []
+
+
+async def test_what_was_measured_is_kept_with_the_tool(library: Library, store: Store) -> None:
+    await forge(library, Builder()).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
+    made = library.manifest('reverse_string')
+    assert (made.tests, made.killed) == (4, made.mutants)
+    assert made.mutants > 0
+    assert 'def test_example_1' in library.candidate('reverse_string').tests
 
 
 async def test_implementations_that_differ_show_a_vague_request(library: Library, store: Store) -> None:

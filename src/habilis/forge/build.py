@@ -5,7 +5,7 @@ search → spec → tests → candidates → repair → agreement → mutants �
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,8 +14,8 @@ from habilis.flows import flow, step
 from habilis.flows.definitions import Flow
 from habilis.forge.agreement import find_difference
 from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
-from habilis.forge.contract import TESTED_MODULE, Candidate, Verification
-from habilis.forge.examples import called_name, example_tests, read_example
+from habilis.forge.contract import TESTED_MODULE, Candidate, MutationScore, Verification
+from habilis.forge.examples import EXAMPLE_TEST, called_name, example_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
 from habilis.forge.library_tools import call_candidate
@@ -30,7 +30,7 @@ Watch = Callable[[str, str], None]
 """Called with the name of a stage and what came of it."""
 
 TRIES = 3
-"""Attempts at a spec, and at tests."""
+"""Attempts at a specification, at tests, and at tests that notice enough mutants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +117,8 @@ class Forge:
             name, stub = await step(name='spec')(self._spec)(request, examples)
             tests = await step(name='tests')(self._write_tests)(request, examples, name, stub)
             code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests)
-            tests = await step(name='red check')(self._red_check)(request, examples, name, stub, tests, code)
-            return await step(name='register')(self._register)(request, name, code, tests)
+            tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
+            return await step(name='register')(self._register)(request, examples, name, code, tests, score)
         except Refused as reason:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
@@ -126,13 +126,10 @@ class Forge:
 
     async def _search(self, request: str, examples: list[str]) -> str:
         """Name of a tool that does what is asked for; empty if one must be built."""
-        wanted = called_name(examples)
-        if wanted in self.library.names() and await self._fits(wanted, examples):
-            return wanted
+        if examples:  # they name the function and decide, whatever the words say
+            wanted = called_name(examples)
+            return wanted if wanted in self.library and await self._fits(wanted, examples) else ''
         found = self.library.search(request, limit=5, threshold=0.1)
-        if examples:  # they decide, whatever the names say
-            fitting = [one.name for one in found if await self._fits(one.name, examples, called=wanted)]
-            return fitting[0] if fitting and not wanted else ''
         if not found:
             return ''
         shown = '\n'.join(f'- {one.signature}: {one.summary}' for one in found)
@@ -144,12 +141,9 @@ class Forge:
         sure = await Conversation(self.model, 'confirm').say(prompt('confirm').format(request=request, tool=tool))
         return chosen.name if re.match(r'\W*yes\b', sure, re.IGNORECASE) else ''
 
-    async def _fits(self, name: str, examples: list[str], *, called: str = '') -> bool:
+    async def _fits(self, name: str, examples: list[str]) -> bool:
         """Whether a tool of the library fulfils the examples."""
-        tool = self.library.candidate(name)
-        alias = f'\n{called} = {name}\n' if called and called != name else ''
-        imports = f'from {TESTED_MODULE} import {name}{alias}\n'
-        return (await verify(replace(tool, tests=f'{imports}\n{example_tests(examples)}'))).ok
+        return (await verify(replace(self.library.candidate(name), tests=_module(name, {}, examples)))).ok
 
     async def _spec(self, request: str, examples: list[str]) -> tuple[str, str]:
         """Name and definition of the function."""
@@ -199,8 +193,8 @@ class Forge:
         problem = ''
         for _ in range(TRIES):
             reply = await conversation.say(text)
-            tests = {key: source for key, source in functions_in(code_block(reply)).items() if name in source}
-            whole = self._module(name, examples, {k: v for k, v in tests.items() if k.startswith('test')})
+            tests = _tests_in(reply, name)
+            whole = _module(name, tests, examples)
             if len(tests) < 3:
                 problem = f'{len(tests)} tests call {name}; at least three are needed'
             elif self.options.red_check and await passes_on_stub(Candidate(name=name, code=stub, tests=whole)):
@@ -228,7 +222,7 @@ class Forge:
             passing = [one for one, result in zip(candidates, results, strict=True) if result.ok]
             self._tell('verify', f'{len(passing)} of {len(candidates)} candidates pass all tests')
             if passing:
-                await self._check_agreement(passing, tests, examples)
+                await self._check_agreement(passing, tests)
                 return passing[0].code, tests
             if round_ == 0:
                 tests = await self._recheck(name, tests, results, stub, request)
@@ -236,7 +230,7 @@ class Forge:
                 if outliers := outlying_tests(results):
                     self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
                     kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
-                    tests = self._joined(name, kept)
+                    tests = _module(name, kept)
                     results = await verify_all([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
@@ -253,7 +247,7 @@ class Forge:
         failing = [key for key in (runs[0] if runs else {}) if all(not run[key].ok for run in runs if key in run)]
         sources = functions_in(tests)
         for key in failing:
-            if key.startswith('test_example_'):
+            if key.startswith(EXAMPLE_TEST):
                 continue
             about = f'The function:\n\n{stub}\n\nIt was asked for with these words: {request}'
             report = '\n'.join(dict.fromkeys(run[key].error for run in runs if key in run))[:500]
@@ -264,9 +258,9 @@ class Forge:
                 sources[key] = found[key]
             elif '```' in reply and not found:
                 del sources[key]
-        return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
+        return _module(name, sources)
 
-    async def _check_agreement(self, passing: list[Candidate], tests: str, examples: list[str]) -> None:
+    async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
             return
         calls = re.findall(rf'assert ({passing[0].name}\(.*\)) ==', tests)
@@ -277,45 +271,48 @@ class Forge:
             msg = f'the request leaves open what {difference.call[:200]} is: {results}? Give it as an example'
             raise Refused(msg)
 
-    async def _red_check(self, request: str, examples: list[str], name: str, stub: str, tests: str, code: str) -> str:
-        """Tests that notice most of the mutants of the code; more are asked for where they do not."""
-        candidate = self._candidate(name, code, tests)
-        result = await verify(candidate)
+    async def _red_check(self, request: str, name: str, stub: str, tests: str, code: str) -> tuple[str, MutationScore]:
+        """Tests that notice most of the mutants of the code, and how many; more are asked for where they do not."""
         if problem := review(code):
             raise Refused(problem)
         if not self.options.red_check:
-            return tests
+            return tests, MutationScore()
+        candidate = self._candidate(name, code, tests)
+        result = await verify(candidate)
         talk = Conversation(
             self.model,
             'more tests',
             messages=[Message(role='user', text=f'{stub}\n\n{request}'), Message(role='assistant', text=tests)],
         )
-        for _ in range(2):
+        score = MutationScore()
+        for attempt in range(TRIES):
             score = await mutation_score(candidate, seconds=result.seconds)
             self._tell('red check', f'{score.killed} of {score.total} mutants noticed')
             if score.share >= KILL_SHARE:
-                return candidate.tests
-            reply = await talk.say(prompt('more_tests').format(survivors='\n'.join(score.survivors[:10])))
-            more = {k: v for k, v in functions_in(code_block(reply)).items() if k.startswith('test') and name in v}
-            sources = {**more, **functions_in(candidate.tests)}
-            wider = replace(candidate, tests=self._joined(name, sources))
-            checked = await verify(wider)
-            good = [test.name for test in checked.tests if test.ok]
-            candidate = replace(candidate, tests=self._joined(name, {k: v for k, v in sources.items() if k in good}))
-        score = await mutation_score(candidate, seconds=result.seconds)
-        if score.share >= KILL_SHARE:
-            return candidate.tests
+                return candidate.tests, score
+            if attempt < TRIES - 1:
+                reply = await talk.say(prompt('more_tests').format(survivors='\n'.join(score.survivors[:10])))
+                candidate = await _with_more_tests(candidate, _tests_in(reply, name))
         raise Refused(
             f'the tests notice only {score.killed} of {score.total} wrong variants, such as {score.survivors[0]}'
         )
 
-    async def _register(self, request: str, name: str, code: str, tests: str) -> Built:
-        candidate = self._candidate(name, code, tests)
+    async def _register(
+        self, request: str, examples: list[str], name: str, code: str, tests: str, score: MutationScore
+    ) -> Built:
+        candidate = self._candidate(name, code, _module(name, functions_in(tests), examples))
         result = await verify(candidate)
         if not result.ok:
             raise Refused(result.report)
         try:
-            made = self.library.add(candidate, origin=self.model.name, request=request, tests=len(result.tests))
+            made = self.library.add(
+                candidate,
+                origin=self.model.name,
+                request=request,
+                tests=len(result.tests),
+                mutants=score.total,
+                killed=score.killed,
+            )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')
         self._lessons.succeeded(self._lessons.similar_to(request))
@@ -336,7 +333,7 @@ class Forge:
         result = await call_candidate(candidate, *arguments)
         said = await Conversation(self.model, 'words').say(prompt('words').format(request=request, result=result))
         shown = str(result)
-        return said.strip() if shown in said else f'{shown}'
+        return said.strip() if shown in said else shown
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
@@ -362,12 +359,6 @@ class Forge:
         lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)
         return f'\nThese functions exist and may be used:\n{lines}'
 
-    def _module(self, name: str, examples: list[str], tests: dict[str, str]) -> str:
-        return self._joined(name, {**functions_in(example_tests(examples)), **tests})
-
-    def _joined(self, name: str, sources: dict[str, str]) -> str:
-        return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
-
     def _tell(self, stage: str, text: str) -> None:
         if self._watch is not None:
             self._watch(stage, text)
@@ -378,6 +369,30 @@ def _shown_examples(examples: Sequence[str]) -> str:
         return ''
     lines = ''.join(f'- {example.strip()}\n' for example in examples)
     return f'\nThis must hold:\n{lines}'
+
+
+def _tests_in(reply: str, name: str) -> dict[str, str]:
+    """The test functions of a reply that use the function. The names of the user's examples are not the model's."""
+    found = functions_in(code_block(reply)).items()
+    return {
+        key: source
+        for key, source in found
+        if key.startswith('test') and not key.startswith(EXAMPLE_TEST) and name in source
+    }
+
+
+def _module(name: str, tests: Mapping[str, str], examples: Sequence[str] = ()) -> str:
+    """The module of these tests, and of the user's examples, which no test replaces."""
+    sources = {**tests, **functions_in(example_tests(examples))}
+    return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
+
+
+async def _with_more_tests(candidate: Candidate, more: Mapping[str, str]) -> Candidate:
+    """The candidate with those of the new tests that its code passes. None replaces a test that is there."""
+    sources = {**more, **functions_in(candidate.tests)}
+    checked = await verify(replace(candidate, tests=_module(candidate.name, sources)))
+    passed = {test.name for test in checked.tests if test.ok}
+    return replace(candidate, tests=_module(candidate.name, {key: sources[key] for key in sources if key in passed}))
 
 
 def outlying_tests(results: Sequence[Verification]) -> list[str]:
@@ -391,7 +406,7 @@ def outlying_tests(results: Sequence[Verification]) -> list[str]:
     same = [
         key
         for key, test in runs[0].items()
-        if not key.startswith('test_example_') and test.error and all(run.get(key) == test for run in runs)
+        if not key.startswith(EXAMPLE_TEST) and test.error and all(run.get(key) == test for run in runs)
     ]
     failed = {key for run in runs for key, test in run.items() if not test.ok}
     return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []

@@ -19,15 +19,6 @@ LIBRARY_MODULE = 'library'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Example:
-    """A call and its result, as the user gave them."""
-
-    arguments: tuple[object, ...] = ()
-    keywords: Mapping[str, object] = field(default_factory=dict[str, object])
-    result: object = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Candidate:
     """Source of a tool and of its tests."""
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from habilis.core.errors import ForgeError
 
+EXAMPLE_TEST = 'test_example_'
+"""Start of the names of these tests."""
+
 
 def read_example(text: str) -> ast.expr:
     """The condition of an example. Raises `ForgeError` if it is not one."""
@@ -41,7 +44,7 @@ def called_name(examples: Sequence[str]) -> str:
 def example_tests(examples: Sequence[str]) -> str:
     """The examples as test functions."""
     tests = [
-        f'def test_example_{number}() -> None:\n    assert {ast.unparse(read_example(text))}\n'
+        f'def {EXAMPLE_TEST}{number}() -> None:\n    assert {ast.unparse(read_example(text))}\n'
         for number, text in enumerate(examples, start=1)
     ]
     return '\n\n'.join(tests)

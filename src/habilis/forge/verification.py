@@ -77,7 +77,7 @@ async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 5
 
 
 def stub_of(candidate: Candidate) -> str:
-    """The function with its signature, and nothing in it."""
+    """A function of that name that takes anything and returns None; empty if the code has no such function."""
     tree = ast.parse(candidate.code)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:
