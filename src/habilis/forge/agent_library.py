@@ -22,7 +22,8 @@ from habilis.tools.stubs import TypeNames
 MAX_FOUND = 5
 """Tools that a run is told about."""
 
-MAX_STUBS = 1600
+MAX_DESCRIPTION = 300
+MAX_STUBS = 1200
 """Characters of what it is told about them: the prompt stays small, however many tools there are."""
 
 THRESHOLD = 0.1
@@ -54,9 +55,11 @@ class AgentLibrary:
         if name not in self._library or name in HELPERS:
             return None
         try:
-            return library_tool(self._library, name)
+            found = library_tool(self._library, name)
         except (ForgeError, ToolDefinitionError):  # damaged, or edited by hand into something else
             return None
+        found.description = found.description.partition('\n\n')[0][:MAX_DESCRIPTION]
+        return found
 
     def helpers(self, model: Model) -> Sequence[Tool[..., Any]]:
         """Tools with which code searches the library, and has new tools built by this model."""

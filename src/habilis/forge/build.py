@@ -91,7 +91,8 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
-            journal: where the build is recorded; None for the default. In a run of an agent or flow it is a part of that.
+            journal: where the build is recorded; None for the default. Inside another run it is a part of
+                that.
             run_id: name to resume it by.
         """
         if not request.strip():

@@ -94,8 +94,10 @@ class Toolbox:
 
     def add_called(self, names: Iterable[str]) -> None:
         """Add the tools that code calls by these names, if they can be looked up. No other tool is replaced."""
-        for name in names if self._look_up is not None else ():
-            if name not in self._tools and name not in self._toolsets and (found := self._look_up(name)) is not None:
+        if (look_up := self._look_up) is None:
+            return
+        for name in names:
+            if name not in self._tools and name not in self._toolsets and (found := look_up(name)) is not None:
                 self._tools[name] = found
                 self._enabled.add(name)
                 self._unlisted.add(name)
