@@ -95,7 +95,31 @@ def _few_of_pytest() -> types.ModuleType:
     module = types.ModuleType('pytest')
     module.raises = _Raises  # pyright: ignore[reportAttributeAccessIssue]
     module.approx = _Near  # pyright: ignore[reportAttributeAccessIssue]
+    module.mark = types.SimpleNamespace(parametrize=_parametrize)  # pyright: ignore[reportAttributeAccessIssue]
     return module
+
+
+def _parametrize(names: Any, values: Any) -> Any:
+    """`pytest.mark.parametrize`: the test stays one test, which is called with each of the values."""
+    keys = [name.strip() for name in names.split(',')] if isinstance(names, str) else list(names)
+
+    def mark(test: Any) -> Any:
+        rows = [dict(zip(keys, value if len(keys) > 1 else [value], strict=True)) for value in values]
+        test.cases = [{**case, **row} for case in getattr(test, 'cases', [{}]) for row in rows]
+        return test
+
+    return mark
+
+
+def _run_test(test: Any, source: str) -> str:
+    """What is wrong; empty if the test passes."""
+    for case in getattr(test, 'cases', [{}]):
+        try:
+            if test(**case) is not None:
+                return 'the test returned something: it must be a plain function with asserts'
+        except BaseException as raised:
+            return _failure(raised, 'test_tool.py', source) + (f' (with {case!r})'[:500] if case else '')
+    return ''
 
 
 class _Near(float):
@@ -120,12 +144,7 @@ def _run(  # pyright: ignore[reportUnusedFunction]
         is_test = name.startswith('test') and isinstance(test, types.FunctionType)
         if is_test and test.__globals__ is tests.__dict__:  # and not imported
             print(f'{request["mark"]} {name}', flush=True)
-            error = ''
-            try:
-                if test() is not None:
-                    error = 'the test returned something: it must be a plain function with asserts'
-            except BaseException as raised:
-                error = _failure(raised, 'test_tool.py', source)
+            error = _run_test(test, source)
             outcomes.append([name, error])
             if error and request['stop']:
                 break

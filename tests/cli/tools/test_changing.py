@@ -1,4 +1,4 @@
-"""`habilis tools seed`, `edit`, `rollback`, `rm`, `export`, `import` and `doctor`."""
+"""`habilis tools seed`, `add`, `edit`, `rollback`, `rm`, `export`, `import` and `doctor`."""
 
 import subprocess
 import zipfile
@@ -35,6 +35,22 @@ def test_seeds_are_added_once_also_by_two_processes_at_once(tmp_path: Path) -> N
     assert (again.returncode, again.stdout) == (0, '')
     assert 'nothing changed' in again.stderr
     assert habilis('tools', 'run', 'percent_of', '15', '300', *where).stdout == '45.0\n'
+
+
+def test_add_keeps_a_file_with_its_tests(tools: Tools, tmp_path: Path) -> None:
+    file, tests = tmp_path / 'triple.py', tmp_path / 'test_triple.py'
+    new = double('triple', factor=3)
+    file.write_text(new.code)
+    missing = tools('add', str(file))
+    assert (missing.returncode, missing.stdout) == (1, '')
+    assert f'write them to {tests}, or name their file with --tests FILE' in missing.stderr
+    tests.write_text(new.tests.replace('from tool', 'from triple'))
+    done = tools('add', str(file))
+    assert done.stdout.startswith('triple: version 1 is in use; it passes 1 tests, which notice ')
+    assert tools('run', 'triple', '10').stdout == '30\n'
+    again = tools('add', str(file), '--tests', str(tests))
+    assert (again.returncode, again.stdout) == (1, '')
+    assert 'habilis tools edit triple FILE' in again.stderr
 
 
 def test_edit_makes_a_version_and_rollback_restores_the_old_one(tools: Tools, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ Examples:
   habilis tools run percent_of 15 300
   habilis tools run convert_length 26.2 from_unit=mi to_unit=km
   habilis tools build "Reverse a text" --example "reverse('ab') == 'ba'"
+  habilis tools add slugify.py                   add your own, with the tests in test_slugify.py
   habilis tools test                             test all tools again
   habilis tools edit slugify slugify.py --tests test_slugify.py --note "keeps dots"
   habilis tools export slugify title_case tools.zip
@@ -167,6 +168,26 @@ def build(
         download=yes,
     )
     raise typer.Exit(build_tool(given))
+
+
+@app.command()
+def add(
+    file: Annotated[
+        Path, typer.Argument(metavar='FILE', help='Python file with one public function.', show_default=False)
+    ],
+    tests: Annotated[
+        Path | None, typer.Option('--tests', metavar='FILE', help='Its tests (default: test_FILE beside it).')
+    ] = None,
+    note: Annotated[
+        str, typer.Option('--note', metavar='REASON', help='Why tests that miss wrong variants are enough.')
+    ] = '',
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Add a tool that you wrote. Its tests must pass in a sandbox, and notice wrong variants of the code."""
+    from habilis.cli.tools.add import add_file
+
+    raise typer.Exit(add_file(file, tests, note, library, as_json=as_json))
 
 
 @app.command()
