@@ -30,6 +30,9 @@ from habilis.forge.usage import UsageLog
 from habilis.tools.tool_names import check_name
 
 CODE, TESTS, MANIFEST, CURRENT = 'tool.py', 'test_tool.py', 'tool.json', 'current'
+MERGED = 'merged'
+"""In place of `current`: the tool that this one was merged into. Its versions stay for those that use them."""
+
 _NEW = '.new-'
 _MANIFEST = TypeAdapter(Manifest)
 
@@ -172,6 +175,15 @@ class Library:
             self._index.drop(name)
             self._index.mark(self._stamp())
 
+    def hide(self, name: str, *, merged_into: str) -> None:
+        """Make a tool invisible. Its versions stay; `use_version` makes it visible again."""
+        with self._locked():
+            folder = self._folder(name)
+            (folder / MERGED).write_text(f'{merged_into}\n', encoding='utf-8')
+            _flush(folder / MERGED)
+            (folder / CURRENT).unlink()
+            self._index.drop(name)
+
     def users_of(self, name: str) -> list[str]:
         """Tools whose current version imports this one. A damaged tool uses nothing."""
         self._folder(name)
@@ -230,6 +242,10 @@ class Library:
         except ToolDefinitionError as error:
             raise ToolNotFound(str(error).partition(';')[0]) from error
         if not (folder / CURRENT).is_file():
+            if (folder / MERGED).is_file():
+                other, last = (folder / MERGED).read_text(encoding='utf-8').strip(), _numbers(folder)[-1]
+                msg = f'{name} was merged into {other}; to use it again: habilis tools rollback {name} {last}'
+                raise ToolNotFound(msg)
             near = self.search(name.replace('_', ' '), limit=1)
             hint = f'; did you mean {near[0].name!r}?' if near else ''
             msg = f'there is no tool {name!r} in {self.folder}{hint}'
@@ -238,9 +254,10 @@ class Library:
 
     def _version(self, name: str, version: int | None) -> Path:
         number = self.current(name) if version is None else version
-        folder = self._folder(name) / f'v{number}'
+        is_hidden = name.isidentifier() and (self.folder / name / MERGED).is_file()
+        folder = (self.folder / name if is_hidden else self._folder(name)) / f'v{number}'
         if not folder.is_dir():
-            msg = f'{name} has no version {number}; it has {", ".join(map(str, self.versions(name)))}'
+            msg = f'{name} has no version {number}; it has {", ".join(map(str, _numbers(folder.parent)))}'
             raise ToolNotFound(msg)
         return folder
 
@@ -294,6 +311,7 @@ class Library:
         new.write_text(f'{version}\n', encoding='utf-8')
         _flush(new)
         new.replace(path)
+        path.with_name(MERGED).unlink(missing_ok=True)
         _flush(path.parent)
 
     @contextlib.contextmanager

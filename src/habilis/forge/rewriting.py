@@ -35,13 +35,21 @@ def import_instead(code: str, module: str, old: str, new: str) -> str:
     return _with_imports(code, change)
 
 
+def tests_instead(tests: str, old: str, new: str) -> str:
+    """Tests of one tool as tests of another."""
+    if any(token.string == new for token in _names_in(tests)):
+        return import_instead(tests, TESTED_MODULE, old, new)
+    return _renamed(tests, {old: new})
+
+
 def joined_tests(first: str, second: str) -> str:
     """One module with the tests of both. What both define alike is there once; other equal names get a number."""
-    known, more = _definitions(first), _definitions(second)
+    known, tests = _definitions(first), _test_shapes(first)
+    more = {name: node for name, node in _definitions(second).items() if _shape(node) not in tests}
     taken = {*known, *more}
     renamed: dict[str, str] = {}
-    for name in more:
-        if name in known and ast.dump(known[name]) != ast.dump(more[name]):
+    for name, node in more.items():
+        if name in known and ast.dump(known[name]) != ast.dump(node):
             renamed[name] = _free_name(name, taken)
             taken.add(renamed[name])
     second = _renamed(second, renamed)
@@ -53,7 +61,7 @@ def joined_tests(first: str, second: str) -> str:
         if _is_import(node):
             if (statement := ast.unparse(node)) not in imported:
                 imports.append(statement)
-        elif not _is_docstring(node) and not _is_known(node, known):
+        elif not _is_docstring(node) and not _is_known(node, known) and _shape(node) not in tests:
             rest.append(text.strip('\n'))
     head = ''.join(f'{statement}\n' for statement in dict.fromkeys(imports))
     return f'{_after_docstring(first, head)}\n\n\n' + '\n\n\n'.join(rest) + '\n' if rest else first
@@ -106,6 +114,17 @@ def _is_known(node: ast.stmt, known: Mapping[str, ast.stmt]) -> bool:
     return bool(names) and all(name in known and ast.dump(known[name]) == ast.dump(node) for name in names)
 
 
+def _test_shapes(tests: str) -> set[str]:
+    """The tests of a module without their names."""
+    return {_shape(node) for node in ast.parse(tests).body} - {''}
+
+
+def _shape(node: ast.stmt) -> str:
+    if not isinstance(node, ast.FunctionDef) or not node.name.startswith('test'):
+        return ''
+    return ast.dump(ast.FunctionDef('_', node.args, node.body, node.decorator_list, node.returns))
+
+
 def _free_name(name: str, taken: set[str]) -> str:
     number = 2
     while f'{name}_{number}' in taken:
@@ -114,15 +133,20 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _renamed(source: str, names: Mapping[str, str]) -> str:
-    """The source with other identifiers; text and comments stay."""
+    """The source with other identifiers; text, comments and attributes stay."""
     lines = source.splitlines(keepends=True)
-    tokens = [one for one in tokenize.generate_tokens(io.StringIO(source).readline) if one.type == tokenize.NAME]
-    for token in reversed(tokens):
+    for token in reversed(_names_in(source)):
         if token.string in names:
             (row, start), (_, end) = token.start, token.end
             line = lines[row - 1]
             lines[row - 1] = f'{line[:start]}{names[token.string]}{line[end:]}'
     return ''.join(lines)
+
+
+def _names_in(source: str) -> list[tokenize.TokenInfo]:
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    pairs = zip([None, *tokens], tokens, strict=False)
+    return [one for before, one in pairs if one.type == tokenize.NAME and (before is None or before.string != '.')]
 
 
 def _after_docstring(source: str, head: str) -> str:

@@ -1,4 +1,4 @@
-"""`habilis tools seed`, `add`, `edit`, `rollback`, `rm`, `export`, `import` and `doctor`."""
+"""`habilis tools seed`, `add`, `edit`, `merge`, `rollback`, `rm`, `export`, `import` and `doctor`."""
 
 import subprocess
 import zipfile
@@ -89,6 +89,21 @@ def test_edit_refuses_files_that_are_no_tool(tools: Tools, tmp_path: Path, conte
     done = tools('edit', 'double', str(tmp_path / 'bad.py'))
     assert (done.returncode, done.stdout) == (1, '')
     assert 'unexpected' not in done.stderr
+
+
+def test_merge_replaces_one_tool_by_another(tools: Tools, library: Library) -> None:
+    library.add(double('twice'))
+    done = tools('merge', 'twice', 'double')
+    assert done.stdout == 'double was merged into twice, whose version 1 is in use\n'
+    assert 'to undo it: habilis tools rollback double 1' in done.stderr
+    assert 'fourfold uses the new version, as its version 2' in done.stderr
+    assert tools('run', 'fourfold', '10').stdout == '40\n'
+    gone = tools('show', 'double')
+    assert (gone.returncode, gone.stdout) == (1, '')
+    assert 'double was merged into twice' in gone.stderr
+    assert tools('doctor').returncode == 0
+    assert tools('rollback', 'double', '1').returncode == 0
+    assert tools('run', 'double', '10').stdout == '20\n'
 
 
 def test_rm_refuses_what_is_used_and_deletes_in_order(tools: Tools, library: Library) -> None:

@@ -211,6 +211,19 @@ def edit(
 
 
 @app.command()
+def merge(
+    keep: Annotated[str, typer.Argument(metavar='KEEP', help='Tool to keep.', show_default=False)],
+    drop: Annotated[str, typer.Argument(metavar='DROP', help='Tool that does the same.', show_default=False)],
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Merge two tools that do the same: KEEP gets the tests of DROP, and replaces it in the tools that use it."""
+    from habilis.cli.tools.edit import merge_tools
+
+    raise typer.Exit(merge_tools(keep, drop, library, as_json=as_json))
+
+
+@app.command()
 def rollback(
     name: Name,
     version: Annotated[int, typer.Argument(metavar='VERSION', help='Version to use.', min=1, show_default=False)],
