@@ -26,6 +26,11 @@ class Difference:
     call: str
     results: tuple[str, ...]
 
+    @property
+    def outcomes(self) -> list[str]:
+        """What the implementations do, in words."""
+        return [f'raises {one[1:]}' if one.startswith('!') else f'gives {one[:200]}' for one in self.results]
+
 
 async def find_difference(
     candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25
@@ -38,7 +43,7 @@ async def find_difference(
         return None
     name = candidates[0].name
     inputs = generate_inputs(candidates[0], calls, count=count)
-    outcomes = [await _outcomes(candidate, inputs) for candidate in candidates]
+    outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
     for index, arguments in enumerate(inputs):
         results = [outcome[index] for outcome in outcomes]
         if not _are_equal(results) and not all(result.startswith('!') for result in results):
@@ -83,7 +88,7 @@ def _is_near(one: Any, other: Any) -> bool:
             return one == other
 
 
-async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
+async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
     """The repr of each result; `!` and the class for an exception."""
     request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(

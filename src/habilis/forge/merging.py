@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.agreement import Difference, calls_in, find_difference
+from habilis.forge.agreement import calls_in, find_difference
 from habilis.forge.contract import LIBRARY_MODULE, Candidate
 from habilis.forge.library import Library
 from habilis.forge.revisions import Revision, UserUpdate, revise, update_user
@@ -50,15 +50,10 @@ async def _check(kept: Candidate, dropped: Candidate) -> Candidate:
     calls = [*calls_in(kept.tests, kept.name), *calls_in(tests, kept.name)]
     difference = await find_difference([kept, dropped], calls)
     if difference is not None:
-        raise ForgeError(_describe(difference, kept.name, dropped.name))
+        (mine, other), keep, drop = difference.outcomes, kept.name, dropped.name
+        msg = f'{keep} and {drop} do not do the same: {difference.call[:200]} {mine}, and {drop} {other}'
+        raise ForgeError(msg)
     return replace(kept, tests=joined_tests(kept.tests, tests))
-
-
-def _describe(difference: Difference, keep: str, drop: str) -> str:
-    mine, other = (
-        f'raises {result[1:]}' if result.startswith('!') else f'gives {result[:200]}' for result in difference.results
-    )
-    return f'{keep} and {drop} do not do the same: {difference.call[:200]} {mine}, and {drop} {other}'
 
 
 def _rewritten(user: Candidate, drop: str, kept: Candidate) -> Candidate:

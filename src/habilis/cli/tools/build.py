@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 
 from habilis.agent.hooks.sanitize import escape_controls
-from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
-from habilis.cli.terminal_user import TerminalUser
-from habilis.cli.tools.library import print_json, run_with_library
+from habilis.cli.tools.library import open_model, print_json, run_with_library
 from habilis.forge.build import Forge, Options
 from habilis.forge.library import Library
 
@@ -33,14 +31,10 @@ def build_tool(given: BuildRequest) -> int:
 
     async def work(library: Library) -> int:
         settings = read_settings(lambda: settings_with_options({}))
-        wanted = ModelRequest(name=given.model, option='--model', download=given.download)
-        model = await choose_model(wanted, settings, TerminalUser(), say)
-        try:
+        async with open_model(given.model, download=given.download) as model:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
             built = await forge.build(given.request, given.examples, journal=settings.journal)
             answer = await forge.answer(given.request, built.name) if given.use and built.name else None
-        finally:
-            await model.close()
         if given.as_json:
             print_json({'status': built.status, 'name': built.name, 'reason': built.reason, 'answer': answer})
         elif built.name:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import not_empty
-from habilis.cli.tools.options import AsJson, LibraryFolder, Name, Version, Yes
+from habilis.cli.tools.options import AsJson, LibraryFolder, ModelName, Name, Version, Yes
 
 EPILOG = """\b
 A library is a folder of tools: Python functions with tests, under version numbers. Tools run in a sandbox, never on
@@ -124,6 +124,25 @@ def run(
     raise typer.Exit(run_tool(name, arguments or [], library, as_json=as_json))
 
 
+@app.command()
+def bench(
+    name: Name,
+    versions: Annotated[
+        str, typer.Option('--versions', metavar='N,N', help='Versions (default: the one in use, and the one before).')
+    ] = '',
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Compare how long calls of versions of a tool take, on the inputs of its tests and on generated ones."""
+    from habilis.cli.tools.speed import compare_versions
+
+    if not all(one.strip().isdecimal() for one in versions.split(',') if versions):
+        msg = f'{versions!r} is not a list of versions, such as 1,3'
+        raise typer.BadParameter(msg, param_hint='--versions')
+    chosen = list(dict.fromkeys(int(one) for one in versions.split(',') if one))
+    raise typer.Exit(compare_versions(name, chosen, library, as_json=as_json))
+
+
 # Change ---------------------------------------------------------------------------------------------------------------
 
 
@@ -145,7 +164,7 @@ def build(
         list[str] | None,
         typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
     ] = None,
-    model: Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')] = None,
+    model: ModelName = None,
     candidates: Annotated[
         int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
     ] = 3,
@@ -208,6 +227,20 @@ def edit(
     from habilis.cli.tools.edit import edit_tool
 
     raise typer.Exit(edit_tool(name, file, tests, note, library, as_json=as_json))
+
+
+@app.command()
+def optimise(
+    name: Name,
+    model: ModelName = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Ask a model for a faster version, which is kept if it passes all tests and gives the same results."""
+    from habilis.cli.tools.speed import optimise_tool
+
+    raise typer.Exit(optimise_tool(name, model, library, download=yes, as_json=as_json))
 
 
 @app.command()

@@ -10,6 +10,7 @@ Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the tool.', s
 Version = Annotated[
     int | None, typer.Option('--version', metavar='N', help='Version (default: the one in use).', min=1)
 ]
+ModelName = Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')]
 AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 LibraryFolder = Annotated[
     str | None,
