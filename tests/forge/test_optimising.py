@@ -13,8 +13,13 @@ from habilis.models import ScriptedModel
 from tests.forge.samples import double, tool
 
 HEAD = 'def total(numbers: list[int]) -> int:\n    """Sum of the numbers."""\n'
-SLOW = HEAD + '    result = 0\n    for number in numbers:\n        for _ in range(50):\n            pass\n'
-SLOW += '        result += number\n    return result\n'
+SLOW = f"""{HEAD}    result = 0
+    for number in numbers:
+        for _ in range(50):
+            pass
+        result += number
+    return result
+"""
 FAST = HEAD + '    return sum(numbers)\n'
 TESTS = 'from tool import total\n\n\ndef test_it() -> None:\n    assert total([1, 2, 3, 4, 5]) == 15\n'
 
