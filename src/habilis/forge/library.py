@@ -188,11 +188,12 @@ class Library:
             self._index.drop(name)
 
     def users_of(self, name: str) -> list[str]:
-        """Tools whose current version imports this one. A damaged tool uses nothing."""
+        """Tools whose current version imports this one."""
         self._folder(name)
-        return [other for other in self.names() if name in self._uses(other)]
+        return [other for other in self.names() if name in self.uses(other)]
 
-    def _uses(self, name: str) -> Mapping[str, int]:
+    def uses(self, name: str) -> Mapping[str, int]:
+        """Tools that the current version imports, with their versions. A damaged tool uses nothing."""
         try:
             return self.manifest(name).uses
         except ForgeError:

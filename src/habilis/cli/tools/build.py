@@ -1,12 +1,14 @@
 """`habilis tools build`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_model, print_json, run_with_library
-from habilis.forge.build import Forge, Options
+from habilis.forge.build import Built, Forge, Options
+from habilis.forge.composition import compose
 from habilis.forge.library import Library
 
 
@@ -24,6 +26,9 @@ class BuildRequest:
     library: str | None
     as_json: bool
     download: bool
+    name: str = ''
+    compose: Sequence[str] = ()
+    """Tools of the library to compose the new one of."""
 
 
 def build_tool(given: BuildRequest) -> int:
@@ -33,7 +38,7 @@ def build_tool(given: BuildRequest) -> int:
         settings = read_settings(lambda: settings_with_options({}))
         async with open_model(given.model, download=given.download) as model:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
-            built = await forge.build(given.request, given.examples, journal=settings.journal)
+            built = await _build(forge, given, settings.journal)
             answer = await forge.answer(given.request, built.name) if given.use and built.name else None
         if given.as_json:
             print_json({'status': built.status, 'name': built.name, 'reason': built.reason, 'answer': answer})
@@ -45,6 +50,14 @@ def build_tool(given: BuildRequest) -> int:
         return 0 if built.name else 1
 
     return run_with_library(given.library, work)
+
+
+async def _build(forge: Forge, given: BuildRequest, journal: str | None) -> Built:
+    if not given.compose:
+        return await forge.build(given.request, given.examples, journal=journal)
+    return await compose(
+        forge, given.compose, given.name, request=given.request, examples=given.examples, journal=journal
+    )
 
 
 def _show(stage: str, text: str) -> None:

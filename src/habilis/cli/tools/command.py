@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import not_empty
-from habilis.cli.tools.options import AsJson, LibraryFolder, ModelName, Name, Version, Yes
+from habilis.cli.tools.options import AsJson, Candidates, Examples, LibraryFolder, ModelName, Name, Version, Yes
 
 EPILOG = """\b
 A library is a folder of tools: Python functions with tests, under version numbers. Tools run in a sandbox, never on
@@ -87,10 +87,18 @@ def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) 
 
 @app.command()
 def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
-    """Show calls, success and time of each version, and which tools may be deleted."""
+    """Show calls, success and time of each version."""
     from habilis.cli.tools.stats import show_stats
 
     raise typer.Exit(show_stats(library, as_json=as_json))
+
+
+@app.command()
+def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
+    """Show which tools are called with most success, which ones to compose, and which ones may be deleted."""
+    from habilis.cli.tools.suggest import show_suggestions
+
+    raise typer.Exit(show_suggestions(library, as_json=as_json))
 
 
 # Run ------------------------------------------------------------------------------------------------------------------
@@ -160,14 +168,9 @@ def build(
         str,
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
     ],
-    example: Annotated[
-        list[str] | None,
-        typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
-    ] = None,
+    example: Examples = None,
     model: ModelName = None,
-    candidates: Annotated[
-        int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
-    ] = 3,
+    candidates: Candidates = 3,
     use: Annotated[bool, typer.Option('--use', help='Answer the request with the tool.')] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -185,6 +188,38 @@ def build(
         library=library,
         as_json=as_json,
         download=yes,
+    )
+    raise typer.Exit(build_tool(given))
+
+
+@app.command()
+def compose(
+    names: Annotated[list[str], typer.Argument(metavar='NAME', help='Two tools or more.', show_default=False)],
+    name: Annotated[str, typer.Option('--name', metavar='NEW', help='Name of the new tool.', show_default=False)],
+    request: Annotated[
+        str, typer.Option('--request', metavar='TEXT', help='What it is for (default: what the tools do together).')
+    ] = '',
+    example: Examples = None,
+    model: ModelName = None,
+    candidates: Candidates = 3,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Build one tool that calls several tools of the library, tested like any other."""
+    from habilis.cli.tools.build import BuildRequest, build_tool
+
+    given = BuildRequest(
+        request=request,
+        examples=example or [],
+        model=model,
+        candidates=candidates,
+        use=False,
+        library=library,
+        as_json=as_json,
+        download=yes,
+        name=name,
+        compose=names,
     )
     raise typer.Exit(build_tool(given))
 
