@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.flows import flow, step
@@ -28,6 +28,9 @@ from habilis.models.contract import Message, Model
 Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
 """Called with the name of a stage and what came of it."""
+
+BUILD_FLOW = f'{__name__}:build_tool'
+"""The name of builds in the journal."""
 
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
@@ -76,7 +79,7 @@ class Forge:
         self.options = options or Options()
         self._watch = watch
         self._lessons = Lessons(library.folder / '.lessons.jsonl')
-        self._flow: Flow[[str, list[str], str, list[str]], Built] = flow(name='build_tool')(self._build)
+        self._flow: Flow[..., Built] = flow(name='build_tool')(self._build)
 
     async def build(
         self,
@@ -104,9 +107,11 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        given: dict[str, Any] = {'examples': list(examples), 'wanted': name, 'uses': list(uses)}
+        more = {key: value for key, value in given.items() if value}  # the title of the run has only what was given
         if recording_scope() is not None:
-            return await self._flow(request, list(examples), name, list(uses))
-        run = await self._flow.start(request, list(examples), name, list(uses), journal=journal, run_id=run_id)
+            return await self._flow(request, **more)
+        run = await self._flow.start(request, journal=journal, run_id=run_id, **more)
         return await run.result()
 
     async def resume(self, run_id: str, *, journal: Store | str | None = None) -> Built:
@@ -115,7 +120,10 @@ class Forge:
 
     # The flow ---------------------------------------------------------------------------------------------------------
 
-    async def _build(self, request: str, examples: list[str], wanted: str, uses: list[str]) -> Built:
+    async def _build(
+        self, request: str, examples: list[str] | None = None, wanted: str = '', uses: list[str] | None = None
+    ) -> Built:
+        examples, uses = examples or [], uses or []
         found = '' if uses else await step(name='search')(self._search)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
@@ -130,6 +138,8 @@ class Forge:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
             return Built(status='refused', reason=str(reason))
+
+    _build.__qualname__ = BUILD_FLOW.partition(':')[2]  # what lists of runs call it
 
     async def _search(self, request: str, examples: list[str]) -> str:
         """Name of a tool that does what is asked for; empty if one must be built."""

@@ -165,12 +165,15 @@ def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command()
 def build(
     request: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
-    ],
+    ] = None,
     example: Examples = None,
     model: ModelName = None,
     candidates: Candidates = 3,
+    resume: Annotated[
+        str | None, typer.Option('--resume', metavar='RUN', help='Resume an interrupted build.', callback=not_empty)
+    ] = None,
     use: Annotated[bool, typer.Option('--use', help='Answer the request with the tool.')] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -179,12 +182,16 @@ def build(
     """Find a tool for a request, or build one: tests first, verified in sandboxes, kept only if all of it holds."""
     from habilis.cli.tools.build import BuildRequest, build_tool
 
+    if (request is None) == (resume is None) or (resume and example):
+        msg = 'give what the tool is for, or only --resume RUN'
+        raise typer.BadParameter(msg, param_hint='REQUEST')
     given = BuildRequest(
-        request=request,
+        request=request or '',
         examples=example or [],
         model=model,
         candidates=candidates,
         use=use,
+        run=resume or '',
         library=library,
         as_json=as_json,
         download=yes,
@@ -214,7 +221,6 @@ def compose(
         examples=example or [],
         model=model,
         candidates=candidates,
-        use=False,
         library=library,
         as_json=as_json,
         download=yes,

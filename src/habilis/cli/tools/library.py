@@ -27,11 +27,16 @@ def open_library(folder: str | None) -> Library:
     return Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
 
 
-def run_with_library(folder: str | None, work: Callable[[Library], Coroutine[Any, Any, T]]) -> T:
-    """Run work that uses sandboxes; Ctrl-C ends it cleanly."""
+def run_with_library(
+    folder: str | None,
+    work: Callable[[Library], Coroutine[Any, Any, T]],
+    *,
+    last_words: Callable[[], str] | None = None,
+) -> T:
+    """Run work that uses sandboxes; Ctrl-C ends it cleanly, see `run_interruptible`."""
     library = open_library(folder)
     with clear_errors(library):
-        return run_interruptible(lambda: work(library))
+        return run_interruptible(lambda: work(library), last_words=last_words)
 
 
 @contextlib.asynccontextmanager
