@@ -1,5 +1,6 @@
 """`habilis tools seed`, `add`, `edit`, `merge`, `rollback`, `rm`, `export`, `import` and `doctor`."""
 
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -130,6 +131,21 @@ def test_export_and_import(tools: Tools, tmp_path: Path) -> None:
     again = habilis('tools', 'import', str(path), *other)
     assert (again.returncode, again.stdout) == (0, '')
     assert 'in the library already' in again.stderr
+
+
+@pytest.mark.skipif(shutil.which('ssh-keygen') is None, reason='needs ssh-keygen')
+def test_a_signed_file_is_imported_by_those_who_trust_its_key(tools: Tools, tmp_path: Path) -> None:
+    key, path, other = tmp_path / 'key', str(tmp_path / 'x.zip'), ('--library', str(tmp_path / 'other'))
+    subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key], check=True)
+    assert f'signed with {key}' in tools('export', 'double', path, '--sign', str(key)).stderr
+    done = habilis('tools', 'import', path, '--trust', f'{key}.pub', *other)
+    assert (done.returncode, done.stdout) == (0, 'double\n')
+    assert f', a key of {key}.pub' in done.stderr
+    assert 'to accept only keys that you trust: --trust PUBKEY' in habilis('tools', 'import', path, *other).stderr
+    tools('export', 'double', path)
+    assert 'the file is unsigned' in habilis('tools', 'import', path, *other).stderr
+    assert habilis('tools', 'import', path, '--trust', f'{key}.pub', *other).returncode == 1
+    assert tools('export', '--skill', 'double', 'x', '--sign', str(key)).returncode == 2
 
 
 def test_a_hostile_file_changes_nothing(tools: Tools, library: Library, tmp_path: Path) -> None:

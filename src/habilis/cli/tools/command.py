@@ -341,6 +341,9 @@ def doctor(
 @app.command()
 def export(
     names: Annotated[list[str], typer.Argument(metavar='NAME… FILE.zip', help='Tools, and the file to write.')],
+    sign: Annotated[
+        Path | None, typer.Option('--sign', metavar='KEYFILE', help='Sign it with an SSH key (uses ssh-keygen).')
+    ] = None,
     skill: Annotated[
         bool, typer.Option('--skill', help='Write Agent Skills; the last argument is the folder to write them into.')
     ] = False,
@@ -354,19 +357,29 @@ def export(
     if not skill and not target.endswith('.zip'):
         msg = f'the last argument must be a file that ends in .zip, not {target!r}'
         raise typer.BadParameter(msg, param_hint='FILE.zip')
+    if skill and sign:
+        msg = 'skills are not signed; leave out --sign or --skill'
+        raise typer.BadParameter(msg, param_hint='--sign')
     not_empty(target)
     from habilis.cli.tools.sharing import export_file, export_skills
 
-    raise typer.Exit((export_skills if skill else export_file)(list(dict.fromkeys(tools)), Path(target), library))
+    chosen = list(dict.fromkeys(tools))
+    if skill:
+        raise typer.Exit(export_skills(chosen, Path(target), library))
+    raise typer.Exit(export_file(chosen, Path(target), library, key=sign))
 
 
 @app.command('import')
 def import_(
     file: Annotated[Path, typer.Argument(metavar='FILE.zip', help='File of `export`.', show_default=False)],
+    trust: Annotated[
+        Path | None,
+        typer.Option('--trust', metavar='PUBKEY', help='File of public SSH keys, one of which must have signed it.'),
+    ] = None,
     as_json: AsJson = False,
     library: LibraryFolder = None,
 ) -> None:
     """Add the tools of an exported file, after testing them in sandboxes. Existing tools are never changed."""
     from habilis.cli.tools.sharing import import_file
 
-    raise typer.Exit(import_file(file, library, as_json=as_json))
+    raise typer.Exit(import_file(file, library, trust=trust, as_json=as_json))
