@@ -187,6 +187,12 @@ class Library:
             (folder / CURRENT).unlink()
             self._index.drop(name)
 
+    def merged_into(self, name: str) -> str:
+        """The tool that took the place of one that is hidden; empty if it is not."""
+        path = self.folder / name / MERGED
+        hidden = name.isidentifier() and name not in self and path.is_file()
+        return path.read_text(encoding='utf-8').strip() if hidden else ''
+
     def users_of(self, name: str) -> list[str]:
         """Tools whose current version imports this one."""
         self._folder(name)
@@ -246,8 +252,8 @@ class Library:
         except ToolDefinitionError as error:
             raise ToolNotFound(str(error).partition(';')[0]) from error
         if not (folder / CURRENT).is_file():
-            if (folder / MERGED).is_file():
-                other, last = (folder / MERGED).read_text(encoding='utf-8').strip(), _numbers(folder)[-1]
+            if other := self.merged_into(name):
+                last = max(_numbers(folder), default=1)
                 msg = f'{name} was merged into {other}; to use it again: habilis tools rollback {name} {last}'
                 raise ToolNotFound(msg)
             near = self.search(name.replace('_', ' '), limit=1)
@@ -258,8 +264,7 @@ class Library:
 
     def _version(self, name: str, version: int | None) -> Path:
         number = self.current(name) if version is None else version
-        is_hidden = name.isidentifier() and (self.folder / name / MERGED).is_file()
-        folder = (self.folder / name if is_hidden else self._folder(name)) / f'v{number}'
+        folder = (self.folder / name if self.merged_into(name) else self._folder(name)) / f'v{number}'
         if not folder.is_dir():
             msg = f'{name} has no version {number}; it has {", ".join(map(str, _numbers(folder.parent)))}'
             raise ToolNotFound(msg)
