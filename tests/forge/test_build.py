@@ -32,6 +32,8 @@ WRONG = CODE.replace('text[::-1]', 'text')
 STARTS = {
     'choose': 'Which of them does exactly',
     'confirm': 'Would a call of this function',
+    'confirm call': 'This was computed',
+    'compute': 'Write Python that computes the answer',
     'spec': 'Design the function',
     'tests': 'Write tests for this function',
     'more tests': 'These tests pass, but',
@@ -94,7 +96,10 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert library.manifest('reverse_string').origin == builder.model.name
 
     other = Builder(
-        choose='reverse_string', confirm='YES', call="```python\nreverse_string('Python')\n```", words='It is nohtyP.'
+        compute="```python\nanswer = 'nohtyP'\n```",
+        call="```python\nreverse_string('Python')\n```",
+        confirm_call='YES',
+        words='It is nohtyP.',
     )
     again = forge(Library(library.folder), other)
     found = await again.build("Reverse 'Python'", journal=store)
