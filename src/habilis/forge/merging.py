@@ -21,6 +21,10 @@ async def merge(library: Library, keep: str, drop: str) -> Revision:
     if keep == drop or any(tool.name == drop for tool in used_tools(kept)):
         msg = f'{keep} is the same tool' if keep == drop else f'{keep} uses {drop}, so it cannot replace it'
         raise ForgeError(msg)
+    for tool in (kept, dropped):
+        if not (own := await verify(tool)).ok:
+            msg = f'{tool.name} fails its own tests; change it first:\n{own.report}'
+            raise ForgeError(msg)
     new = await _check(kept, dropped)
     users = library.users_of(drop)
     for user in users:

@@ -24,7 +24,7 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
     name = function_name(code, file.stem)
     try:
         checks = import_as_tool(checks, file.stem)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         msg = f'{tests or beside} is not Python: {error}'
         raise ForgeError(msg) from error
 
