@@ -53,7 +53,7 @@ async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) ->
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_results(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_results(forge_request)')
     if cell.error is not None or not isinstance(cell.value, list):
         return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
     return [str(result) for result in cast('list[object]', cell.value)]
