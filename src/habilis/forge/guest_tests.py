@@ -11,7 +11,6 @@ import traceback
 import types
 from typing import Any
 
-
 _SHOWN = {
     got: ast.parse(f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]", mode='eval').body
     for got, wanted in (('left', 'right'), ('right', 'left'))

@@ -33,7 +33,7 @@ _LOAD = 'import binascii, marshal\nexec(marshal.loads(binascii.a2b_base64({data!
 
 
 async def guest_code() -> str:
-    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than most tests."""
+    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than tests."""
     if not (known := _compiled()):
         source = files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
         async with await Sandbox.create(variables={'source': source}, checkpoints=False) as sandbox:
