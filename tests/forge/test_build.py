@@ -51,10 +51,11 @@ class Builder:
         self._replies = {**known, **{key.replace('_', ' '): value for key, value in replies.items()}}
         self.stages: list[str] = []
         self.prompts: list[str] = []
-        self.model = ScriptedModel(self._reply)
+        self.model = ScriptedModel(self.reply)
         self.dies_at = ''
 
-    def _reply(self, messages: Sequence[Message]) -> str:
+    def reply(self, messages: Sequence[Message]) -> str:
+        """What it says in this stage."""
         said = messages[-1].text
         stage = next((name for name, start in STARTS.items() if start in said), 'again')
         if stage == self.dies_at:

@@ -22,7 +22,7 @@ from habilis.forge.library_tools import call_candidate
 from habilis.forge.review import review
 from habilis.forge.source import read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
-from habilis.journal import Store
+from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
 Status = Literal['reused', 'built', 'refused']
@@ -91,7 +91,8 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
-            journal: where the build is recorded; None for the default.
+            journal: where the build is recorded; None for the default. Inside another run it is a part of
+                that.
             run_id: name to resume it by.
         """
         if not request.strip():
@@ -99,6 +100,8 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        if recording_scope() is not None:
+            return await self._flow(request, list(examples))
         run = await self._flow.start(request, list(examples), journal=journal, run_id=run_id)
         return await run.result()
 
