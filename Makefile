@@ -48,10 +48,11 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Run the benchmarks of the sandbox, the agent and the journal
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal and the forge
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
 	$(BIN)/habilis bench journal
+	$(BIN)/habilis bench forge
 
 recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
 	@$(BIN)/habilis models install --yes
