@@ -37,7 +37,7 @@ def _explain(node: ast.Assert, compare: ast.Compare) -> None:
             )
             for name, side in (('left', compare.left), ('right', compare.comparators[0]))
         ]
-        compare.left, compare.comparators = sides[0], sides[1:]
+        compare.left, compare.comparators = sides[0], [sides[1]]
         node.msg = _SHOWN['right' if isinstance(sides[0].value, ast.Constant) else 'left']
 
 
