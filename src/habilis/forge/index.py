@@ -44,6 +44,11 @@ Row = tuple[str, int, str, str, str, str]
 """Name, version, summary, signature, stems of name and summary, stems of the rest."""
 
 
+def has_values(query: str) -> bool:
+    """Whether a query has values to call a tool with."""
+    return _LITERAL.search(query) is not None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """What is searched of one tool."""
