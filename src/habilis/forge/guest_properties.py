@@ -1,6 +1,5 @@
 """Runs inside the sandbox, after `guest_tests.py`: calls a tool with many inputs, and looks at what it does."""
 
-import collections.abc
 import copy
 import time
 import types
@@ -28,10 +27,11 @@ def _is_of(value: Any, hint: Any) -> bool:
         return False
     if kind is tuple and inner and inner[-1] is not ...:
         return len(value) == len(inner) and all(map(_is_of, value, inner))
+    parts: Any = value
     if isinstance(value, dict) and len(inner) == 2:
-        return all(_is_of(key, inner[0]) and _is_of(item, inner[1]) for key, item in value.items())
-    if isinstance(value, list | tuple | set | frozenset) and inner and kind is not collections.abc.Callable:
-        return all(_is_of(item, inner[0]) for item in value)
+        return all(_is_of(key, inner[0]) and _is_of(item, inner[1]) for key, item in parts.items())
+    if isinstance(value, list | tuple | set | frozenset) and inner:
+        return all(_is_of(item, inner[0]) for item in parts)
     return True
 
 
