@@ -107,7 +107,7 @@ def test_code_that_uses_chance_or_the_clock_is_known() -> None:
 def test_inputs_have_the_declared_types() -> None:
     hints: dict[str, Callable[[Any], bool]] = {
         'tuple[int, str]': lambda one: isinstance(one[0], int) and isinstance(one[1], str),
-        'tuple[str, ...]': lambda one: isinstance(one, tuple) and all(isinstance(item, str) for item in one),
+        'tuple[str, ...]': lambda one: repr(one)[0] == '(' and all(isinstance(item, str) for item in one),
         'set[int]': lambda one: isinstance(one, set),
         'bytes': lambda one: isinstance(one, bytes),
         'Literal["a"]': lambda one: one == 'a',
