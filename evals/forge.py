@@ -14,10 +14,11 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evals.outcomes import append, read_as
 from evals.scores import aligned, wilson
 from evals.sets import MissingData
 from habilis.core.errors import HabilisError
@@ -178,7 +179,7 @@ async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> Non
     strict = not given.no_red_check
     options = Options(candidates=given.candidates, red_check=strict, agreement=strict)
     model = load_model(given.model)
-    outcomes = read_outcomes(given.results) if given.results else []
+    outcomes = read_as(BuildOutcome, given.results) if given.results else []
     known = {(one.task, one.side, one.model) for one in outcomes}
     try:
         for problem in problems:
@@ -186,17 +187,10 @@ async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> Non
                 outcomes.append(await build_one(problem, model, options))
                 say(line(outcomes[-1]))
                 if given.results:
-                    with given.results.open('a', encoding='utf-8') as file:
-                        file.write(f'{json.dumps(asdict(outcomes[-1]), ensure_ascii=False)}\n')
+                    append(given.results, outcomes[-1])
     finally:
         await model.close()
     say(f'\n{table(outcomes)}')
-
-
-def read_outcomes(path: Path) -> list[BuildOutcome]:
-    """All outcomes of a file; none if there is no such file yet."""
-    lines = path.read_text('utf-8').splitlines() if path.exists() else []
-    return [BuildOutcome(**json.loads(line)) for line in lines]
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from evals import forge
 from evals.forge import BuildOutcome, evaluate, load_problems, parse_arguments, table
+from evals.outcomes import read_as
 from evals.sets import MissingData
 from habilis.models import Message, ScriptedModel
 
@@ -59,7 +60,7 @@ async def test_hidden_tests_judge_what_was_kept_and_a_second_run_continues(data:
     shown = await run(data, '--no-red-check')
     assert [line.split()[:2] for line in shown.splitlines()[:2]] == [['refused', '3'], ['failed', '4']]
     assert '   1 no implementation passes the tests' in shown
-    outcomes = forge.read_outcomes(data / 'results.jsonl')
+    outcomes = read_as(BuildOutcome, data / 'results.jsonl')
     assert [(one.task, one.status, one.right) for one in outcomes] == [
         (1, 'built', True),
         (2, 'built', False),
