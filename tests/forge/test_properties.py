@@ -9,7 +9,7 @@ from habilis.core.limits import Limits
 from habilis.forge import properties
 from habilis.forge.agreement import generate_inputs
 from habilis.forge.contract import Candidate, Findings
-from habilis.forge.properties import calls_of, check_properties, is_unsteady
+from habilis.forge.properties import check_properties, is_unsteady
 from habilis.forge.seeding import seeds
 
 
@@ -117,7 +117,3 @@ def test_inputs_have_the_declared_types() -> None:
     for hint, fits in hints.items():
         inputs = generate_inputs(candidate(f'(value: {hint}) -> int', 'return 1'), (), count=20)
         assert all(fits(value) for [value] in inputs), hint
-
-
-def test_the_calls_of_the_tests_are_found_wherever_they_are() -> None:
-    assert calls_of(candidate('(a: int) -> int', 'return a', 'g(f(3)) == f(1, b=2)')) == ['f(1, b=2)', 'f(3)']

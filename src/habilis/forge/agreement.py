@@ -1,6 +1,7 @@
 """Compares implementations on inputs that nobody wrote: where they differ, the description is vague."""
 
 import ast
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,11 @@ class Difference:
     call: str
     results: tuple[str, ...]
 
+    @property
+    def outcomes(self) -> list[str]:
+        """What the implementations do, in words."""
+        return [f'raises {one[1:]}' if one.startswith('!') else f'gives {one[:200]}' for one in self.results]
+
 
 async def find_difference(
     candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25
@@ -37,16 +43,52 @@ async def find_difference(
         return None
     name = candidates[0].name
     inputs = generate_inputs(candidates[0], calls, count=count)
-    outcomes = [await _outcomes(candidate, inputs) for candidate in candidates]
+    outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
     for index, arguments in enumerate(inputs):
         results = [outcome[index] for outcome in outcomes]
-        if len(set(results)) > 1 and not all(result.startswith('!') for result in results):
+        if not _are_equal(results) and not all(result.startswith('!') for result in results):
             shown = ', '.join(repr(argument) for argument in arguments)
             return Difference(call=f'{name}({shown})', results=tuple(dict.fromkeys(results)))
     return None
 
 
-async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
+def calls_in(tests: str, name: str) -> list[str]:
+    """The calls of a function in its tests."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(tests))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
+
+
+def _are_equal(results: Sequence[str]) -> bool:
+    """Whether results are the same; floats may differ in their last digits, as the order of operations decides them."""
+    if len(set(results)) == 1:
+        return True
+    try:
+        first, *others = [ast.literal_eval(result) for result in results]
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return all(_is_near(first, other) for other in others)
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    match one:
+        case float():
+            return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+        case list() | tuple():
+            items = cast('Sequence[Any]', one)
+            return len(items) == len(other) and all(map(_is_near, items, other))
+        case dict():
+            known = cast('dict[Any, Any]', one)
+            return list(known) == list(other) and all(_is_near(known[key], other[key]) for key in known)
+        case _:
+            return one == other
+
+
+async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
     """The repr of each result; `!` and the class for an exception."""
     request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(

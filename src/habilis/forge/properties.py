@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import cast
 
 from habilis.core.limits import Limits
-from habilis.forge.agreement import function_of, generate_inputs, known_inputs
+from habilis.forge.agreement import calls_in, function_of, generate_inputs, known_inputs
 from habilis.forge.contract import Candidate, Findings
 from habilis.forge.verification import guest_code, packages_of, request_of
 from habilis.sandbox import Cell, Sandbox
@@ -40,7 +40,7 @@ async def check_properties(candidate: Candidate) -> Findings:
     Refused: a result that is not of the declared type on an input of the tests, arguments that are changed, two results
     of the same call. Noted: the rest, since nobody has said what should happen there.
     """
-    calls = calls_of(candidate)
+    calls = list(dict.fromkeys(calls_in(candidate.tests, candidate.name)))
     known = known_inputs(candidate, calls)
     inputs = [*generate_inputs(candidate, calls, count=COUNT), *generate_inputs(candidate, (), count=COUNT)]
     if not inputs:
@@ -88,14 +88,6 @@ def _findings(candidate: Candidate, shown: Sequence[str], outcomes: Sequence[Out
     if slowest > SLOW_SECONDS:
         noted['slow'] = f'a call takes {slowest:.1f} s'
     return Findings(refused=tuple(refused.values()), noted=tuple(noted.values()))
-
-
-def calls_of(candidate: Candidate) -> list[str]:
-    """The calls of the function in its tests."""
-    tree = ast.parse(candidate.tests)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    named = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == candidate.name]
-    return list(dict.fromkeys(ast.unparse(node) for node in named))
 
 
 def is_unsteady(code: str) -> bool:

@@ -53,7 +53,7 @@ def read_source(name: str, code: str) -> ToolSource:
         summary=' '.join(documentation.partition('\n\n')[0].split()),
         documentation=documentation,
         parameters=tuple(argument.arg for argument in arguments),
-        uses=_imported_tools(tree),
+        uses=_imported(tree),
     )
 
 
@@ -63,7 +63,12 @@ def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
     return [*given.posonlyargs, *given.args, *given.kwonlyargs, *more]
 
 
-def _imported_tools(tree: ast.AST) -> tuple[str, ...]:
+def imported_tools(code: str) -> tuple[str, ...]:
+    """Library tools that code imports."""
+    return _imported(ast.parse(code))
+
+
+def _imported(tree: ast.AST) -> tuple[str, ...]:
     names = [
         alias.name
         for node in ast.walk(tree)
