@@ -108,6 +108,16 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert 'spec' not in other.stages
 
 
+async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
+    spying = CODE.replace('return text', 'import inspect\n    return text')
+    printing = CODE.replace('return text', 'print(text)\n    return text')
+    builder = Builder(implement=spying, recheck='It is right.', repair=printing)
+    built = await forge(library, builder, red_check=False).build('Reverse a string', journal=store)
+    assert built.status == 'built'
+    assert 'the code imports inspect, which a tool has no use for' in builder.prompts[-1]
+    assert library.manifest('reverse_string').findings == ('prints, which nobody sees: only its result counts',)
+
+
 async def test_a_similar_tool_for_something_else_is_not_misused(library: Library, store: Store) -> None:
     await forge(library, Builder()).build('Reverse a string', journal=store)
     spec = SPEC.replace('reverse_string', 'reverse_words')

@@ -6,6 +6,7 @@ from dataclasses import replace
 from habilis.core.errors import ForgeError, ToolExists
 from habilis.forge.contract import Candidate, Manifest
 from habilis.forge.library import Library
+from habilis.forge.review import review
 from habilis.forge.source import read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
 
@@ -54,4 +55,13 @@ async def add_tool(library: Library, candidate: Candidate, *, note: str = '') ->
             f'add tests that fail on these, or say with --note REASON why they are enough:{missed}'
         )
         raise ForgeError(msg)
-    return library.add(new, origin='user', note=note, tests=len(passed.tests), mutants=score.total, killed=score.killed)
+    found = await review(new)
+    return library.add(
+        new,
+        origin='user',
+        note=note,
+        tests=len(passed.tests),
+        mutants=score.total,
+        killed=score.killed,
+        findings=found.refused + found.noted,  # a person decides what to do about them
+    )

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
@@ -99,7 +99,7 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_results(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_results(forge_request)')
     if cell.error is not None or not isinstance(cell.value, list):
         return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
     return [str(result) for result in cast('list[object]', cell.value)]
@@ -108,17 +108,31 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
 def generate_inputs(candidate: Candidate, calls: Sequence[str], *, count: int) -> list[list[object]]:
     """Arguments for calls, the same each time: those given, changed a little; or any of the right types."""
     chance = random.Random(candidate.name)
-    tree = ast.parse(candidate.code)
-    function = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
-    parameters = [
-        one
-        for one in read_parameters(function).parameters.values()
-        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
-    ]
-    known = [arguments for call in calls if (arguments := _literal_arguments(call, len(parameters))) is not None]
+    parameters = _required(candidate)
+    known = known_inputs(candidate, calls)
     near = [[_changed(value, chance) for value in chance.choice(known)] for _ in range(count if known else 0)]
     typed = [[_value(one.annotation, chance) for one in parameters] for _ in range(0 if known else count)]
     return [*known, *near, *typed]
+
+
+def known_inputs(candidate: Candidate, calls: Sequence[str]) -> list[list[object]]:
+    """The arguments of those calls that have literals only."""
+    number = len(_required(candidate))
+    return [arguments for call in calls if (arguments := _literal_arguments(call, number)) is not None]
+
+
+def function_of(candidate: Candidate) -> ast.FunctionDef:
+    """The definition of the candidate's function."""
+    tree = ast.parse(candidate.code)
+    return next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
+
+
+def _required(candidate: Candidate) -> list[Parameter]:
+    return [
+        one
+        for one in read_parameters(function_of(candidate)).parameters.values()
+        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
+    ]
 
 
 def _literal_arguments(call: str, number: int) -> list[object] | None:
@@ -161,11 +175,23 @@ def _value(hint: Any, chance: random.Random) -> Any:
         return chance.choice((0.0, 1.5, -2.0, 10.0, 0.1))
     if hint is str:
         return chance.choice(_TEXTS)
+    if hint is bytes:
+        return chance.choice(_TEXTS).encode()
+    if hint is None:
+        return None
+    if origin is Literal:
+        return chance.choice(inner)
+    if origin is tuple and inner and inner[-1] is not ...:
+        return tuple(_value(one, chance) for one in inner)
+    if origin is tuple or hint is tuple:
+        return tuple(_value(list[inner[:1] or (int,)], chance))
+    if origin is set or hint is set:
+        return set(_value(list[inner or (int,)], chance))
     if origin is list or hint is list:
         return [_value(inner[0] if inner else int, chance) for _ in range(chance.choice((0, 1, 2, 3, 5)))]
     if origin is dict or hint is dict:
         keys, values = inner if len(inner) == 2 else (str, int)
         return {_value(keys, chance): _value(values, chance) for _ in range(chance.choice((0, 1, 2, 3)))}
-    if inner and origin is not tuple:
+    if inner:
         return _value(chance.choice([one for one in inner if one is not type(None)] or [int]), chance)
     return chance.choice(_NUMBERS)

@@ -19,9 +19,9 @@ from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests,
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
 from habilis.forge.reuse import Finder
-from habilis.forge.review import review
+from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
-from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
+from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
@@ -217,7 +217,7 @@ class Forge:
         results: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
             candidates = [self._candidate(name, code, tests) for code in codes]
-            results = await verify_all(candidates)
+            results = await verify_reviewed(candidates)
             passing = [one for one, result in zip(candidates, results, strict=True) if result.ok]
             self._tell('verify', f'{len(passing)} of {len(candidates)} candidates pass all tests')
             if passing:
@@ -225,12 +225,12 @@ class Forge:
                 return passing[0].code, tests
             if round_ == 0:
                 tests = await self._recheck(name, tests, results, stub, request)
-                results = await verify_all([replace(one, tests=tests) for one in candidates])
+                results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
                 if outliers := outlying_tests(results):
                     self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
                     kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
                     tests = module_with_tests(name, kept)
-                    results = await verify_all([replace(one, tests=tests) for one in candidates])
+                    results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
                     continue
@@ -272,8 +272,6 @@ class Forge:
 
     async def _red_check(self, request: str, name: str, stub: str, tests: str, code: str) -> tuple[str, MutationScore]:
         """Tests that notice most of the mutants of the code, and how many; more are asked for where they do not."""
-        if problem := review(code):
-            raise Refused(problem)
         if not self.options.red_check:
             return tests, MutationScore()
         candidate = self._candidate(name, code, tests)
@@ -311,6 +309,7 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
+                findings=(await review(candidate)).noted,
             )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')

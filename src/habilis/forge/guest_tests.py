@@ -13,22 +13,34 @@ import types
 from time import perf_counter as _clock  # bound before a tool can replace it
 from typing import Any
 
+_SHOWN = {
+    got: ast.parse(f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]", mode='eval').body
+    for got, wanted in (('left', 'right'), ('right', 'left'))
+}
+
 
 def _explained(tree: ast.Module) -> ast.Module:
     """Tests whose `assert a == b` says what both sides were."""
-    for node in ast.walk(tree):
+    pending: list[Any] = [tree]
+    while pending:  # statements only: a walk over all nodes takes longer than most tests
+        node = pending.pop()
+        for field in ('body', 'orelse', 'finalbody', 'handlers', 'cases'):
+            pending += getattr(node, field, ())
         if isinstance(node, ast.Assert) and node.msg is None and isinstance(node.test, ast.Compare):
-            compare = node.test
-            if len(compare.ops) == 1:
-                left, right = (ast.Name(f'_habilis_{side}', ast.Store()) for side in ('left', 'right'))
-                got, wanted = ('right', 'left') if isinstance(compare.left, ast.Constant) else ('left', 'right')
-                text = f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]"
-                shown = ast.parse(text, mode='eval').body
-                node.test = ast.Compare(
-                    ast.NamedExpr(left, compare.left), compare.ops, [ast.NamedExpr(right, compare.comparators[0])]
-                )
-                node.msg = shown if isinstance(compare.ops[0], ast.Eq) else None
-    return ast.fix_missing_locations(tree)
+            _explain(node, node.test)
+    return tree
+
+
+def _explain(node: ast.Assert, compare: ast.Compare) -> None:
+    if len(compare.ops) == 1 and isinstance(compare.ops[0], ast.Eq):
+        sides = [
+            ast.copy_location(
+                ast.NamedExpr(ast.copy_location(ast.Name(f'_habilis_{name}', ast.Store()), side), side), side
+            )
+            for name, side in (('left', compare.left), ('right', compare.comparators[0]))
+        ]
+        compare.left, compare.comparators = sides[0], [sides[1]]
+        node.msg = _SHOWN['right' if isinstance(sides[0].value, ast.Constant) else 'left']
 
 
 def _failure(error: BaseException, filename: str, source: str) -> str:
@@ -163,7 +175,8 @@ def _run(  # pyright: ignore[reportUnusedFunction]
     source = request['tests']
     tests = types.ModuleType('test_tool')
     sys.modules['pytest'] = tests.pytest = _few_of_pytest()  # pyright: ignore[reportAttributeAccessIssue]
-    exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
+    tree = source if request['stop'] else _explained(ast.parse(source))
+    exec(compile(tree, 'test_tool.py', 'exec'), tests.__dict__)
     outcomes: list[list[str]] = []
     for name, test in list(vars(tests).items()):
         is_test = name.startswith('test') and isinstance(test, types.FunctionType)

@@ -8,7 +8,7 @@ from habilis.forge.agreement import calls_in, find_difference
 from habilis.forge.asking import Conversation, code_block, functions_in, prompt
 from habilis.forge.contract import Candidate
 from habilis.forge.library import Library
-from habilis.forge.review import review
+from habilis.forge.review import review_code
 from habilis.forge.revisions import Revision, revise
 from habilis.forge.source import read_source
 from habilis.forge.timing import compare_speed
@@ -71,8 +71,8 @@ async def _speedup(library: Library, old: Candidate, code: str, calls: list[str]
     if read_source(name, code).signature != read_source(name, old.code).signature:
         msg = 'its signature is another one'
         raise ForgeError(msg)
-    if problem := review(code):
-        raise ForgeError(problem)
+    if refused := review_code(code).refused:
+        raise ForgeError(refused[0])
     new = replace(old, code=code, uses=library.uses_of(code, name))
     passed = await verify(new)
     if not passed.ok:

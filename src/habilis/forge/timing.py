@@ -88,7 +88,7 @@ async def _sandbox(candidate: Candidate, inputs: list[list[object]]) -> Sandbox:
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
-    await sandbox.run(guest_code())
+    await sandbox.run(await guest_code())
     return sandbox
 
 

@@ -10,6 +10,12 @@ from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double
 
 
+def test_what_the_review_noted_is_shown(tools: Tools, library: Library) -> None:
+    library.add(double('again'), findings=('prints, which nobody sees',))
+    assert 'review:   prints, which nobody sees\n' in tools('show', 'again').stdout
+    assert data(tools('show', 'again', '--json'))['findings'] == ['prints, which nobody sees']
+
+
 def test_the_list_has_version_uses_success_and_summary(tools: Tools, library: Library) -> None:
     library.usage.record('double', 1, ok=True, seconds=1)
     library.usage.record('double', 1, ok=False, seconds=1)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from habilis.cli.sandbox.run import SourceError, read_source
+from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.adding import add_tool, function_name
@@ -35,6 +36,8 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
         else:
             noticed = f', which notice {made.killed} of {made.mutants} wrong variants' if made.mutants else ''
             print(f'{name}: version {made.version} is in use; it passes {made.tests} tests{noticed}')
+            for found in made.findings:
+                say(f'note: {found}')
         return 0
 
     return run_with_library(folder, work)

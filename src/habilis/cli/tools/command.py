@@ -107,13 +107,16 @@ def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command('test')
 def retest(
     names: Annotated[list[str] | None, typer.Argument(metavar='NAME', help='Tools to test (default: all).')] = None,
+    properties: Annotated[
+        bool, typer.Option('--properties', help='Also check them on generated inputs, and look at their code.')
+    ] = False,
     as_json: AsJson = False,
     library: LibraryFolder = None,
 ) -> None:
     """Run the tests of tools again, in sandboxes. The exit code is 1 if one fails."""
     from habilis.cli.tools.test import run_tests
 
-    raise typer.Exit(run_tests(names or [], library, as_json=as_json))
+    raise typer.Exit(run_tests(names or [], library, properties=properties, as_json=as_json))
 
 
 @app.command(context_settings={'ignore_unknown_options': True})
