@@ -1,7 +1,7 @@
 """The file that tools are shared in: a zip of their folders, with the hash of every file. Its content is untrusted.
 
     tools.json                the hashes
-    percent_of/tool.py, test_tool.py, tool.json
+    percent_of/tool.py, test_tool.py, tool.json    (tool.js and test_tool.js for JavaScript)
 
 Nothing is unpacked to the disk: the entries are read into memory, within limits, and checked before anything is used.
 """
@@ -20,11 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ForgeError, HabilisError
-from habilis.forge.library import CODE, MANIFEST, TESTS
+from habilis.forge.contract import SOURCE_FILES
+from habilis.forge.library import MANIFEST
 from habilis.tools.tool_names import check_name
 
 INDEX = 'tools.json'
-FILES = (CODE, TESTS, MANIFEST)
 MAX_BYTES = 50_000_000
 """Of the file, and of all that is in it."""
 
@@ -32,7 +32,7 @@ MAX_ENTRY_BYTES = 1_000_000
 MAX_ENTRIES = 3001
 
 _FORMAT = 1
-_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>tool\.py|test_tool\.py|tool\.json)')
+_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>(?:test_)?tool\.(?:py|js)|tool\.json)')
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 """Equal tools make equal files."""
 
@@ -130,8 +130,9 @@ def _tools(path: Path, entries: dict[str, bytes]) -> dict[str, dict[str, bytes]]
         tool, _, file = name.partition('/')
         tools.setdefault(tool, {})[file] = data
     for tool, files in tools.items():
-        if missing := [file for file in FILES if file not in files]:
-            raise _refused(path, f'{tool} has no {missing[0]}')
+        wanted = next((both for both in SOURCE_FILES.values() if both[0] in files), SOURCE_FILES['python'])
+        if wrong := sorted(files.keys() ^ {*wanted, MANIFEST}):
+            raise _refused(path, f'{tool} has {"two" if wrong[0] in files else "no"} {wrong[0]}')
     return tools
 
 

@@ -3,6 +3,7 @@
 search → spec → tests → candidates → repair → agreement → mutants → register
 """
 
+import ast
 import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from habilis.forge.contract import TESTED_MODULE, Candidate, MutationScore, Veri
 from habilis.forge.examples import EXAMPLE_TEST, called_name, example_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
-from habilis.forge.library_tools import call_candidate
+from habilis.forge.library_tools import call_candidate, definition_of
 from habilis.forge.review import review
 from habilis.forge.source import read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
@@ -327,7 +328,7 @@ class Forge:
     async def answer(self, request: str, name: str) -> str:
         """Call a tool with arguments taken from the request, and answer in words."""
         candidate = self.library.candidate(name)
-        stub = without_body(functions_in(candidate.code)[name])
+        stub = without_body(ast.unparse(definition_of(candidate)))
         reply = await Conversation(self.model, 'call').say(prompt('call').format(request=request, stub=stub, name=name))
         arguments = literal_call(code_block(reply), name)
         result = await call_candidate(candidate, *arguments)
@@ -354,6 +355,7 @@ class Forge:
 
     def _helpers(self, request: str) -> str:
         found = self.library.search(request, limit=3, threshold=0.3)
+        found = [one for one in found if self.library.manifest(one.name).language == 'python']
         if not found:
             return ''
         lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)

@@ -1,12 +1,14 @@
 """What the forge makes and keeps. Read this first.
 
-A *tool* of the library is one Python function with its tests, kept under version numbers. A *candidate* is code that
-wants to become one: it is *verified* in a fresh sandbox, and its tests must prove that they can fail.
+A *tool* of the library is one function, of Python or JavaScript, with its tests, kept under version numbers. A
+*candidate* is code that wants to become one: it is *verified* in a fresh sandbox, and its tests must prove that they
+can fail.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 FORMAT = 1
 """Version of `tool.json`."""
@@ -16,6 +18,14 @@ TESTED_MODULE = 'tool'
 
 LIBRARY_MODULE = 'library'
 """The module that tools import other tools of the library from."""
+
+Language = Literal['python', 'javascript']
+
+SOURCE_FILES: Mapping[Language, tuple[str, str]] = {
+    'python': ('tool.py', 'test_tool.py'),
+    'javascript': ('tool.js', 'test_tool.js'),
+}
+"""Names of the files with the code and with the tests, by language."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +42,8 @@ class Candidate:
     packages: tuple[str, ...] = ()
     uses: Mapping[str, 'Candidate'] = field(default_factory=dict[str, 'Candidate'])
     """The library tools that the code imports from `library`, with what they use themselves."""
+
+    language: Language = 'python'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +125,10 @@ class Manifest:
     mutants: int = 0
     killed: int = 0
     hashes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """SHA-256 of `tool.py` and `test_tool.py`, to notice edits by hand."""
+    """SHA-256 of the code and of the tests, to notice edits by hand."""
 
     note: str = ''
     """Why it replaced the version before it."""
 
+    language: Language = 'python'
     format: int = FORMAT

@@ -12,8 +12,8 @@ from habilis.cli.options import not_empty
 from habilis.cli.tools.options import AsJson, LibraryFolder, Name, Version, Yes
 
 EPILOG = """\b
-A library is a folder of tools: Python functions with tests, under version numbers. Tools run in a sandbox, never on
-this machine.
+A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
+sandbox, never on this machine.
 
 \b
 Examples:
@@ -172,7 +172,7 @@ def build(
 @app.command()
 def edit(
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar='FILE', help='Python file with the new code.', show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar='FILE', help='File with the new code.', show_default=False)],
     tests: Annotated[
         Path | None, typer.Option('--tests', metavar='FILE', help='New tests (default: those of the version in use).')
     ] = None,
