@@ -9,7 +9,6 @@ from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import Candidate
-from habilis.forge.javascript import running
 from habilis.forge.javascript.definition import python_definition
 from habilis.forge.library import Library
 from habilis.forge.verification import guest_code, packages_of, request_of, used_tools
@@ -24,6 +23,8 @@ LIMITS = Limits(seconds=10, memory_mb=256)
 async def call_candidate(candidate: Candidate, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """Call the function of a candidate in a fresh sandbox. Raises `ToolCallError` with the error of the code."""
     if candidate.language == 'javascript':
+        from habilis.forge.javascript import running  # not above: it loads the engine and the downloader
+
         signature = read_parameters(definition_of(candidate))
         return await running.call(candidate, used_tools(candidate), signature, (args, kwargs), limits=LIMITS)
     request = {**request_of(candidate), 'name': candidate.name, 'args': list(args), 'kwargs': dict(kwargs)}

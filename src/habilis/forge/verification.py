@@ -11,7 +11,6 @@ from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
-from habilis.forge.javascript import running
 from habilis.forge.javascript.definition import has_function
 from habilis.forge.javascript.mutants import mutants as javascript_mutants
 from habilis.forge.mutants import mutants
@@ -39,6 +38,8 @@ def guest_code() -> str:
 async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = False) -> Verification:
     """Run the tests. `stop`: at the first failure."""
     if candidate.language == 'javascript':
+        from habilis.forge.javascript import running  # not above: it loads the engine and the downloader
+
         return await running.verify(candidate, used_tools(candidate), limits=limits, stop=stop)
     if problem := _syntax_problem(candidate):
         return Verification(error=problem)

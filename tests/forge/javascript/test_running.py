@@ -161,7 +161,6 @@ async def test_plain_data_goes_in_and_out(body: str, value: object, expected: ob
         ('return new Map()', 'it returned a Map'),
         ('return Promise.resolve(1)', 'it returned a Promise'),
         ('const a = []; a.push(a); return a', 'it returned data nested deeper than 100'),
-        ('return new Array(2 ** 32 - 1)', 'it returned more than 1000000 values'),
         ('return "x".repeat(17 * 2 ** 20)', 'it answered with 17,825,794 bytes; the limit is 16,777,216'),
         ('return 10n ** 5000n', 'its result cannot be read'),
         ('throw new TypeError("no")', 'odd: TypeError: no'),

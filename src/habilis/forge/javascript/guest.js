@@ -15,7 +15,6 @@
   const toWellFormed = method(String, 'toWellFormed');
   const exec = method(RegExp, 'exec');
   const MAX_DEPTH = 100;
-  const MAX_VALUES = 1_000_000;
 
   class Unfit {
     constructor(reason) {
@@ -39,10 +38,7 @@
 
   // Plain data as text -----------------------------------------------------------------------------------------------
 
-  let left = 0;
-
   function encode(value, depth) {
-    if (--left < 0) throw new Unfit(`more than ${MAX_VALUES} values`);
     switch (typeof value) {
       case 'string':
         return stringify(toWellFormed(value));
@@ -93,15 +89,10 @@
     return 'special object';
   }
 
-  function encoded(value) {
-    left = MAX_VALUES;
-    return encode(value, 0);
-  }
-
   function shown(value) {
     try {
       if (value === undefined) return 'undefined';
-      return slice(encoded(value), 0, 300);
+      return slice(encode(value, 0), 0, 300);
     } catch (problem) {
       return problem instanceof Unfit ? problem.reason : 'something that cannot be shown';
     }
@@ -228,7 +219,7 @@
       for (let index = 0; index < given.length; index++) given[index] = given[index][0];
       const result = apply(tool, undefined, given);
       try {
-        return encoded(result);
+        return encode(result, 0);
       } catch (problem) {
         if (problem instanceof Unfit) throw `it returned ${problem.reason}, which is not plain data (JSON)`;
         throw problem;
