@@ -18,6 +18,7 @@ from habilis.forge.contract import Candidate, MutationScore, Verification
 from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
+from habilis.forge.reference import Reference, quoted, read_references
 from habilis.forge.reuse import Finder
 from habilis.forge.review import review
 from habilis.forge.source import read_source
@@ -77,13 +78,14 @@ class Forge:
         self._watch = watch
         self._finder = Finder(library, model)
         self._lessons = Lessons(library.folder / '.lessons.jsonl')
-        self._flow: Flow[[str, list[str]], Built] = flow(name='build_tool')(self._build)
+        self._flow: Flow[[str, list[str], list[Reference]], Built] = flow(name='build_tool')(self._build)
 
     async def build(
         self,
         request: str,
         examples: Sequence[str] = (),
         *,
+        context: Sequence[str | Reference] = (),
         journal: Store | str | None = None,
         run_id: str | None = None,
     ) -> Built:
@@ -92,6 +94,7 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
+            context: folders, text files and links to repositories, which the specification and the tests may follow.
             journal: where the build is recorded; None for the default. Inside another run it is a part of
                 that.
             run_id: name to resume it by.
@@ -101,9 +104,10 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        references = await read_references(context, request)
         if recording_scope() is not None:
-            return await self._flow(request, list(examples))
-        run = await self._flow.start(request, list(examples), journal=journal, run_id=run_id)
+            return await self._flow(request, list(examples), references)
+        run = await self._flow.start(request, list(examples), references, journal=journal, run_id=run_id)
         return await run.result()
 
     async def resume(self, run_id: str, *, journal: Store | str | None = None) -> Built:
@@ -112,23 +116,24 @@ class Forge:
 
     # The flow ---------------------------------------------------------------------------------------------------------
 
-    async def _build(self, request: str, examples: list[str]) -> Built:
+    async def _build(self, request: str, examples: list[str], references: list[Reference]) -> Built:
         found = await step(name='search')(self._finder.find)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
             return Built(status='reused', name=found, version=self.library.current(found))
         try:
-            name, stub = await step(name='spec')(self._spec)(request, examples)
-            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub)
+            name, stub = await step(name='spec')(self._spec)(request, examples, quoted(references))
+            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, quoted(references))
             code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests)
             tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
-            return await step(name='register')(self._register)(request, examples, name, code, tests, score)
+            context = {one.source: one.sha256 for one in references}
+            return await step(name='register')(self._register)(request, examples, name, code, tests, score, context)
         except Refused as reason:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
             return Built(status='refused', reason=str(reason))
 
-    async def _spec(self, request: str, examples: list[str]) -> tuple[str, str]:
+    async def _spec(self, request: str, examples: list[str], context: str) -> tuple[str, str]:
         """Name and definition of the function."""
         wanted = called_name(examples)
         naming = f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.'
@@ -140,6 +145,7 @@ class Forge:
             examples=_shown_examples(examples),
             naming=naming,
             lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
+            context=context,
         )
         problem = ''
         for _ in range(TRIES):
@@ -169,10 +175,12 @@ class Forge:
             raise ForgeError(msg)
         return name, without_body(functions[name])
 
-    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str) -> str:
+    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str, context: str) -> str:
         """Tests from a conversation that never sees an implementation."""
         conversation = Conversation(self.model, 'tests')
-        text = prompt('tests').format(stub=stub, request=request, examples=_shown_examples(examples), name=name)
+        text = prompt('tests').format(
+            stub=stub, request=request, examples=_shown_examples(examples), name=name, context=context
+        )
         problem = ''
         for _ in range(TRIES):
             reply = await conversation.say(text)
@@ -281,7 +289,14 @@ class Forge:
         )
 
     async def _register(
-        self, request: str, examples: list[str], name: str, code: str, tests: str, score: MutationScore
+        self,
+        request: str,
+        examples: list[str],
+        name: str,
+        code: str,
+        tests: str,
+        score: MutationScore,
+        context: dict[str, str],
     ) -> Built:
         candidate = self._candidate(name, code, module_with_tests(name, functions_in(tests), examples))
         result = await verify(candidate)
@@ -295,6 +310,7 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
+                context=context,
             )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')

@@ -116,6 +116,9 @@ class Manifest:
     request: str = ''
     """The request that it was built for."""
 
+    context: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Sources of the reference material that it was built after, with the SHA-256 of what was quoted."""
+
     packages: tuple[str, ...] = ()
     uses: Mapping[str, int] = field(default_factory=dict[str, int])
     """Versions of the library tools that it imports."""

@@ -2,14 +2,18 @@
 
 from dataclasses import dataclass
 
+import typer
+
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.cli.tools.library import print_json, run_with_library
+from habilis.core.errors import ForgeError
 from habilis.forge.build import Forge, Options
 from habilis.forge.library import Library
+from habilis.forge.reference import read_references
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +22,7 @@ class BuildRequest:
 
     request: str
     examples: list[str]
+    context: list[str]
     model: str | None
     candidates: int
     use: bool
@@ -33,11 +38,15 @@ def build_tool(given: BuildRequest) -> int:
 
     async def work(library: Library) -> int:
         settings = read_settings(lambda: settings_with_options({}))
+        try:
+            references = await read_references(given.context, given.request)
+        except ForgeError as error:
+            raise typer.BadParameter(str(error), param_hint='--context') from None
         wanted = ModelRequest(name=given.model, option='--model', download=given.download)
         model = await choose_model(wanted, settings, TerminalUser(), say)
         try:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
-            built = await forge.build(given.request, given.examples, journal=settings.journal)
+            built = await forge.build(given.request, given.examples, context=references, journal=settings.journal)
             answer = await forge.answer(given.request, built.name) if given.use and built.name else None
         finally:
             await model.close()

@@ -144,6 +144,14 @@ def build(
         list[str] | None,
         typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
     ] = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--context',
+            metavar='PATH_OR_URL',
+            help='Folder, text file or link to a repository to build after; can be repeated.',
+        ),
+    ] = None,
     model: Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')] = None,
     candidates: Annotated[
         int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
@@ -159,6 +167,7 @@ def build(
     given = BuildRequest(
         request=request,
         examples=example or [],
+        context=context or [],
         model=model,
         candidates=candidates,
         use=use,

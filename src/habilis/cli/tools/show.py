@@ -45,6 +45,7 @@ def _facts(made: Manifest, current: int) -> list[str]:
         'language': made.language if made.language != 'python' else '',
         'origin': made.origin,
         'request': made.request,
+        'context': ', '.join(made.context),
         'tests': f'{made.tests}' + (f', {checked}' if checked else ''),
         'uses': ', '.join(f'{name} v{version}' for name, version in made.uses.items()),
         'packages': ', '.join(made.packages),

@@ -14,7 +14,7 @@ from importlib.resources import files
 from inspect import Parameter, Signature
 from typing import Any, TypeVar, cast
 
-from habilis.core.errors import ToolCallError
+from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.contract import LIBRARY_MODULE, Candidate, TestOutcome, Verification
 from habilis.forge.javascript.definition import exported_names, names_of_tests
@@ -113,8 +113,8 @@ async def call(
 
     try:
         return json.loads(await _with_instance(work, limits, {_TOOL: candidate.code, **_library(used)}))
-    except GuestDied as died:
-        raise ToolCallError(f'{candidate.name}: {died}') from None
+    except (GuestDied, ForgeError) as error:
+        raise ToolCallError(f'{candidate.name}: {error}') from None
     except (ValueError, RecursionError) as error:  # such as a number of more digits than Python reads
         raise ToolCallError(f'{candidate.name}: its result cannot be read: {error}') from None
 
