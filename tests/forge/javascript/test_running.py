@@ -89,6 +89,8 @@ async def test_what_is_no_test_is_not_run() -> None:
     tests = 'const test_values = [1];\nfunction helper() { throw 1 }\nfunction test_a() { function test_inner() {} }'
     assert [test.name for test in (await verify(with_tests(tests))).tests] == ['test_a']
     assert (await verify(with_tests(''))).report == 'there are no tests'
+    exported = 'function test_a() {}\nexport { test_a };\nexport function test_b() {}\n'
+    assert [test.name for test in (await verify(with_tests(exported))).tests] == ['test_a', 'test_b']
 
 
 async def test_promises_prove_nothing() -> None:

@@ -86,16 +86,6 @@ def names_of_tests(code: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def exported_names(code: str) -> set[str]:
-    """Names of functions and variables that a module exports where it defines them."""
-    found = [token for token in tokens(code) if not token.depth and token.kind != 'comment']
-    return {
-        found[index + 2].text
-        for index, token in enumerate(found[:-2])
-        if token.text == 'export' and found[index + 1].text in ('function', 'const', 'let', 'var')
-    }
-
-
 def imported_tools(code: str) -> tuple[str, ...]:
     """The tools of the library that the code imports by name."""
     found = [token for token in tokens(code) if token.kind != 'comment']

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.contract import LIBRARY_MODULE, Candidate, TestOutcome, Verification
-from habilis.forge.javascript.definition import exported_names, names_of_tests
+from habilis.forge.javascript.definition import names_of_tests
 from habilis.forge.javascript.installation import javascript_engine
 from habilis.sandbox.contract import GuestDied
 from habilis.sandbox.javascript.engine import JavaScriptGuest, Thrown, Value
@@ -58,17 +58,17 @@ async def verify(candidate: Candidate, used: Sequence[Candidate], *, limits: Lim
     def work(instance: _Instance) -> str:
         guest = instance.guest
         names = names_of_tests(candidate.tests)
-        hidden = [name for name in names if name not in exported_names(candidate.tests)]
+        aliases = ', '.join(f'{name} as $test_{index}' for index, name in enumerate(names))
         try:
             guest.load(f'import {{ {candidate.name} }} from "{_TOOL}";', 'check.js')
         except Thrown as thrown:
             return f'the code: {instance.failure(thrown, _TOOL, candidate.code)}'
         try:
-            exports = guest.load(f'{candidate.tests}\nexport {{ {", ".join(hidden)} }};', _TESTS)
+            exports = guest.load(f'{candidate.tests}\nexport {{ {aliases} }};', _TESTS)
         except Thrown as thrown:
             return f'the tests: {instance.failure(thrown, _TESTS, candidate.tests)}'
-        for name in names:
-            test = guest.get(exports, name)
+        for index, name in enumerate(names):
+            test = guest.get(exports, f'$test_{index}')
             if not guest.is_function(test):
                 continue
             current[0] = f'in {name}: '
