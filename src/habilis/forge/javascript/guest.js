@@ -186,6 +186,9 @@
   define(assert, 'strict', assert);
   define(globalThis, 'assert', freeze(assert));
 
+  // With it, a tool could get the test function that called it, and the values in its source.
+  defineProperty(Error, 'prepareStackTrace', { value: undefined });
+
   const silent = () => undefined;
   globalThis.console = { log: silent, info: silent, warn: silent, error: silent, debug: silent };
 
