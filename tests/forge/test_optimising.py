@@ -79,12 +79,19 @@ async def test_only_what_does_the_same_and_is_faster_is_kept(library: Library) -
         reply(FAST.replace('sum(numbers)', 'sum(numbers) + 1')),
         reply(FAST.replace('return', 'return 15 if len(numbers) == 5 else')[:-1].replace('sum(numbers)', '0') + '\n'),
         reply(SLOW.replace('result', 'summe')),
-        reply('import sys\n\n\n' + FAST),
+        reply('import inspect\n\n\n' + FAST),
     ]
     for start in (0, 3):
         model = ScriptedModel(replies[start : start + 3])
         assert (await optimise(library, model, 'total', watch=told.append)).revision is None
-    starts = ('there is no function', 'its signature', 'its tests fail', 'total(', 'it is only', 'the code imports sys')
+    starts = (
+        'there is no function',
+        'its signature',
+        'its tests fail',
+        'total(',
+        'it is only',
+        'the code imports inspect',
+    )
     assert [text.startswith(start) for text, start in zip(told, starts, strict=True)] == [True] * 6, told
     assert library.versions('total') == [1]
 
