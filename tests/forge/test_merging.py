@@ -103,3 +103,9 @@ async def test_floats_may_differ_in_their_last_digit(library: Library) -> None:
     library.add(tool('one', 'return number * 0.1', tests, head=head))
     library.add(tool('other', 'return number / 10', tests.replace('one', 'other'), head=head))
     await merge(library, 'one', 'other')
+
+
+async def test_a_tool_that_was_broken_by_hand_is_not_merged(library: Library) -> None:
+    (library.folder / 'twice' / 'v1' / 'test_tool.py').write_text('def test_(')
+    with pytest.raises(ForgeError, match='twice fails its own tests; change it first'):
+        await merge(library, 'double', 'twice')

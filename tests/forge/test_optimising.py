@@ -56,6 +56,8 @@ def test_faster_by_chance_is_not_faster() -> None:
 
 
 async def test_what_gives_no_result_cannot_be_timed() -> None:
+    with pytest.raises(ForgeError, match='is not Python'):
+        await compare_speed([Candidate(name='total', code='def total(', tests=TESTS)])
     with pytest.raises(ForgeError, match='no input was found for which never gives a result'):
         await compare_speed([tool('never', 'raise ValueError')])
 

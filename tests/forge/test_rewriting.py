@@ -93,3 +93,5 @@ def test_b() -> None:
 def test_tests_of_two_modules_are_joined() -> None:
     assert joined_tests(FIRST, SECOND) == JOINED
     assert joined_tests(FIRST, FIRST) == FIRST
+    odd = "def test_odd() -> None:\n    assert '\u2028' != '\x0c'\n\n\nLIMIT = 3\n"
+    assert joined_tests(FIRST, odd) == f'{FIRST}\n\n{odd.replace("LIMIT", "LIMIT_2")}'

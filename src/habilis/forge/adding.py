@@ -35,11 +35,11 @@ async def add_tool(library: Library, candidate: Candidate, *, note: str = '') ->
     than 80 % of wrong variants of the code and no `note` says why that is enough.
     """
     name = candidate.name
-    read_source(name, candidate.code)
+    read_source(name, candidate.code, candidate.language)
     if name in library:
         msg = f'there is already a tool {name!r}; make a new version of it with: habilis tools edit {name} FILE'
         raise ToolExists(msg)
-    new = replace(candidate, uses=library.uses_of(candidate.code, name))
+    new = replace(candidate, uses=library.uses_of(candidate.code, name, candidate.language))
     passed = await verify(new)
     if not passed.ok:
         msg = f'the tests of {name} fail:\n{passed.report}'

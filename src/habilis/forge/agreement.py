@@ -53,10 +53,14 @@ async def find_difference(
 
 
 def calls_in(tests: str, name: str) -> list[str]:
-    """The calls of a function in its tests."""
+    """The calls of a function in its tests; none if they are not Python."""
+    try:
+        tree = ast.parse(tests)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
     return [
         ast.unparse(node)
-        for node in ast.walk(ast.parse(tests))
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
     ]
 

@@ -2,7 +2,7 @@
 
     tools.json                the hashes
     tools.json.sig            a signature of the hashes, if it is signed
-    percent_of/tool.py, test_tool.py, tool.json
+    percent_of/tool.py, test_tool.py, tool.json    (tool.js and test_tool.js for JavaScript)
 
 Nothing is unpacked to the disk: the entries are read into memory, within limits, and checked before anything is used.
 """
@@ -22,12 +22,12 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ForgeError, HabilisError
-from habilis.forge.library import CODE, MANIFEST, TESTS
+from habilis.forge.contract import SOURCE_FILES
+from habilis.forge.library import MANIFEST
 from habilis.tools.tool_names import check_name
 
 INDEX = 'tools.json'
 SIGNATURE = f'{INDEX}.sig'
-FILES = (CODE, TESTS, MANIFEST)
 MAX_BYTES = 50_000_000
 """Of the file, and of all that is in it."""
 
@@ -35,7 +35,7 @@ MAX_ENTRY_BYTES = 1_000_000
 MAX_ENTRIES = 3002
 
 _FORMAT = 1
-_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>tool\.py|test_tool\.py|tool\.json)')
+_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>(?:test_)?tool\.(?:py|js)|tool\.json)')
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 """Equal tools make equal files."""
 
@@ -148,8 +148,9 @@ def _tools(path: Path, data: bytes, entries: Mapping[str, bytes]) -> dict[str, d
         tool, _, file = name.partition('/')
         tools.setdefault(tool, {})[file] = data
     for tool, files in tools.items():
-        if missing := [file for file in FILES if file not in files]:
-            raise _refused(path, f'{tool} has no {missing[0]}')
+        wanted = next((both for both in SOURCE_FILES.values() if both[0] in files), SOURCE_FILES['python'])
+        if wrong := sorted(files.keys() ^ {*wanted, MANIFEST}):
+            raise _refused(path, f'{tool} has {"two" if wrong[0] in files else "no"} {wrong[0]}')
     return tools
 
 

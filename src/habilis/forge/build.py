@@ -18,6 +18,7 @@ from habilis.forge.contract import Candidate, MutationScore, Verification
 from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
+from habilis.forge.reference import Reference, quoted, read_references
 from habilis.forge.reuse import Finder
 from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
@@ -89,6 +90,7 @@ class Forge:
         *,
         name: str = '',
         uses: Sequence[str] = (),
+        context: Sequence[str | Reference] = (),
         journal: Store | str | None = None,
         run_id: str | None = None,
     ) -> Built:
@@ -99,6 +101,7 @@ class Forge:
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
             name: what the tool is called; empty to let the examples or the model decide.
             uses: tools of the library that it must be composed of.
+            context: folders, text files and links to repositories, which the specification and the tests may follow.
             journal: where the build is recorded; None for the default. Inside another run it is a part of
                 that.
             run_id: name to resume it by.
@@ -108,7 +111,13 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
-        given: dict[str, Any] = {'examples': list(examples), 'wanted': name, 'uses': list(uses)}
+        references = await read_references(context, request)
+        given: dict[str, Any] = {
+            'examples': list(examples),
+            'wanted': name,
+            'uses': list(uses),
+            'references': references,
+        }
         more = {key: value for key, value in given.items() if value}  # the title of the run has only what was given
         if recording_scope() is not None:
             return await self._flow(request, **more)
@@ -122,19 +131,25 @@ class Forge:
     # The flow ---------------------------------------------------------------------------------------------------------
 
     async def _build(
-        self, request: str, examples: list[str] | None = None, wanted: str = '', uses: list[str] | None = None
+        self,
+        request: str,
+        examples: list[str] | None = None,
+        wanted: str = '',
+        uses: list[str] | None = None,
+        references: list[Reference] | None = None,
     ) -> Built:
-        examples, uses = examples or [], uses or []
+        examples, uses, references = examples or [], uses or [], references or []
         found = '' if uses else await step(name='search')(self._finder.find)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
             return Built(status='reused', name=found, version=self.library.current(found))
         try:
-            name, stub = await step(name='spec')(self._spec)(request, examples, wanted)
-            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub)
+            name, stub = await step(name='spec')(self._spec)(request, examples, wanted, quoted(references))
+            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, quoted(references))
             code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests, uses)
             tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
-            return await step(name='register')(self._register)(request, examples, name, code, tests, score)
+            context = {one.source: one.sha256 for one in references}
+            return await step(name='register')(self._register)(request, examples, name, code, tests, score, context)
         except Refused as reason:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
@@ -142,7 +157,7 @@ class Forge:
 
     _build.__qualname__ = BUILD_FLOW.partition(':')[2]  # what lists of runs call it
 
-    async def _spec(self, request: str, examples: list[str], wanted: str) -> tuple[str, str]:
+    async def _spec(self, request: str, examples: list[str], wanted: str, context: str) -> tuple[str, str]:
         """Name and definition of the function."""
         wanted = wanted or called_name(examples)
         naming = f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.'
@@ -154,6 +169,7 @@ class Forge:
             examples=_shown_examples(examples),
             naming=naming,
             lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
+            context=context,
         )
         problem = ''
         for _ in range(TRIES):
@@ -183,10 +199,12 @@ class Forge:
             raise ForgeError(msg)
         return name, without_body(functions[name])
 
-    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str) -> str:
+    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str, context: str) -> str:
         """Tests from a conversation that never sees an implementation."""
         conversation = Conversation(self.model, 'tests')
-        text = prompt('tests').format(stub=stub, request=request, examples=_shown_examples(examples), name=name)
+        text = prompt('tests').format(
+            stub=stub, request=request, examples=_shown_examples(examples), name=name, context=context
+        )
         problem = ''
         for _ in range(TRIES):
             reply = await conversation.say(text)
@@ -295,7 +313,14 @@ class Forge:
         )
 
     async def _register(
-        self, request: str, examples: list[str], name: str, code: str, tests: str, score: MutationScore
+        self,
+        request: str,
+        examples: list[str],
+        name: str,
+        code: str,
+        tests: str,
+        score: MutationScore,
+        context: dict[str, str],
     ) -> Built:
         candidate = self._candidate(name, code, module_with_tests(name, functions_in(tests), examples))
         result = await verify(candidate)
@@ -310,6 +335,7 @@ class Forge:
                 mutants=score.total,
                 killed=score.killed,
                 findings=(await review(candidate)).noted,
+                context=context,
             )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')
@@ -349,6 +375,7 @@ class Forge:
 
     def _helpers(self, request: str, uses: Sequence[str]) -> str:
         found = [self.library.manifest(one) for one in uses] or self.library.search(request, limit=3, threshold=0.3)
+        found = [one for one in found if self.library.manifest(one.name).language == 'python']
         if not found:
             return ''
         lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)

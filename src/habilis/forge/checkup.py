@@ -60,7 +60,7 @@ async def repair(library: Library) -> list[str]:
 
 async def _accept(library: Library, name: str, version: int) -> str:
     candidate = library.candidate(name, version)
-    tested = await verify(replace(candidate, uses=library.uses_of(candidate.code, name)))
+    tested = await verify(replace(candidate, uses=library.uses_of(candidate.code, name, candidate.language)))
     if not tested.ok:
         return f'did not accept the edits of {name} version {version}: its tests fail: {tested.report}'
     library.accept_edits(name, version)
@@ -125,7 +125,7 @@ def _check_version(library: Library, name: str, version: int, current: int) -> I
         yield Problem(tool=name, what=what, fix=fix)
     try:
         candidate = library.candidate(name, version)
-        read_source(name, candidate.code)
+        read_source(name, candidate.code, candidate.language)
     except ForgeError as error:
         fix = 'import or build what is missing, or go back to another version: habilis tools history'
         yield Problem(tool=name, what=f'version {version}: {error}', fix=fix, is_error=version == current)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from habilis.core.errors import ForgeError
 from habilis.forge.agreement import calls_in, find_difference
-from habilis.forge.contract import LIBRARY_MODULE, Candidate
+from habilis.forge.contract import LIBRARY_MODULE, Candidate, require_python
 from habilis.forge.library import Library
 from habilis.forge.revisions import Revision, UserUpdate, revise, update_user
 from habilis.forge.rewriting import import_instead, joined_tests, tests_instead
@@ -21,6 +21,11 @@ async def merge(library: Library, keep: str, drop: str) -> Revision:
     if keep == drop or any(tool.name == drop for tool in used_tools(kept)):
         msg = f'{keep} is the same tool' if keep == drop else f'{keep} uses {drop}, so it cannot replace it'
         raise ForgeError(msg)
+    for tool in (kept, dropped):
+        require_python(tool, 'merged')
+        if not (own := await verify(tool)).ok:
+            msg = f'{tool.name} fails its own tests; change it first:\n{own.report}'
+            raise ForgeError(msg)
     new = await _check(kept, dropped)
     users = library.users_of(drop)
     for user in users:

@@ -14,12 +14,12 @@ from typing import cast
 
 from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
-from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
+from habilis.forge.asking import Conversation, code_block, literal_call, prompt, without_body
 from habilis.forge.contract import Candidate
 from habilis.forge.examples import called_name, module_with_tests
 from habilis.forge.index import Found, has_values
 from habilis.forge.library import Library
-from habilis.forge.library_tools import call_candidate
+from habilis.forge.library_tools import call_candidate, definition_of
 from habilis.forge.verification import verify
 from habilis.models.contract import Model
 from habilis.sandbox import Sandbox
@@ -108,7 +108,7 @@ class Finder:
         reply = await self._ask(
             'call',
             request=request,
-            stub=without_body(functions_in(candidate.code)[name]),
+            stub=without_body(ast.unparse(definition_of(candidate))),
             examples=f'For example:\n\n```python\n{examples}\n```\n\n' if examples else '',
             name=name,
         )

@@ -37,7 +37,8 @@ async def revise(
     Raises `ForgeError` if its tests fail, or if it fails those of the version before and no `note` says why it may.
     """
     old, known = library.candidate(name), library.manifest(name)
-    new = replace(old, code=code, tests=old.tests if tests is None else tests, uses=library.uses_of(code, name))
+    uses = library.uses_of(code, name, old.language)
+    new = replace(old, code=code, tests=old.tests if tests is None else tests, uses=uses)
     if (new.code, new.tests) == (old.code, old.tests) and not library.is_edited(name):
         msg = f'this is version {known.version} of {name} already'
         raise ForgeError(msg)

@@ -55,7 +55,7 @@ def joined_tests(first: str, second: str) -> str:
     second = _renamed(second, renamed)
     imported = {ast.unparse(node) for node in ast.parse(first).body if _is_import(node)}
     imports, rest, end = list[str](), list[str](), 0
-    lines = second.splitlines(keepends=True)
+    lines = _lines(second)
     for node in ast.parse(second).body:
         text, end = ''.join(lines[end : node.end_lineno]), node.end_lineno or end
         if _is_import(node):
@@ -134,13 +134,18 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 def _renamed(source: str, names: Mapping[str, str]) -> str:
     """The source with other identifiers; text, comments and attributes stay."""
-    lines = source.splitlines(keepends=True)
+    lines = _lines(source)
     for token in reversed(_names_in(source)):
         if token.string in names:
             (row, start), (_, end) = token.start, token.end
             line = lines[row - 1]
             lines[row - 1] = f'{line[:start]}{names[token.string]}{line[end:]}'
     return ''.join(lines)
+
+
+def _lines(source: str) -> list[str]:
+    """Lines as Python counts them: a separator of lines inside a text does not end one."""
+    return io.StringIO(source).readlines()
 
 
 def _names_in(source: str) -> list[tokenize.TokenInfo]:
@@ -153,6 +158,6 @@ def _after_docstring(source: str, head: str) -> str:
     """The source with more imports, after the docstring and the imports it has."""
     source = source.rstrip('\n')
     before = [node.end_lineno or 0 for node in ast.parse(source).body if _is_import(node) or _is_docstring(node)]
-    lines = source.splitlines(keepends=True)
+    lines = _lines(source)
     at = max(before, default=0)
     return ''.join([*lines[:at], head, *lines[at:]])

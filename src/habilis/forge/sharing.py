@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
-from habilis.forge.archives import FILES, Archive, read_archive, texts, write_archive
-from habilis.forge.contract import FORMAT, Candidate, Manifest
-from habilis.forge.library import CODE, MANIFEST, TESTS, Library
+from habilis.forge.archives import Archive, read_archive, texts, write_archive
+from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Manifest
+from habilis.forge.library import MANIFEST, Library
 from habilis.forge.packages import check_packages
 from habilis.forge.signatures import NoSshKeygen, check_signature, public_keys, sign
 from habilis.forge.source import read_source
@@ -61,7 +61,8 @@ def export_tools(library: Library, names: Sequence[str], path: Path, *, key: Pat
 
 def _files(library: Library, name: str, version: int) -> dict[str, bytes]:
     folder = library.folder / name / f'v{version}'
-    return {file: (folder / file).read_bytes() for file in FILES}
+    files = (*SOURCE_FILES[library.manifest(name, version).language], MANIFEST)
+    return {file: (folder / file).read_bytes() for file in files}
 
 
 async def import_tools(library: Library, path: Path, *, trust: Path | None = None) -> ImportReport:
@@ -140,10 +141,13 @@ def _in_order(path: Path, files: Mapping[str, Mapping[str, bytes]]) -> dict[str,
             msg = f'{path} is refused: {inside[-1]} uses {name}, which is not in it'
             raise ForgeError(msg)
         if name not in made:
-            code, tests = texts(path, files[name], (CODE, TESTS))
-            known = _read_manifest(path, name, files[name][MANIFEST])
-            uses = {used: add(used, (*inside, name)) for used in read_source(name, code).uses}
-            made[name] = Candidate(name=name, code=code, tests=tests, packages=known.packages, uses=uses), known
+            known = _read_manifest(path, name, files[name])
+            code, tests = texts(path, files[name], SOURCE_FILES[known.language])
+            uses = {used: add(used, (*inside, name)) for used in read_source(name, code, known.language).uses}
+            candidate = Candidate(
+                name=name, code=code, tests=tests, packages=known.packages, uses=uses, language=known.language
+            )
+            made[name] = candidate, known
         return made[name][0]
 
     for name in files:
@@ -151,14 +155,17 @@ def _in_order(path: Path, files: Mapping[str, Mapping[str, bytes]]) -> dict[str,
     return made
 
 
-def _read_manifest(path: Path, name: str, data: bytes) -> Manifest:
+def _read_manifest(path: Path, name: str, files: Mapping[str, bytes]) -> Manifest:
     try:
-        known = _MANIFEST.validate_json(data)
+        known = _MANIFEST.validate_json(files[MANIFEST])
     except ValidationError as error:
         msg = f'{path} is refused: the manifest of {name} is damaged: {str(error).splitlines()[0]}'
         raise ForgeError(msg) from error
     if known.name != name or known.format > FORMAT:
         msg = f'{path} is refused: the manifest of {name} is of {known.name[:100]!r}, format {known.format}'
+        raise ForgeError(msg)
+    if not {*SOURCE_FILES[known.language]} <= files.keys():
+        msg = f'{path} is refused: the manifest of {name} says {known.language}, which its files are not'
         raise ForgeError(msg)
     check_packages(name, known.packages)
     return known

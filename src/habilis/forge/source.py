@@ -1,10 +1,11 @@
 """Reads the source of a tool: its function, signature and summary, and what it imports."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE
+from habilis.forge.contract import LIBRARY_MODULE, Language
+from habilis.forge.javascript import definition as javascript
 from habilis.tools.tool_names import check_name
 
 
@@ -25,9 +26,13 @@ class ToolSource:
     """Library tools that it imports."""
 
 
-def read_source(name: str, code: str) -> ToolSource:
+def read_source(name: str, code: str, language: Language = 'python') -> ToolSource:
     """Read the code of a tool. Raises `ForgeError` if it has no complete function of that name."""
     check_name(name)
+    if language == 'javascript':
+        return replace(
+            read_source(name, javascript.python_definition(name, code)), uses=javascript.imported_tools(code)
+        )
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

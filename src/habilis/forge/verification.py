@@ -12,6 +12,8 @@ from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
+from habilis.forge.javascript.definition import has_function
+from habilis.forge.javascript.mutants import mutants as javascript_mutants
 from habilis.forge.mutants import mutants
 from habilis.sandbox import Cell, Sandbox
 
@@ -64,6 +66,10 @@ def _compiled() -> list[str]:
 
 async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = False) -> Verification:
     """Run the tests. `stop`: at the first failure."""
+    if candidate.language == 'javascript':
+        from habilis.forge.javascript import running  # not above: it loads the engine and the downloader
+
+        return await running.verify(candidate, used_tools(candidate), limits=limits, stop=stop)
     if problem := _syntax_problem(candidate):
         return Verification(error=problem)
     mark = secrets.token_hex(8)
@@ -97,7 +103,7 @@ async def passes_on_stub(candidate: Candidate) -> bool:
 
 async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
     """How many wrong variants of the code its tests notice. `seconds`: how long they take on the right code."""
-    variants = mutants(candidate.code, limit=limit)
+    variants = (javascript_mutants if candidate.language == 'javascript' else mutants)(candidate.code, limit=limit)
     limits = replace(LIMITS, seconds=max(MUTANT_SECONDS, 10 * seconds))
     wrong = [replace(candidate, code=variant.code) for variant in variants]
     results = await verify_all(wrong, limits=limits, stop=True)
@@ -107,6 +113,9 @@ async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 5
 
 def stub_of(candidate: Candidate) -> str:
     """A function of that name that takes anything and returns None; empty if the code has no such function."""
+    if candidate.language == 'javascript':
+        has = has_function(candidate.name, candidate.code)
+        return f'export function {candidate.name}() {{\n  return null;\n}}\n' if has else ''
     tree = ast.parse(candidate.code)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:

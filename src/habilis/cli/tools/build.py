@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+import typer
+
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.interrupt import INTERRUPTED
 from habilis.cli.runs.journal import JournalAccess, with_journal
@@ -12,10 +14,11 @@ from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_model, print_json, run_with_library
 from habilis.core.codec import Json
-from habilis.core.errors import JournalError, ModelError
+from habilis.core.errors import ForgeError, JournalError, ModelError
 from habilis.forge.build import BUILD_FLOW, Built, Forge, Options
 from habilis.forge.composition import compose
 from habilis.forge.library import Library
+from habilis.forge.reference import Reference, read_references
 from habilis.journal.copies import new_run_id
 from habilis.journal.stores import OFF
 
@@ -36,6 +39,7 @@ class BuildRequest:
     use: bool = False
     """Whether to answer the request with the tool."""
 
+    context: Sequence[str] = ()
     name: str = ''
     compose: Sequence[str] = ()
     """Tools of the library to compose the new one of."""
@@ -61,11 +65,12 @@ def build_tool(given: BuildRequest) -> int:
     hint = '' if journal == OFF else f'resume with: {given.resume_command(run)}'
 
     async def work(library: Library) -> int:
+        references = await _references(given)
         async with open_model(given.model, download=given.download) as model:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
             if hint:
                 say(f'the build is recorded as {run}; if it is interrupted, {hint}')
-            built = await _build(forge, given, journal, run)
+            built = await _build(forge, given, references, journal, run)
             answer = await forge.answer(given.request, built.name) if given.use and built.name else None
         if given.as_json:
             fields = {'status': built.status, 'name': built.name, 'reason': built.reason, 'answer': answer}
@@ -89,7 +94,17 @@ def build_tool(given: BuildRequest) -> int:
         raise
 
 
-async def _build(forge: Forge, given: BuildRequest, journal: str | None, run: str) -> Built:
+async def _references(given: BuildRequest) -> list[Reference]:
+    """The material to build after. One that cannot be read is a usage error, before a model is loaded."""
+    try:
+        return await read_references(given.context, given.request)
+    except ForgeError as error:
+        raise typer.BadParameter(str(error), param_hint='--context') from None
+
+
+async def _build(
+    forge: Forge, given: BuildRequest, references: Sequence[Reference], journal: str | None, run: str
+) -> Built:
     if given.run:
         return await forge.resume(run, journal=journal)
     if given.compose:
@@ -102,7 +117,7 @@ async def _build(forge: Forge, given: BuildRequest, journal: str | None, run: st
             journal=journal,
             run_id=run,
         )
-    return await forge.build(given.request, given.examples, journal=journal, run_id=run)
+    return await forge.build(given.request, given.examples, context=references, journal=journal, run_id=run)
 
 
 def _recorded(given: BuildRequest) -> BuildRequest:

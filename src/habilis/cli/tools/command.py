@@ -12,8 +12,8 @@ from habilis.cli.options import not_empty
 from habilis.cli.tools.options import AsJson, Candidates, Examples, LibraryFolder, ModelName, Name, Version, Yes
 
 EPILOG = """\b
-A library is a folder of tools: Python functions with tests, under version numbers. Tools run in a sandbox, never on
-this machine.
+A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
+sandbox, never on this machine.
 
 \b
 Examples:
@@ -172,6 +172,14 @@ def build(
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
     ] = None,
     example: Examples = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--context',
+            metavar='PATH_OR_URL',
+            help='Folder, text file or link to a repository to build after; can be repeated.',
+        ),
+    ] = None,
     model: ModelName = None,
     candidates: Candidates = 3,
     resume: Annotated[
@@ -185,12 +193,13 @@ def build(
     """Find a tool for a request, or build one: tests first, verified in sandboxes, kept only if all of it holds."""
     from habilis.cli.tools.build import BuildRequest, build_tool
 
-    if (request is None) == (resume is None) or (resume and example):
+    if (request is None) == (resume is None) or (resume and (example or context)):
         msg = 'give what the tool is for, or only --resume RUN'
         raise typer.BadParameter(msg, param_hint='REQUEST')
     given = BuildRequest(
         request=request or '',
         examples=example or [],
+        context=context or [],
         model=model,
         candidates=candidates,
         use=use,
@@ -256,7 +265,7 @@ def add(
 @app.command()
 def edit(
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar='FILE', help='Python file with the new code.', show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar='FILE', help='File with the new code.', show_default=False)],
     tests: Annotated[
         Path | None, typer.Option('--tests', metavar='FILE', help='New tests (default: those of the version in use).')
     ] = None,
