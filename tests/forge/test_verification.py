@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, Verification
-from habilis.forge.verification import mutation_score, passes_on_stub, used_tools, verify, verify_all
+from habilis.forge.verification import guest_code, mutation_score, passes_on_stub, used_tools, verify, verify_all
+from habilis.sandbox import Sandbox
 from tests.forge.samples import double, fourfold, tool
 
 QUICK = Limits(seconds=2, memory_mb=256)
@@ -128,3 +129,12 @@ def test_it(number: int, twice: int, sign: int) -> None:
     failed = await verify(replace(double(factor=3), tests=tests))
     assert [one.name for one in failed.tests] == ['test_it']
     assert "got 3, expected 2 (with {'number': 1, 'twice': 2, 'sign': 1})" in failed.report
+
+
+async def test_a_sandbox_with_another_python_compiles_the_runner_itself() -> None:
+    code = await guest_code()
+    other = code.replace('is_known = ', 'is_known = not ')
+    assert other != code
+    async with await Sandbox.create(checkpoints=False) as sandbox:
+        for loading in (code, other):
+            assert (await sandbox.run(f'{loading}\n_Near(0.3) == 0.1 + 0.2')).value is True

@@ -30,19 +30,32 @@ MUTANT_SECONDS = 0.5
 """A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
 
 
-_COMPILE = 'import marshal\nmarshal.dumps(compile(source, "guest_tests.py", "exec"))'
-_LOAD = 'import binascii, marshal\nexec(marshal.loads(binascii.a2b_base64({data!r})))'
+_COMPILE = """
+import marshal, sys
+[sys.hexversion, marshal.dumps(compile(source, 'guest_tests.py', 'exec'))]
+"""
+_LOAD = """
+import binascii, marshal, sys
+is_known = sys.hexversion == {version}
+exec(marshal.loads(binascii.a2b_base64({data!r})) if is_known else compile({source!r}, 'guest_tests.py', 'exec'))
+"""
 
 
 async def guest_code() -> str:
-    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than tests."""
+    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than tests.
+
+    A sandbox with another Python compiles it again.
+    """
     if not (known := _compiled()):
         source = files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
         async with await Sandbox.create(variables={'source': source}, checkpoints=False) as sandbox:
-            compiled = (await sandbox.run(_COMPILE)).value
-        if not isinstance(compiled, bytes):  # no memory, or no time
-            return source
-        known.append(_LOAD.format(data=base64.b64encode(compiled).decode()))
+            cell = await sandbox.run(_COMPILE)
+        match cell.value:
+            case [int(version), bytes(compiled)]:
+                data = base64.b64encode(compiled).decode()
+                known.append(_LOAD.format(version=version, data=data, source=source))
+            case _:  # no memory, or no time
+                return source
     return known[0]
 
 
