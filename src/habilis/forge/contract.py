@@ -102,6 +102,20 @@ class MutationScore:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a review finds in code that passes its tests."""
+
+    refused: tuple[str, ...] = ()
+    """Why the code is not kept."""
+
+    noted: tuple[str, ...] = ()
+    """What users should know; the code is kept."""
+
+    def __add__(self, other: 'Findings') -> 'Findings':
+        return Findings(refused=self.refused + other.refused, noted=self.noted + other.noted)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """`tool.json`: everything about one version but its source."""
 
@@ -127,6 +141,9 @@ class Manifest:
     tests: int = 0
     mutants: int = 0
     killed: int = 0
+    findings: tuple[str, ...] = ()
+    """What the review noted: `first([]) raises IndexError`."""
+
     hashes: Mapping[str, str] = field(default_factory=dict[str, str])
     """SHA-256 of the code and of the tests, to notice edits by hand."""
 

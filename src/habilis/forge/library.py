@@ -31,6 +31,9 @@ from habilis.tools.tool_names import check_name
 
 MANIFEST, CURRENT = 'tool.json', 'current'
 CODE, TESTS = SOURCE_FILES['python']
+MERGED = 'merged'
+"""In place of `current`: the tool that this one was merged into. Its versions stay for those that use them."""
+
 _NEW = '.new-'
 _MANIFEST = TypeAdapter(Manifest)
 
@@ -178,12 +181,28 @@ class Library:
             self._index.drop(name)
             self._index.mark(self._stamp())
 
-    def users_of(self, name: str) -> list[str]:
-        """Tools whose current version imports this one. A damaged tool uses nothing."""
-        self._folder(name)
-        return [other for other in self.names() if name in self._uses(other)]
+    def hide(self, name: str, *, merged_into: str) -> None:
+        """Make a tool invisible. Its versions stay; `use_version` makes it visible again."""
+        with self._locked():
+            folder = self._folder(name)
+            (folder / MERGED).write_text(f'{merged_into}\n', encoding='utf-8')
+            _flush(folder / MERGED)
+            (folder / CURRENT).unlink()
+            self._index.drop(name)
 
-    def _uses(self, name: str) -> Mapping[str, int]:
+    def merged_into(self, name: str) -> str:
+        """The tool that took the place of one that is hidden; empty if it is not."""
+        path = self.folder / name / MERGED
+        hidden = name.isidentifier() and name not in self and path.is_file()
+        return path.read_text(encoding='utf-8').strip() if hidden else ''
+
+    def users_of(self, name: str) -> list[str]:
+        """Tools whose current version imports this one."""
+        self._folder(name)
+        return [other for other in self.names() if name in self.uses(other)]
+
+    def uses(self, name: str) -> Mapping[str, int]:
+        """Tools that the current version imports, with their versions. A damaged tool uses nothing."""
         try:
             return self.manifest(name).uses
         except ForgeError:
@@ -236,6 +255,10 @@ class Library:
         except ToolDefinitionError as error:
             raise ToolNotFound(str(error).partition(';')[0]) from error
         if not (folder / CURRENT).is_file():
+            if other := self.merged_into(name):
+                last = max(_numbers(folder), default=1)
+                msg = f'{name} was merged into {other}; to use it again: habilis tools rollback {name} {last}'
+                raise ToolNotFound(msg)
             near = self.search(name.replace('_', ' '), limit=1)
             hint = f'; did you mean {near[0].name!r}?' if near else ''
             msg = f'there is no tool {name!r} in {self.folder}{hint}'
@@ -244,9 +267,9 @@ class Library:
 
     def _version(self, name: str, version: int | None) -> Path:
         number = self.current(name) if version is None else version
-        folder = self._folder(name) / f'v{number}'
+        folder = (self.folder / name if self.merged_into(name) else self._folder(name)) / f'v{number}'
         if not folder.is_dir():
-            msg = f'{name} has no version {number}; it has {", ".join(map(str, self.versions(name)))}'
+            msg = f'{name} has no version {number}; it has {", ".join(map(str, _numbers(folder.parent)))}'
             raise ToolNotFound(msg)
         return folder
 
@@ -303,6 +326,7 @@ class Library:
         new.write_text(f'{version}\n', encoding='utf-8')
         _flush(new)
         new.replace(path)
+        path.with_name(MERGED).unlink(missing_ok=True)
         _flush(path.parent)
 
     @contextlib.contextmanager

@@ -32,7 +32,7 @@ async def call_candidate(candidate: Candidate, args: tuple[object, ...], kwargs:
         limits=LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_call(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_call(forge_request)')
     if cell.error is not None:
         raise ToolCallError(f'{candidate.name}: {cell.error}')
     if cell.value is None and cell.text is not None:

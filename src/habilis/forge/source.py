@@ -4,8 +4,8 @@ import ast
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE, Language
-from habilis.forge.javascript.definition import imported_tools, python_definition
+from habilis.forge.contract import LIBRARY_MODULE, Candidate, Language
+from habilis.forge.javascript import definition
 from habilis.tools.tool_names import check_name
 
 
@@ -30,7 +30,9 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
     """Read the code of a tool. Raises `ForgeError` if it has no complete function of that name."""
     check_name(name)
     if language == 'javascript':
-        return replace(read_source(name, python_definition(name, code)), uses=imported_tools(code))
+        return replace(
+            read_source(name, definition.python_definition(name, code)), uses=definition.imported_tools(code)
+        )
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -56,8 +58,15 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
         summary=' '.join(documentation.partition('\n\n')[0].split()),
         documentation=documentation,
         parameters=tuple(argument.arg for argument in arguments),
-        uses=_imported_tools(tree),
+        uses=_imported(tree),
     )
+
+
+def require_python(candidate: Candidate, purpose: str) -> None:
+    """Raise `ForgeError` if this cannot be done with a tool in another language."""
+    if candidate.language != 'python':
+        msg = f'only tools in Python can be {purpose}; {candidate.name} is written in {candidate.language}'
+        raise ForgeError(msg)
 
 
 def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
@@ -66,7 +75,12 @@ def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
     return [*given.posonlyargs, *given.args, *given.kwonlyargs, *more]
 
 
-def _imported_tools(tree: ast.AST) -> tuple[str, ...]:
+def imported_tools(code: str) -> tuple[str, ...]:
+    """Library tools that code imports."""
+    return _imported(ast.parse(code))
+
+
+def _imported(tree: ast.AST) -> tuple[str, ...]:
     names = [
         alias.name
         for node in ast.walk(tree)

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import base64
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
@@ -29,10 +30,25 @@ MUTANT_SECONDS = 0.5
 """A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
 
 
+_COMPILE = 'import marshal\nmarshal.dumps(compile(source, "guest_tests.py", "exec"))'
+_LOAD = 'import binascii, marshal\nexec(marshal.loads(binascii.a2b_base64({data!r})))'
+
+
+async def guest_code() -> str:
+    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than tests."""
+    if not (known := _compiled()):
+        source = files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
+        async with await Sandbox.create(variables={'source': source}, checkpoints=False) as sandbox:
+            compiled = (await sandbox.run(_COMPILE)).value
+        if not isinstance(compiled, bytes):  # no memory, or no time
+            return source
+        known.append(_LOAD.format(data=base64.b64encode(compiled).decode()))
+    return known[0]
+
+
 @cache
-def guest_code() -> str:
-    """Source of what runs inside the sandbox."""
-    return files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
+def _compiled() -> list[str]:
+    return []
 
 
 async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = False) -> Verification:
@@ -49,7 +65,7 @@ async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = 
         limits=limits, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_run(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_run(forge_request)')
     return _read(cell, mark)
 
 

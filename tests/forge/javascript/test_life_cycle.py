@@ -10,12 +10,17 @@ from skills_ref import validate  # pyright: ignore[reportMissingTypeStubs]
 from habilis.agent import Agent
 from habilis.core.errors import ForgeError, ToolArgumentsError, ToolCallError
 from habilis.forge.archives import read_archive, write_archive
+from habilis.forge.build import Forge
 from habilis.forge.checkup import check_library, repair
+from habilis.forge.composition import compose
 from habilis.forge.library import Library
 from habilis.forge.library_tools import library_tool
+from habilis.forge.merging import merge
+from habilis.forge.retests import retest
 from habilis.forge.revisions import revise
 from habilis.forge.sharing import export_tools, import_tools
 from habilis.forge.skills import export_skill
+from habilis.forge.timing import compare_speed
 from habilis.models import ScriptedModel
 from tests.cli.process import habilis
 from tests.forge import samples as python
@@ -110,7 +115,7 @@ async def test_it_is_shared_and_tested_again(library: Library, tmp_path: Path) -
     assert [made.name for made in report.added] == ['double', 'fourfold']
     assert (await import_tools(other, file)).skipped == ('double', 'fourfold')
     assert await library_tool(other, 'fourfold').invoke((2,)) == 8
-    files = {name: dict(content) for name, content in read_archive(file).items()}
+    files = {name: dict(content) for name, content in read_archive(file).tools.items()}
     files['double']['tool.js'] = files['double']['tool.js'].replace(b'* 2;', b'* 3;')
     write_archive(files, file)
     with pytest.raises(ForgeError, match='the tests of double fail'):
@@ -121,7 +126,7 @@ async def test_it_is_shared_and_tested_again(library: Library, tmp_path: Path) -
 async def test_a_file_of_mixed_languages_is_refused(library: Library, tmp_path: Path, change: str) -> None:
     file = tmp_path / 'tools.zip'
     export_tools(library, ['double'], file)
-    files = {name: dict(content) for name, content in read_archive(file).items()}
+    files = {name: dict(content) for name, content in read_archive(file).tools.items()}
     if change == 'missing':
         files['double']['test_tool.py'] = files['double'].pop('test_tool.js')
     elif change == 'both':
@@ -166,3 +171,23 @@ def test_the_commands_work_as_for_python(library: Library, tmp_path: Path) -> No
     assert 'version 2 is in use' in tools('edit', 'double', str(new))
     tools('rollback', 'double', '1')
     tools('doctor')
+    (tmp_path / 'halve.js').write_text(
+        double('halve').code.replace('number * 2', 'number / 2').replace('Twice', 'Half')
+    )
+    (tmp_path / 'test_halve.js').write_text(
+        double('halve').tests.replace('6', '1.5').replace('./tool.js', './halve.js')
+    )
+    assert 'it passes 1 tests, which notice 2 of 2 wrong variants' in tools('add', str(tmp_path / 'halve.js'))
+    assert tools('run', 'halve', '5') == '2.5\n'
+
+
+async def test_what_is_for_python_only_says_so(library: Library) -> None:
+    for work in (
+        merge(library, 'double', 'fourfold'),
+        compare_speed([library.candidate('double')]),
+        compose(Forge(library, ScriptedModel([])), ['double', 'fourfold'], 'both'),
+    ):
+        with pytest.raises(ForgeError, match='is written in javascript'):
+            await work
+    [result] = await retest(library, ['double'], reviewed=True)
+    assert result.verification.ok

@@ -52,7 +52,8 @@ def _facts(made: Manifest, current: int) -> list[str]:
         'tags': ', '.join(made.tags),
         'note': made.note,
     }
-    return [f'{name + ":":<10}{value}' for name, value in facts.items() if value]
+    lines = [(name, value) for name, value in facts.items() if value] + [('review', found) for found in made.findings]
+    return [f'{name + ":":<10}{value}' for name, value in lines]
 
 
 def _show_code(page: Page, title: str, code: str, language: Language) -> None:
