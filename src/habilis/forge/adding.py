@@ -4,17 +4,21 @@ import ast
 from dataclasses import replace
 
 from habilis.core.errors import ForgeError, ToolExists
-from habilis.forge.contract import Candidate, Language, Manifest
-from habilis.forge.javascript.definition import exported_functions
+from habilis.forge.contract import Candidate, Manifest
 from habilis.forge.library import Library
 from habilis.forge.review import review
 from habilis.forge.source import read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
 
 
-def function_name(code: str, preferred: str = '', language: Language = 'python') -> str:
+def function_name(code: str, preferred: str = '') -> str:
     """The function of a file: the one named as preferred, or the only public one. Raises `ForgeError`."""
-    names = exported_functions(code) if language == 'javascript' else _public_functions(code)
+    try:
+        body = ast.parse(code).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f'the code is not Python: {error}'
+        raise ForgeError(msg) from error
+    names = [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')]
     if preferred in names:
         return preferred
     if len(names) != 1:
@@ -22,15 +26,6 @@ def function_name(code: str, preferred: str = '', language: Language = 'python')
         msg = f'{found}: a tool is one function; begin the names of others with _, or name the file as the tool'
         raise ForgeError(msg)
     return names[0]
-
-
-def _public_functions(code: str) -> list[str]:
-    try:
-        body = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        msg = f'the code is not Python: {error}'
-        raise ForgeError(msg) from error
-    return [node.name for node in body if isinstance(node, ast.FunctionDef) and not node.name.startswith('_')]
 
 
 async def add_tool(library: Library, candidate: Candidate, *, note: str = '') -> Manifest:

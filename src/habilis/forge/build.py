@@ -88,9 +88,9 @@ class Forge:
         request: str,
         examples: Sequence[str] = (),
         *,
-        context: Sequence[str | Reference] = (),
         name: str = '',
         uses: Sequence[str] = (),
+        context: Sequence[str | Reference] = (),
         journal: Store | str | None = None,
         run_id: str | None = None,
     ) -> Built:
@@ -99,9 +99,9 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
-            context: folders, text files and links to repositories, which the specification and the tests may follow.
             name: what the tool is called; empty to let the examples or the model decide.
             uses: tools of the library that it must be composed of.
+            context: folders, text files and links to repositories, which the specification and the tests may follow.
             journal: where the build is recorded; None for the default. Inside another run it is a part of
                 that.
             run_id: name to resume it by.
@@ -111,11 +111,12 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        references = await read_references(context, request)
         given: dict[str, Any] = {
             'examples': list(examples),
             'wanted': name,
             'uses': list(uses),
-            'references': await read_references(context, request),
+            'references': references,
         }
         more = {key: value for key, value in given.items() if value}  # the title of the run has only what was given
         if recording_scope() is not None:
@@ -138,14 +139,13 @@ class Forge:
         references: list[Reference] | None = None,
     ) -> Built:
         examples, uses, references = examples or [], uses or [], references or []
-        shown = quoted(references)
         found = '' if uses else await step(name='search')(self._finder.find)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
             return Built(status='reused', name=found, version=self.library.current(found))
         try:
-            name, stub = await step(name='spec')(self._spec)(request, examples, wanted, shown)
-            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, shown)
+            name, stub = await step(name='spec')(self._spec)(request, examples, wanted, quoted(references))
+            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, quoted(references))
             code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests, uses)
             tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
             context = {one.source: one.sha256 for one in references}
@@ -334,8 +334,8 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
-                context=context,
                 findings=(await review(candidate)).noted,
+                context=context,
             )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')
@@ -374,8 +374,8 @@ class Forge:
         )
 
     def _helpers(self, request: str, uses: Sequence[str]) -> str:
-        named = uses or [one.name for one in self.library.search(request, limit=3, threshold=0.3)]
-        found = [made for made in map(self.library.manifest, named) if made.language == 'python']
+        found = [self.library.manifest(one) for one in uses] or self.library.search(request, limit=3, threshold=0.3)
+        found = [one for one in found if self.library.manifest(one.name).language == 'python']
         if not found:
             return ''
         lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)

@@ -7,7 +7,6 @@ from habilis.core.errors import ForgeError, ToolExists
 from habilis.forge.build import Built, Forge
 from habilis.forge.library import Library
 from habilis.forge.retirement import Proposal, proposals
-from habilis.forge.source import require_python
 from habilis.forge.usage import Combination
 from habilis.journal import Store
 from habilis.tools.tool_names import check_name
@@ -88,7 +87,7 @@ async def compose(
         msg = 'name at least two tools to compose'
         raise ForgeError(msg)
     for part in parts:
-        require_python(library.candidate(part), 'composed by a build')
+        library.current(part)
     check_name(name)
     if name in library:
         msg = f'there is already a tool {name!r}; choose another name'

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from habilis.core.errors import ForgeError
+
 FORMAT = 1
 """Version of `tool.json`."""
 
@@ -60,6 +62,13 @@ class TestOutcome:
     def ok(self) -> bool:
         """Whether the test passed."""
         return not self.error
+
+
+def require_python(candidate: Candidate, what: str) -> None:
+    """Raise `ForgeError` for a tool in another language, where `what` is done with Python only."""
+    if candidate.language != 'python':
+        msg = f'{candidate.name} is written in {candidate.language}; only tools in Python can be {what}'
+        raise ForgeError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)

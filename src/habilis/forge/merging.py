@@ -4,11 +4,10 @@ from dataclasses import replace
 
 from habilis.core.errors import ForgeError
 from habilis.forge.agreement import calls_in, find_difference
-from habilis.forge.contract import LIBRARY_MODULE, Candidate
+from habilis.forge.contract import LIBRARY_MODULE, Candidate, require_python
 from habilis.forge.library import Library
 from habilis.forge.revisions import Revision, UserUpdate, revise, update_user
 from habilis.forge.rewriting import import_instead, joined_tests, tests_instead
-from habilis.forge.source import require_python
 from habilis.forge.verification import used_tools, verify
 
 

@@ -31,7 +31,7 @@ _NETWORK = frozenset({'socket', 'urllib', 'http', 'ftplib', 'smtplib', 'ssl', 'r
 async def review(candidate: Candidate) -> Findings:
     """What is wrong with a candidate that passes its tests, and what users should know about it."""
     if candidate.language != 'python':
-        return Findings()
+        return Findings()  # it has no modules, files, network or processes to look for
     found = review_code(candidate.code)
     return found if found.refused else found + await check_properties(candidate)
 

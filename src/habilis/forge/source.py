@@ -4,8 +4,8 @@ import ast
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE, Candidate, Language
-from habilis.forge.javascript import definition
+from habilis.forge.contract import LIBRARY_MODULE, Language
+from habilis.forge.javascript import definition as javascript
 from habilis.tools.tool_names import check_name
 
 
@@ -31,7 +31,7 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
     check_name(name)
     if language == 'javascript':
         return replace(
-            read_source(name, definition.python_definition(name, code)), uses=definition.imported_tools(code)
+            read_source(name, javascript.python_definition(name, code)), uses=javascript.imported_tools(code)
         )
     try:
         tree = ast.parse(code)
@@ -60,13 +60,6 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
         parameters=tuple(argument.arg for argument in arguments),
         uses=_imported(tree),
     )
-
-
-def require_python(candidate: Candidate, purpose: str) -> None:
-    """Raise `ForgeError` if this cannot be done with a tool in another language."""
-    if candidate.language != 'python':
-        msg = f'only tools in Python can be {purpose}; {candidate.name} is written in {candidate.language}'
-        raise ForgeError(msg)
 
 
 def _arguments(function: ast.FunctionDef) -> list[ast.arg]:

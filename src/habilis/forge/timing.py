@@ -9,8 +9,8 @@ from typing import Any, cast
 from habilis.core.errors import ForgeError
 from habilis.core.limits import Limits
 from habilis.forge.agreement import calls_in, generate_inputs, outcomes_of
-from habilis.forge.contract import Candidate
-from habilis.forge.source import read_source, require_python
+from habilis.forge.contract import Candidate, require_python
+from habilis.forge.source import read_source
 from habilis.forge.verification import guest_code, packages_of, request_of
 from habilis.sandbox import Sandbox
 
@@ -53,7 +53,7 @@ async def compare_speed(candidates: Sequence[Candidate]) -> Timings:
     The implementations take turns, so that a busy machine slows all of them alike.
     """
     for one in candidates:
-        require_python(one, 'timed')
+        require_python(one, 'compared by speed')
         read_source(one.name, one.code)  # an edit by hand may be no Python
     inputs = await _inputs(candidates)
     async with contextlib.AsyncExitStack() as stack:

@@ -7,8 +7,7 @@ from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.adding import add_tool, function_name
-from habilis.forge.contract import Candidate, Language
-from habilis.forge.javascript import definition
+from habilis.forge.contract import Candidate
 from habilis.forge.library import Library
 from habilis.forge.rewriting import import_as_tool
 
@@ -23,23 +22,31 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
         code, checks = read_source(str(file)), read_source(str(tests or beside))
     except SourceError as error:
         raise ForgeError(str(error)) from None
-    language: Language = 'javascript' if file.suffix == '.js' else 'python'
-    name = function_name(code, file.stem, language)
-    try:
-        checks = (definition.import_as_tool if language == 'javascript' else import_as_tool)(checks, file.stem)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        msg = f'{tests or beside} is not Python: {error}'
-        raise ForgeError(msg) from error
+    if file.suffix == '.js':
+        candidate = Candidate(name=file.stem, code=code, tests=checks, language='javascript')
+    else:
+        candidate = Candidate(
+            name=function_name(code, file.stem), code=code, tests=_of_tool(checks, file, tests or beside)
+        )
 
     async def work(library: Library) -> int:
-        made = await add_tool(library, Candidate(name=name, code=code, tests=checks, language=language), note=note)
+        made = await add_tool(library, candidate, note=note)
         if as_json:
             print_json(made)
         else:
             noticed = f', which notice {made.killed} of {made.mutants} wrong variants' if made.mutants else ''
-            print(f'{name}: version {made.version} is in use; it passes {made.tests} tests{noticed}')
+            print(f'{made.name}: version {made.version} is in use; it passes {made.tests} tests{noticed}')
             for found in made.findings:
                 say(f'note: {found}')
         return 0
 
     return run_with_library(folder, work)
+
+
+def _of_tool(checks: str, file: Path, tests: Path) -> str:
+    """Tests that import their function from a file, as tests of a tool."""
+    try:
+        return import_as_tool(checks, file.stem)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f'{tests} is not Python: {error}'
+        raise ForgeError(msg) from error

@@ -36,10 +36,10 @@ class BuildRequest:
     library: str | None
     as_json: bool
     download: bool
-    context: Sequence[str] = ()
     use: bool = False
     """Whether to answer the request with the tool."""
 
+    context: Sequence[str] = ()
     name: str = ''
     compose: Sequence[str] = ()
     """Tools of the library to compose the new one of."""
@@ -65,10 +65,7 @@ def build_tool(given: BuildRequest) -> int:
     hint = '' if journal == OFF else f'resume with: {given.resume_command(run)}'
 
     async def work(library: Library) -> int:
-        try:
-            references = await read_references(given.context, given.request)
-        except ForgeError as error:
-            raise typer.BadParameter(str(error), param_hint='--context') from None
+        references = await _references(given)
         async with open_model(given.model, download=given.download) as model:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
             if hint:
@@ -95,6 +92,14 @@ def build_tool(given: BuildRequest) -> int:
         if hint:
             say(f'the build is recorded; {hint}')
         raise
+
+
+async def _references(given: BuildRequest) -> list[Reference]:
+    """The material to build after. One that cannot be read is a usage error, before a model is loaded."""
+    try:
+        return await read_references(given.context, given.request)
+    except ForgeError as error:
+        raise typer.BadParameter(str(error), param_hint='--context') from None
 
 
 async def _build(

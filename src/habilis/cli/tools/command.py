@@ -245,7 +245,7 @@ def compose(
 @app.command()
 def add(
     file: Annotated[
-        Path, typer.Argument(metavar='FILE', help='File (.py or .js) with one public function.', show_default=False)
+        Path, typer.Argument(metavar='FILE', help='Python file with one public function.', show_default=False)
     ],
     tests: Annotated[
         Path | None, typer.Option('--tests', metavar='FILE', help='Its tests (default: test_FILE beside it).')
