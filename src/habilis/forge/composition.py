@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from habilis.core.errors import ForgeError, ToolExists
 from habilis.forge.build import Built, Forge
+from habilis.forge.contract import require_python
 from habilis.forge.library import Library
 from habilis.forge.retirement import Proposal, proposals
 from habilis.forge.usage import Combination
@@ -87,7 +88,7 @@ async def compose(
         msg = 'name at least two tools to compose'
         raise ForgeError(msg)
     for part in parts:
-        library.current(part)
+        require_python(library.candidate(part), 'composed')
     check_name(name)
     if name in library:
         msg = f'there is already a tool {name!r}; choose another name'

@@ -11,10 +11,13 @@ from habilis.agent import Agent
 from habilis.core.errors import ForgeError, ToolArgumentsError, ToolCallError
 from habilis.forge.adding import add_tool
 from habilis.forge.archives import read_archive, write_archive
+from habilis.forge.build import Forge
 from habilis.forge.checkup import check_library, repair
+from habilis.forge.composition import compose
 from habilis.forge.library import Library
 from habilis.forge.library_tools import library_tool
 from habilis.forge.merging import merge
+from habilis.forge.retests import retest
 from habilis.forge.revisions import revise
 from habilis.forge.sharing import export_tools, import_tools
 from habilis.forge.skills import export_skill
@@ -169,6 +172,11 @@ def test_the_commands_work_as_for_python(library: Library, tmp_path: Path) -> No
     assert 'version 2 is in use' in tools('edit', 'double', str(new))
     tools('rollback', 'double', '1')
     tools('doctor')
+    halve = double('halve')
+    (tmp_path / 'halve.js').write_text(halve.code.replace('number * 2', 'number / 2').replace('Twice', 'Half'))
+    (tmp_path / 'test_halve.js').write_text(halve.tests.replace('6', '1.5').replace('./tool.js', './halve.js'))
+    assert 'it passes 1 tests, which notice 2 of 2 wrong variants' in tools('add', str(tmp_path / 'halve.js'))
+    assert tools('run', 'halve', '5') == '2.5\n'
 
 
 async def test_a_file_of_a_person_is_added_after_the_red_check(tmp_path: Path) -> None:
@@ -184,3 +192,7 @@ async def test_what_needs_python_says_so(library: Library) -> None:
         await merge(library, 'double', 'fourfold')
     with pytest.raises(ForgeError, match='only tools in Python can be compared by speed'):
         await compare_speed([library.candidate('double')])
+    with pytest.raises(ForgeError, match='only tools in Python can be composed'):
+        await compose(Forge(library, ScriptedModel([])), ['double', 'fourfold'], 'both')
+    [result] = await retest(library, ['double'], reviewed=True)
+    assert result.verification.ok

@@ -8,6 +8,7 @@ from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.adding import add_tool, function_name
 from habilis.forge.contract import Candidate
+from habilis.forge.javascript import definition
 from habilis.forge.library import Library
 from habilis.forge.rewriting import import_as_tool
 
@@ -23,6 +24,7 @@ def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, a
     except SourceError as error:
         raise ForgeError(str(error)) from None
     if file.suffix == '.js':
+        checks = definition.import_as_tool(checks, file.stem)
         candidate = Candidate(name=file.stem, code=code, tests=checks, language='javascript')
     else:
         candidate = Candidate(

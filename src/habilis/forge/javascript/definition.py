@@ -75,6 +75,14 @@ def has_function(name: str, code: str) -> bool:
     return True
 
 
+def import_as_tool(tests: str, stem: str) -> str:
+    """Tests of a file `stem`.js that import its function as tests of the library do."""
+    for token in reversed(tokens(tests)):
+        if token.kind == 'string' and token.text[1:-1] in (f'./{stem}.js', f'./{stem}'):
+            tests = f"{tests[: token.start]}'./tool.js'{tests[token.end :]}"
+    return tests
+
+
 def names_of_tests(code: str) -> list[str]:
     """Names of the test functions of a module, in order."""
     found = [token for token in tokens(code) if not token.depth and token.kind == 'name']
