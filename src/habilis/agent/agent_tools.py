@@ -1,11 +1,12 @@
 """Agents as tools of other agents, and the tools of a run: resolved, and checked against its dependencies."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.options import AgentSetup, AnyTool, RunRequest
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.sandbox import Sandbox
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
@@ -109,6 +110,23 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
             raise AgentError(msg)
         msg = f'{needs}, not {name_of_deps(deps)}'
         raise TypeError(msg)
+
+
+def check_workspace(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
+    """Refuse toolsets that work on a workspace if the runs have none. Raises `AgentError`."""
+    main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
+    named = setup.sandbox_settings.get('workspace')
+    if main.has_workspace if isinstance(main, Sandbox) else named is not None and named is not False:
+        return
+    for one in tools:
+        if isinstance(one, Toolset) and one.needs_workspace:
+            msg = f"the toolset {one.name} needs a workspace: pass Agent(…, workspace='folder'), or True for a new one"
+            raise AgentError(msg)
+
+
+def needs_sandbox(tools: Iterable[AnyTool]) -> bool:
+    """Whether some of the tools work in the sandbox or on its workspace, also where the model writes no code."""
+    return any(isinstance(one, Toolset) and one.needs_workspace for one in tools)
 
 
 def name_of_deps(deps: object) -> str:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
-from habilis.agent.agent_tools import check_cycles, check_deps, name_of_deps, resolve_tools
+from habilis.agent.agent_tools import check_cycles, check_deps, check_workspace, name_of_deps, resolve_tools
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
@@ -41,6 +41,7 @@ class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
     def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
+        check_workspace(setup, setup.tools)
         self.setup = setup
         self._agent = agent
         self.ledger = Ledger()
@@ -214,6 +215,7 @@ class Runner:
         check_cycles(self, request.tools or ())
         tools = resolve_tools(tools)
         check_deps(self.setup, tools, request.deps)
+        check_workspace(self.setup, tools)
         return tools
 
     async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:

@@ -22,7 +22,7 @@ from habilis.tools.logs import log
 from habilis.tools.tool import Tool, tool
 from habilis.tools.toolbox import Toolbox
 from habilis.tools.toolset import Toolset
-from habilis.tools.toolsets.files import files_toolset
+from habilis.tools.toolsets.files import Files
 from habilis.tools.toolsets.samples import samples_toolset
 from habilis.tools.toolsets.todo import todo_toolset
 from habilis.tools.toolsets.user import people_toolset
@@ -38,6 +38,7 @@ __all__ = [
     'Context',
     'Decision',
     'Deny',
+    'Files',
     'Gate',
     'GateCall',
     'ModelFunction',
@@ -47,7 +48,6 @@ __all__ = [
     'Tool',
     'Toolbox',
     'Toolset',
-    'files_toolset',
     'log',
     'people_toolset',
     'samples_toolset',

@@ -18,6 +18,9 @@ class Toolset:
         self.enabled = enabled
         """Whether its tools are enabled at the start. A toolbox can change that later."""
 
+        self.needs_workspace = False
+        """Whether its tools work on the workspace of the run."""
+
         unique_names(self.tools)
 
     def __repr__(self) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 
+from habilis.agent.agent_tools import needs_sandbox
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
@@ -59,7 +60,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.variables)
     sandboxes = inputs.sandboxes
-    if sandboxes is None and setup.python:
+    if sandboxes is None and (setup.python or needs_sandbox(setup.tools)):
         has_files = bool(inputs.files or inputs.start.files)
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
@@ -86,17 +87,19 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     policy, history = load_policy(setup.loop_policy, model.traits), History(tools=toolbox.signatures())
     answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
-    code = sandboxes and CodeRunner(
-        sandboxes,
-        toolbox=toolbox,
-        answer=answer,
-        events=events,
-        bounds=setup.observations,
-        meter=meter,
-        policy=policy,
-        history=history,
-        recorder=recorder,
-    )
+    code = None
+    if sandboxes is not None and setup.python:
+        code = CodeRunner(
+            sandboxes,
+            toolbox=toolbox,
+            answer=answer,
+            events=events,
+            bounds=setup.observations,
+            meter=meter,
+            policy=policy,
+            history=history,
+            recorder=recorder,
+        )
     prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
     variables = await code.begin(inputs.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
@@ -106,7 +109,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         task_message(
             inputs.task,
             described,
-            workspace=sandboxes.describe_files() if sandboxes else '',
+            workspace=sandboxes.describe_files() if sandboxes and code else '',
             gone=code.gone if code else (),
             files=await _place(inputs, sandboxes),
         ),
@@ -169,6 +172,7 @@ def _toolbox(
         journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
         context=Context(inputs.deps, run_id=inputs.run_id),
+        sandbox=sandboxes.main if sandboxes else None,
     )
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.variables, {function.name for function in toolbox.functions()})
