@@ -1,11 +1,14 @@
 """Agents as tools of other agents, and the tools of a run: resolved, and checked against its dependencies."""
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
+from habilis.agent.durable.file_history import NO_GIT
 from habilis.agent.options import AgentSetup, AnyTool, RunRequest
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.journal.stores import OFF
 from habilis.sandbox import Sandbox
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import Context, Tool, Toolset
@@ -113,15 +116,30 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
 
 
 def check_workspace(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
-    """Refuse toolsets that work on a workspace if the runs have none. Raises `AgentError`."""
+    """Refuse toolsets and checkpoints that need a workspace if the runs have none. Raises `AgentError`."""
     main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
     named = setup.sandbox_settings.get('workspace')
     if main.has_workspace if isinstance(main, Sandbox) else named is not None and named is not False:
         return
-    for one in tools:
-        if isinstance(one, Toolset) and one.needs_workspace:
-            msg = f"the toolset {one.name} needs a workspace: pass Agent(…, workspace='folder'), or True for a new one"
-            raise AgentError(msg)
+    needing = [f'the toolset {one.name}' for one in tools if isinstance(one, Toolset) and one.needs_workspace]
+    if setup.checkpoints or needing:
+        who = 'checkpoints=True' if setup.checkpoints else needing[0]
+        msg = f"{who} needs a workspace: pass Agent(…, workspace='folder')"
+        raise AgentError(msg)
+
+
+def check_checkpoints(setup: AgentSetup) -> None:
+    """Refuse checkpoints that could not be stored, or not be found again. Raises `AgentError`."""
+    if not setup.checkpoints:
+        return
+    if setup.journal == OFF:
+        msg = "checkpoints=True needs a journal, which says to which run they belong: leave out journal='off'"
+        raise AgentError(msg)
+    if setup.sandbox_settings.get('workspace') is True:
+        msg = "checkpoints=True needs a folder that stays: pass workspace='folder' instead of workspace=True"
+        raise AgentError(msg)
+    if shutil.which('git') is None:
+        raise AgentError(NO_GIT)
 
 
 def needs_sandbox(tools: Iterable[AnyTool]) -> bool:

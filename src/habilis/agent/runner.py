@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
-from habilis.agent.agent_tools import check_cycles, check_deps, check_workspace, name_of_deps, resolve_tools
+from habilis.agent.agent_tools import (
+    check_checkpoints,
+    check_cycles,
+    check_deps,
+    check_workspace,
+    name_of_deps,
+    resolve_tools,
+)
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
@@ -42,6 +49,7 @@ class Runner:
 
     def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
         check_workspace(setup, setup.tools)
+        check_checkpoints(setup)
         self.setup = setup
         self._agent = agent
         self.ledger = Ledger()

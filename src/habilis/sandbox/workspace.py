@@ -8,6 +8,7 @@ import contextlib
 import difflib
 import errno
 import os
+import secrets
 import stat
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -105,9 +106,7 @@ class Workspace:
 
     def write(self, path: str, data: bytes | str, *, create_dirs: bool = True) -> None:
         """Create or replace a file, and create its parent folders unless told otherwise."""
-        if self.read_only:
-            msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
-            raise WorkspaceError(msg)
+        self._check_writable(path)
         if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
             msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
             raise TypeError(msg)
@@ -118,6 +117,57 @@ class Workspace:
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
+
+    def replace(self, path: str, data: bytes, mode: int) -> None:
+        """Put a file or link in the place of another, atomically. The data of a link is its target."""
+        self._check_writable(path)
+        *parents, name = _steps(path, self.target)
+        temporary = f'.habilis-{secrets.token_hex(6)}'
+        with self._folder(path, parents, make=True) as folder:
+            try:
+                if stat.S_ISLNK(mode):
+                    os.symlink(data, temporary, dir_fd=folder)
+                else:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+                    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), 'wb') as file:
+                        file.write(data)
+                        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise _explained(path, name, folder, error) from error
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a link, and the folders that are empty then."""
+        self._check_writable(path)
+        *parents, name = _steps(path, self.target)
+        with self._folder(path, parents) as folder:
+            try:
+                os.unlink(name, dir_fd=folder)
+            except OSError as error:
+                raise _explained(path, name, folder, error) from error
+        while parents:
+            last = parents.pop()
+            with self._folder(path, parents) as folder:
+                try:
+                    os.rmdir(last, dir_fd=folder)
+                except OSError:  # not empty
+                    return
+
+    def read_link(self, path: str) -> bytes:
+        """The target of a link."""
+        *parents, name = _steps(path, self.target)
+        with self._folder(path, parents) as folder:
+            try:
+                return os.fsencode(os.readlink(name, dir_fd=folder))
+            except OSError as error:
+                raise _explained(path, name, folder, error) from error
+
+    def _check_writable(self, path: str) -> None:
+        if self.read_only:
+            msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
+            raise WorkspaceError(msg)
 
     def files(self) -> list[str]:
         """The paths of all files, sorted."""

@@ -9,6 +9,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
+from habilis.agent.durable.checkpoints import Checkpoints
 from habilis.agent.durable.records import Prompt
 from habilis.agent.events import RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher
@@ -60,7 +61,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.variables)
     sandboxes = inputs.sandboxes
-    if sandboxes is None and (setup.python or needs_sandbox(setup.tools)):
+    if sandboxes is None and (setup.python or setup.checkpoints or needs_sandbox(setup.tools)):
         has_files = bool(inputs.files or inputs.start.files)
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
@@ -142,6 +143,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         scripted=model.traits.scripted,
         variables=inputs.variables,
         temperature=inputs.temperature,
+        checkpoints=_checkpoints(setup, inputs, sandboxes),
         comparison=compare_with(start_run, setup, inputs, results, start_state) if results and start_state else None,
     )
     return StartedRun(
@@ -153,6 +155,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         prompt=Prompt(system=conversation.system, asked=first_message),
         artifacts=inputs.artifacts,
     )
+
+
+def _checkpoints(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> Checkpoints | None:
+    if not setup.checkpoints or inputs.recorder is None or sandboxes is None:
+        return None
+    return Checkpoints(sandboxes.main.workspace, inputs.recorder, inputs.task)
 
 
 def _toolbox(

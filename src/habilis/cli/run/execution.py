@@ -192,6 +192,7 @@ class Execution:
             # A small model would ask instead of working.
             tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
             workspace=self._request.workspace,
+            checkpoints=self._request.checkpoints,
             sandbox_settings=self._request.sandbox_settings,
             settings=self._settings,
             hooks=[self._watch, self.view],

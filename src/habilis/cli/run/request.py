@@ -98,6 +98,9 @@ class RunRequest:
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     workspace: str | None = None
+    checkpoints: bool = False
+    """Store the files of the workspace after each step."""
+
     tools: ToolNames | None = None
     packages: Sequence[str] = ()
     network: Sequence[str] = ()
@@ -144,6 +147,7 @@ class RunRequest:
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools)}),
+                **({'checkpoints': True} if self.checkpoints else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
@@ -174,6 +178,7 @@ class RunRequest:
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
+            checkpoints=known.get('checkpoints') is True and workspace is not None,
             tools=None if tools is None else ToolNames(**tools),
             packages=_names(known, 'packages'),
             network=_names(known, 'network'),
