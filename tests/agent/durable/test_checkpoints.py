@@ -1,6 +1,7 @@
 """Checkpoints: the files of the workspace after each step, beside the user's own repository."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from habilis.agent import Agent
 from habilis.agent.durable import file_history
 from habilis.agent.durable.checkpoints import StoredCheckpoint, read_checkpoints
 from habilis.agent.durable.file_history import FileHistory
+from habilis.agent.durable.records import CHECKPOINT_CODEC, Checkpoint
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.errors import AgentError, WorkspaceError
 from habilis.journal import MemoryStore
@@ -284,3 +286,15 @@ def test_checkpoints_that_cannot_be_made_are_refused_at_once(tmp_path: Path, mon
     monkeypatch.setenv('PATH', '')
     with pytest.raises(AgentError, match='need the command git: install git'):
         Agent(model, checkpoints=True, workspace=tmp_path, journal=MemoryStore())
+
+
+async def test_a_forged_checkpoint_is_no_option_of_git(space: Workspace) -> None:
+    store = MemoryStore()
+    async with Agent(ScriptedModel(SCRIPT), workspace=space.folder, journal=store, checkpoints=True) as agent:
+        await agent.run('go', run_id='run-1')
+    view = await read_run(store, 'run-1')
+    [trajectory] = await read_trajectories(view)
+    forged = Checkpoint(step=1, workspace=str(space.folder), commit=f'--output={space.folder}/x')
+    note = next(record for record in view.records if isinstance(record.value, dict) and 'files' in record.value)
+    view.records[:] = [replace(note, value={'files': CHECKPOINT_CODEC.write(forged)})]
+    assert await read_checkpoints(view, trajectory.path) == []

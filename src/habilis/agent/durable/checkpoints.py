@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from habilis.journal.runs import RunView
 from habilis.sandbox.workspace import Workspace
 from habilis.tools.attempts import on_thread
 
+_COMMIT = re.compile('([0-9a-f]{40})?')
 logger = logging.getLogger('habilis.agent')
 
 
@@ -110,9 +112,10 @@ async def _checkpoint(record: Record, value_of: Callable[[Record], Awaitable[Jso
     if not isinstance(value, dict) or FILES not in value:
         return None
     try:
-        return CHECKPOINT_CODEC.read(value[FILES])
+        checkpoint = CHECKPOINT_CODEC.read(value[FILES])
     except NotDurable:
         return None
+    return checkpoint if _COMMIT.fullmatch(checkpoint.commit) else None  # it becomes an argument of git
 
 
 def history_of(checkpoint: Checkpoint) -> FileHistory:

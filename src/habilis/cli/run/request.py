@@ -178,7 +178,7 @@ class RunRequest:
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
-            checkpoints=known.get('checkpoints') is True and workspace is not None,
+            checkpoints=known.get('checkpoints') is True and overrides.get('trusted', True),
             tools=None if tools is None else ToolNames(**tools),
             packages=_names(known, 'packages'),
             network=_names(known, 'network'),
