@@ -32,6 +32,7 @@ WRONG = CODE.replace('text[::-1]', 'text')
 STARTS = {
     'choose': 'Which of them does exactly',
     'confirm': 'Would a call of this function',
+    'confirm call': 'This was computed',
     'spec': 'Design the function',
     'tests': 'Write tests for this function',
     'more tests': 'These tests pass, but',
@@ -51,10 +52,11 @@ class Builder:
         self._replies = {**known, **{key.replace('_', ' '): value for key, value in replies.items()}}
         self.stages: list[str] = []
         self.prompts: list[str] = []
-        self.model = ScriptedModel(self._reply)
+        self.model = ScriptedModel(self.reply)
         self.dies_at = ''
 
-    def _reply(self, messages: Sequence[Message]) -> str:
+    def reply(self, messages: Sequence[Message]) -> str:
+        """What it says in this stage."""
         said = messages[-1].text
         stage = next((name for name, start in STARTS.items() if start in said), 'again')
         if stage == self.dies_at:
@@ -92,9 +94,7 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert builder.stages[:2] == ['spec', 'tests'], 'tests come before the code'
     assert library.manifest('reverse_string').origin == builder.model.name
 
-    other = Builder(
-        choose='reverse_string', confirm='YES', call="```python\nreverse_string('Python')\n```", words='It is nohtyP.'
-    )
+    other = Builder(confirm_call='YES', call="```python\nreverse_string('Python')\n```", words='It is nohtyP.')
     again = forge(Library(library.folder), other)
     found = await again.build("Reverse 'Python'", journal=store)
     assert (found.status, found.name) == ('reused', 'reverse_string')

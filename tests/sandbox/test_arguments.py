@@ -28,6 +28,10 @@ WRONG_SETTINGS: dict[str, list[object]] = {
     'policy': [5, 'x', {'imports': []}, True, Policy],
     'input': [5, 'x', [5], True],
     'checkpoints': [None, 0, 'no'],
+    'allow_weak': [None, 1, 'yes'],
+    'image': [None, 5, b'x'],
+    'url': [None, 5, b'x'],
+    'key': [None, 5, b'x'],
 }
 CASES = [(name, value) for name, values in WRONG_SETTINGS.items() for value in values]
 

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 
@@ -42,6 +43,29 @@ async def test_a_registered_backend_is_used_until_it_is_taken_away() -> None:
     backends.unregister('mine')
     with pytest.raises(BackendNotFound, match="no sandbox backend called 'mine'"):
         await Sandbox.create('mine')
+
+
+class WithImage(Broken):
+    """A backend with a setting."""
+
+    def __init__(self, image: str = 'plain') -> None:
+        self.image = image
+
+
+async def test_a_backend_gets_its_own_settings_and_no_others() -> None:
+    backends.register('mine', WithImage)
+    try:
+        made = backends.backend('mine', image='large')
+        assert (cast('WithImage', made).image, made) == ('large', backends.backend('mine', image='large'))
+        assert made is not backends.backend('mine')
+        with pytest.raises(TypeError, match="'mine' has no setting 'url'"):
+            await Sandbox.create('mine', url='http://localhost')
+        with pytest.raises(TypeError, match='image must be the name of an image, not 3'):
+            await Sandbox.create('mine', image=3)  # pyright: ignore[reportArgumentType]
+    finally:
+        backends.unregister('mine')
+    with pytest.raises(TypeError, match="'wasm' has no setting 'image'"):
+        await Sandbox.create(image='large')
 
 
 @pytest.mark.parametrize('name', ['wasm', 'broken'])

@@ -19,6 +19,7 @@ from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
+from habilis.agent.library import LibraryChoice
 from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import SandboxChoice
@@ -36,6 +37,7 @@ from habilis.agent.options import (
     bounds_from,
     check_model_settings,
     check_types,
+    checked_library,
     limits_from,
     sandbox_settings_from,
     split_task,
@@ -70,6 +72,7 @@ class Agent(Decorators, Closing, Generic[T]):
         output_type: type[T] | UnionType | None = None,
         output_validators: Iterable[OutputValidator] = (),
         tools: Iterable[AnyTool] = (),
+        library: LibraryChoice | None = None,
         deps_type: Any = None,
         instructions: Instructions = '',
         limits: RunLimits | None = None,
@@ -104,6 +107,8 @@ class Agent(Decorators, Closing, Generic[T]):
             output_validators: functions of the answer (or of the context and the answer) that return it, changed or
                 not, or raise `ModelRetry` to send the model back with a message.
             tools: functions the code may call, toolsets, and other agents.
+            library: a tool library to find tools in, and to have new ones built for: its folder, a `Library`, or True
+                for that of the settings.
             deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
             instructions: text added to the system prompt, a function that returns it for a run (of nothing or of the
                 `Context`), or a list of these.
@@ -143,6 +148,7 @@ class Agent(Decorators, Closing, Generic[T]):
                 output_type=output_type,
                 output_validators=tuple(output_validators or ()),
                 tools=tuple(tools or ()),
+                library=checked_library(library, python=python),
                 deps_type=deps_type,
                 sandbox=sandbox,
                 sandbox_settings=sandbox_settings_from(sandbox_settings or {}, named, sandbox, settings),

@@ -10,6 +10,7 @@ from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.runs import JournalChoice
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.library import LibraryChoice, is_library_choice
 from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.policies import Policy
@@ -45,6 +46,7 @@ class AgentSetup:
     model_settings: ModelSettings
     output_type: Any
     tools: Sequence[AnyTool]
+    library: LibraryChoice | None
     sandbox: SandboxChoice
     sandbox_settings: SandboxSettings
     deps_type: Any
@@ -285,6 +287,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'history': (_is_messages, 'a list of messages, such as `Result.messages`'),
     'hooks': _FUNCTIONS,
     'instructions': (is_instructions, 'text, a function that returns text, or a list of these'),
+    'library': (is_library_choice, 'the folder of a tool library, a `Library`, or True for the one of the settings'),
     'limits': ((RunLimits,), '`RunLimits(…)`'),
     'loop_policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'meta': _DATA,
@@ -304,6 +307,16 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'variables': _DATA,
 }
 """What an argument must be, and the same in words."""
+
+
+def checked_library(library: LibraryChoice | None, *, python: bool) -> LibraryChoice | None:
+    """The library of an agent; None for none. Its tools are called by code."""
+    if library is None or library is False:
+        return None
+    if not python:
+        msg = 'the tools of a library are called by code, and this agent writes none (python=False)'
+        raise AgentError(msg)
+    return library
 
 
 def split_task(task: object) -> tuple[str, tuple[File, ...]]:

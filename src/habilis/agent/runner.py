@@ -13,6 +13,7 @@ from habilis.agent.agent_tools import (
     check_cycles,
     check_deps,
     check_workspace,
+    each_tool,
     name_of_deps,
     resolve_tools,
 )
@@ -27,6 +28,7 @@ from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
+from habilis.agent.library import open_library
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
@@ -57,6 +59,7 @@ class Runner:
         self._larger: Model | None = setup.escalate if isinstance(setup.escalate, Model) else None
         self._open: dict[str, StartedRun] = {}
         self._runs = RunStore(setup.journal)
+        self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._chats: WeakSet[Chat[Any]] = WeakSet()
         self._is_closed = False
 
@@ -160,6 +163,7 @@ class Runner:
             limits=request.limits_or(self.setup.limits),
             meta=request.meta or {},
             own_tools=names_of_tools(request.tools or ()),
+            library=self._find_tools(request, tools),
             own_output='' if request.output_type is None else OutputType(request.output_type).name,
             deps=name_of_deps(request.deps),
         )
@@ -193,7 +197,7 @@ class Runner:
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         started = await start_run(
-            replace(self.setup, tools=tools),
+            replace(self.setup, tools=(*tools, *await self._library_tools(inputs))),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
@@ -208,6 +212,7 @@ class Runner:
                 start=start,
                 files=files,
                 sandboxes=sandboxes,
+                library=self._library,
                 hooks=(*self.setup.hooks, *(request.hooks or ())) or automatic_hooks(self.setup.settings),
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
@@ -225,6 +230,20 @@ class Runner:
         check_deps(self.setup, tools, request.deps)
         check_workspace(self.setup, tools)
         return tools
+
+    def _find_tools(self, request: RunRequest, tools: Sequence[AnyTool]) -> tuple[str, ...]:
+        """The names of the tools of the library that fit the task."""
+        if self._library is None:
+            return ()
+        taken = {tool.name for tool in each_tool(tools)}
+        return tuple(self._library.find(request.task, taken | (request.variables or {}).keys()))
+
+    async def _library_tools(self, inputs: Inputs) -> list[AnyTool]:
+        """Those tools, and the ones to find and build more."""
+        if self._library is None:
+            return []
+        found = [tool for name in inputs.library if (tool := self._library.tool(name)) is not None]
+        return [*found, *self._library.helpers(await self._loaded_model())]
 
     async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
         """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""
@@ -331,6 +350,9 @@ class Runner:
         except BaseException:
             await self._close_run(run.id)
             raise
+        if self._library is not None and (started := self._open.get(run.id)) is not None:
+            calls = [call for step in result.steps for call in step.calls]
+            self._library.finished(started.task, calls, ok=result.ended == 'answer', run_id=run.id)
         if result.ended == 'answer' or run.is_recorded:
             await self._close_run(run.id)
         return result

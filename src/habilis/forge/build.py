@@ -13,16 +13,16 @@ from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.flows import flow, step
 from habilis.flows.definitions import Flow
 from habilis.forge.agreement import find_difference
-from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
-from habilis.forge.contract import TESTED_MODULE, Candidate, MutationScore, Verification
-from habilis.forge.examples import EXAMPLE_TEST, called_name, example_tests, read_example
+from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
+from habilis.forge.contract import Candidate, MutationScore, Verification
+from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
-from habilis.forge.library_tools import call_candidate
+from habilis.forge.reuse import Finder
 from habilis.forge.review import review
 from habilis.forge.source import read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
-from habilis.journal import Store
+from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
 Status = Literal['reused', 'built', 'refused']
@@ -75,6 +75,7 @@ class Forge:
         self.model = model
         self.options = options or Options()
         self._watch = watch
+        self._finder = Finder(library, model)
         self._lessons = Lessons(library.folder / '.lessons.jsonl')
         self._flow: Flow[[str, list[str]], Built] = flow(name='build_tool')(self._build)
 
@@ -91,7 +92,8 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
-            journal: where the build is recorded; None for the default.
+            journal: where the build is recorded; None for the default. Inside another run it is a part of
+                that.
             run_id: name to resume it by.
         """
         if not request.strip():
@@ -99,6 +101,8 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        if recording_scope() is not None:
+            return await self._flow(request, list(examples))
         run = await self._flow.start(request, list(examples), journal=journal, run_id=run_id)
         return await run.result()
 
@@ -109,7 +113,7 @@ class Forge:
     # The flow ---------------------------------------------------------------------------------------------------------
 
     async def _build(self, request: str, examples: list[str]) -> Built:
-        found = await step(name='search')(self._search)(request, examples)
+        found = await step(name='search')(self._finder.find)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
             return Built(status='reused', name=found, version=self.library.current(found))
@@ -123,27 +127,6 @@ class Forge:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
             return Built(status='refused', reason=str(reason))
-
-    async def _search(self, request: str, examples: list[str]) -> str:
-        """Name of a tool that does what is asked for; empty if one must be built."""
-        if examples:  # they name the function and decide, whatever the words say
-            wanted = called_name(examples)
-            return wanted if wanted in self.library and await self._fits(wanted, examples) else ''
-        found = self.library.search(request, limit=5, threshold=0.1)
-        if not found:
-            return ''
-        shown = '\n'.join(f'- {one.signature}: {one.summary}' for one in found)
-        reply = await Conversation(self.model, 'choose').say(prompt('choose').format(request=request, tools=shown))
-        chosen = next((one for one in found if re.search(rf'\b{one.name}\b', reply)), None)
-        if chosen is None:
-            return ''
-        tool = f'{chosen.signature}: {chosen.summary}'
-        sure = await Conversation(self.model, 'confirm').say(prompt('confirm').format(request=request, tool=tool))
-        return chosen.name if re.match(r'\W*yes\b', sure, re.IGNORECASE) else ''
-
-    async def _fits(self, name: str, examples: list[str]) -> bool:
-        """Whether a tool of the library fulfils the examples."""
-        return (await verify(replace(self.library.candidate(name), tests=_module(name, {}, examples)))).ok
 
     async def _spec(self, request: str, examples: list[str]) -> tuple[str, str]:
         """Name and definition of the function."""
@@ -194,7 +177,7 @@ class Forge:
         for _ in range(TRIES):
             reply = await conversation.say(text)
             tests = _tests_in(reply, name)
-            whole = _module(name, tests, examples)
+            whole = module_with_tests(name, tests, examples)
             if len(tests) < 3:
                 problem = f'{len(tests)} tests call {name}; at least three are needed'
             elif self.options.red_check and await passes_on_stub(Candidate(name=name, code=stub, tests=whole)):
@@ -230,7 +213,7 @@ class Forge:
                 if outliers := outlying_tests(results):
                     self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
                     kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
-                    tests = _module(name, kept)
+                    tests = module_with_tests(name, kept)
                     results = await verify_all([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
@@ -258,7 +241,7 @@ class Forge:
                 sources[key] = found[key]
             elif '```' in reply and not found:
                 del sources[key]
-        return _module(name, sources)
+        return module_with_tests(name, sources)
 
     async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
@@ -300,7 +283,7 @@ class Forge:
     async def _register(
         self, request: str, examples: list[str], name: str, code: str, tests: str, score: MutationScore
     ) -> Built:
-        candidate = self._candidate(name, code, _module(name, functions_in(tests), examples))
+        candidate = self._candidate(name, code, module_with_tests(name, functions_in(tests), examples))
         result = await verify(candidate)
         if not result.ok:
             raise Refused(result.report)
@@ -326,14 +309,7 @@ class Forge:
 
     async def answer(self, request: str, name: str) -> str:
         """Call a tool with arguments taken from the request, and answer in words."""
-        candidate = self.library.candidate(name)
-        stub = without_body(functions_in(candidate.code)[name])
-        reply = await Conversation(self.model, 'call').say(prompt('call').format(request=request, stub=stub, name=name))
-        arguments = literal_call(code_block(reply), name)
-        result = await call_candidate(candidate, *arguments)
-        said = await Conversation(self.model, 'words').say(prompt('words').format(request=request, result=result))
-        shown = str(result)
-        return said.strip() if shown in said else shown
+        return await self._finder.answer(request, name)
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
@@ -381,18 +357,14 @@ def _tests_in(reply: str, name: str) -> dict[str, str]:
     }
 
 
-def _module(name: str, tests: Mapping[str, str], examples: Sequence[str] = ()) -> str:
-    """The module of these tests, and of the user's examples, which no test replaces."""
-    sources = {**tests, **functions_in(example_tests(examples))}
-    return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
-
-
 async def _with_more_tests(candidate: Candidate, more: Mapping[str, str]) -> Candidate:
     """The candidate with those of the new tests that its code passes. None replaces a test that is there."""
     sources = {**more, **functions_in(candidate.tests)}
-    checked = await verify(replace(candidate, tests=_module(candidate.name, sources)))
+    checked = await verify(replace(candidate, tests=module_with_tests(candidate.name, sources)))
     passed = {test.name for test in checked.tests if test.ok}
-    return replace(candidate, tests=_module(candidate.name, {key: sources[key] for key in sources if key in passed}))
+    return replace(
+        candidate, tests=module_with_tests(candidate.name, {key: sources[key] for key in sources if key in passed})
+    )
 
 
 def outlying_tests(results: Sequence[Verification]) -> list[str]:

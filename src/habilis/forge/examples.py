@@ -2,9 +2,10 @@
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from habilis.core.errors import ForgeError
+from habilis.forge.contract import TESTED_MODULE
 
 EXAMPLE_TEST = 'test_example_'
 """Start of the names of these tests."""
@@ -43,8 +44,15 @@ def called_name(examples: Sequence[str]) -> str:
 
 def example_tests(examples: Sequence[str]) -> str:
     """The examples as test functions."""
-    tests = [
-        f'def {EXAMPLE_TEST}{number}() -> None:\n    assert {ast.unparse(read_example(text))}\n'
-        for number, text in enumerate(examples, start=1)
-    ]
-    return '\n\n'.join(tests)
+    return '\n\n\n'.join(_functions(examples).values()) + '\n'
+
+
+def module_with_tests(name: str, tests: Mapping[str, str], examples: Sequence[str] = ()) -> str:
+    """The module of these tests of a function, and of the user's examples, which no test replaces."""
+    sources = {**tests, **_functions(examples)}
+    return f'from {TESTED_MODULE} import {name}\n\n\n' + '\n\n\n'.join(sources.values()) + '\n'
+
+
+def _functions(examples: Sequence[str]) -> dict[str, str]:
+    conditions = {f'{EXAMPLE_TEST}{number}': read_example(text) for number, text in enumerate(examples, start=1)}
+    return {name: f'def {name}() -> None:\n    assert {ast.unparse(test)}' for name, test in conditions.items()}

@@ -37,6 +37,11 @@ _LITERAL = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)|\d[\d.,]*""")
 """Texts in quotes and numbers: they are arguments, and say nothing about the tool."""
 
 
+def has_values(query: str) -> bool:
+    """Whether a query has values to call a tool with."""
+    return _LITERAL.search(query) is not None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """What is searched of one tool."""

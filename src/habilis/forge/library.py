@@ -40,6 +40,9 @@ class Library:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         """The folder is created when the first tool is added."""
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            msg = f'{self.folder} is a file, not the folder of a library; choose another one'
+            raise ForgeError(msg)
         self._index = SearchIndex(self.folder / '.index.db')
         self.usage = UsageLog(self.folder / '.usage.db')
 

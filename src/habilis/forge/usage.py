@@ -1,6 +1,7 @@
-"""How often the tools of a library were called, with which outcome, and how long it took."""
+"""How often the tools of a library were called, with which outcome, how long it took, and which worked together."""
 
 import contextlib
+import json
 import logging
 import sqlite3
 import threading
@@ -14,11 +15,16 @@ from habilis.core.errors import ForgeError
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS calls (name TEXT, version INTEGER, calls INTEGER, failed INTEGER, seconds REAL, last TEXT,
     PRIMARY KEY (name, version)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS requests (run TEXT UNIQUE, task TEXT, tools TEXT, ok INTEGER);
 """
 _COUNT = """
 INSERT INTO calls VALUES (?, ?, 1, ?, ?, datetime('now')) ON CONFLICT (name, version) DO UPDATE SET
     calls = calls + 1, failed = failed + excluded.failed, seconds = seconds + excluded.seconds, last = excluded.last
 """
+MAX_REQUESTS = 10_000
+"""The newest of these are kept."""
+
+_MAX_TASK = 2000
 _log = logging.getLogger(__name__)
 
 
@@ -33,6 +39,15 @@ class Usage:
     seconds: float = 0.0
     last: str = ''
     """Time of the last call, UTC."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combination:
+    """Tools that were used together, in this order, by runs that succeeded."""
+
+    tools: tuple[str, ...]
+    tasks: tuple[str, ...]
+    """The tasks of these runs, oldest first."""
 
 
 class UsageLog:
@@ -64,6 +79,33 @@ class UsageLog:
         except ForgeError:
             return {}
 
+    def record_request(self, task: str, tools: Sequence[str], *, ok: bool, run: str | None = None) -> None:
+        """Keep which tools of the library a run called, in the order of their first calls, and whether it succeeded.
+
+        Call it once per run, at its end. With the id of the `run`, a resumed run replaces what it recorded before.
+        Like a call, a request is not lost because it cannot be recorded.
+        """
+        order = json.dumps(list(dict.fromkeys(tools)))
+        try:
+            with self._open() as db:
+                db.execute('INSERT OR REPLACE INTO requests VALUES (?, ?, ?, ?)', (run, task[:_MAX_TASK], order, ok))
+                db.execute('DELETE FROM requests WHERE rowid <= (SELECT max(rowid) FROM requests) - ?', (MAX_REQUESTS,))
+        except sqlite3.Error as error:
+            _log.warning('cannot record a request in %s: %s', self._path, error)
+
+    def combinations(self, *, times: int = 2) -> list[Combination]:
+        """Two or more tools that worked together in so many runs, the most frequent first. Raises `ForgeError`."""
+        rows = self._select('SELECT tools, task FROM requests WHERE ok ORDER BY rowid')
+        tasks: dict[tuple[str, ...], list[str]] = {}
+        for tools, task in rows:
+            tasks.setdefault(tuple(json.loads(tools)), []).append(task)
+        found = [
+            Combination(tools=tools, tasks=tuple(worked))
+            for tools, worked in tasks.items()
+            if len(tools) > 1 and len(worked) >= times
+        ]
+        return sorted(found, key=lambda one: -len(one.tasks))
+
     def _select(self, query: str, values: Sequence[str] = ()) -> list[Any]:
         if not self._path.exists():
             return []
@@ -72,6 +114,8 @@ class UsageLog:
             with self._lock, contextlib.closing(sqlite3.connect(address, timeout=10, uri=True)) as db:
                 return db.execute(query, values).fetchall()
         except sqlite3.Error as error:
+            if str(error).startswith('no such table'):  # written before there was one
+                return []
             msg = f'{self._path} is damaged ({error}); delete it to count from zero'
             raise ForgeError(msg) from error
 

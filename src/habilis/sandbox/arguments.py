@@ -86,4 +86,8 @@ _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     'policy': (_is(Policy | None), "a Policy, such as Policy(imports=('math',))"),
     'input': (lambda value: callable(value) or _are_texts(value), 'a function of the prompt, or a list of lines'),
     'checkpoints': (_is(bool), 'True or False'),
+    'allow_weak': (_is(bool), 'True or False'),
+    'image': (_is(str), 'the name of an image'),
+    'url': (_is(str), 'an address'),
+    'key': (_is(str), 'text'),
 }

@@ -2,6 +2,8 @@
 
 import functools
 import importlib.metadata
+import inspect
+from collections.abc import Hashable
 
 from habilis.core.errors import BackendNotFound
 from habilis.sandbox.contract import Backend, BackendFactory
@@ -31,17 +33,25 @@ def names() -> list[str]:
 
 
 @functools.cache
-def backend(name: str) -> Backend:
-    """The backend of that name; one object per process."""
+def backend(name: str, **settings: Hashable) -> Backend:
+    """The backend of that name with these settings; one object per process."""
+    factory = _factory(name)
+    known = inspect.signature(factory).parameters
+    if unknown := [setting for setting in settings if setting not in known]:
+        msg = f'the sandbox backend {name!r} has no setting {unknown[0]!r}'
+        raise TypeError(msg)
+    return factory(**settings)
+
+
+def _factory(name: str) -> BackendFactory:
     if name in _registered:
-        return _registered[name]()
+        return _registered[name]
     for entry in importlib.metadata.entry_points(group=GROUP, name=name):
         try:
-            factory: BackendFactory = entry.load()
+            return entry.load()
         except ImportError as error:
             msg = f'the sandbox backend {name!r} cannot be loaded: {error}'
             raise BackendNotFound(msg) from error
-        return factory()
     msg = f'there is no sandbox backend called {name!r}; there is {", ".join(names()) or "none: is habilis installed?"}'
     raise BackendNotFound(msg)
 

@@ -226,7 +226,10 @@ class Guest(Protocol):
 
 
 class Backend(Protocol):
-    """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once, without arguments."""
+    """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once per process.
+
+    The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
+    """
 
     isolation: str
     """How the code is isolated, in one line for users."""
@@ -236,4 +239,4 @@ class Backend(Protocol):
         ...
 
 
-BackendFactory = Callable[[], Backend]
+BackendFactory = Callable[..., Backend]

@@ -23,7 +23,16 @@ PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
 
 
-class Settings(TypedDict, total=False):
+class BackendSettings(TypedDict, total=False):
+    """Those keyword arguments of `Sandbox.create` that configure the backend; each backend takes some of them."""
+
+    allow_weak: bool
+    image: str
+    url: str
+    key: str
+
+
+class Settings(BackendSettings, total=False):
     """The keyword arguments of `Sandbox.create`, documented there."""
 
     limits: Limits | None
@@ -137,12 +146,17 @@ class Options:
             self.workspace.close()
 
 
-async def make_options(settings: Settings) -> Options:
-    """Validate the settings of `Sandbox.create`; download packages if needed."""
+def backend_settings(settings: Settings) -> dict[str, object]:
+    """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
     if unknown := settings.keys() - Settings.__annotations__.keys():
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
         raise TypeError(msg)
     check_settings(settings)
+    return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}
+
+
+async def make_options(settings: Settings) -> Options:
+    """Prepare the settings of `Sandbox.create`; download packages if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))

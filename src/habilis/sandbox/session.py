@@ -18,7 +18,7 @@ from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.options import Options, Settings, make_options, package_text
+from habilis.sandbox.options import Options, Settings, backend_settings, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
 from habilis.sandbox.turns import Turns
@@ -62,9 +62,13 @@ class Sandbox:
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or a list of lines.
             checkpoints: save the variables after each cell, to restore them after a cell was stopped by force.
+            allow_weak: for `process`: run even where the system offers no isolation.
+            image: for `docker`: the image.
+            url: for `remote`: the address of the server.
+            key: for `remote`: the key for it.
         """
         check('the backend', backend_name, str, 'a name, such as "wasm"')
-        maker = backend(backend_name)
+        maker = backend(backend_name, **backend_settings(settings))
         options = await make_options(settings)
         made = cls(Interpreter(maker, options), options)
         try:

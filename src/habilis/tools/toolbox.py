@@ -36,6 +36,7 @@ class Toolbox:
         code: bool = True,
         context: Context[Any] | None = None,
         sandbox: Sandbox | None = None,
+        look_up: 'Callable[[str], AnyTool | None] | None' = None,
     ) -> None:
         """Create a toolbox.
 
@@ -48,10 +49,15 @@ class Toolbox:
             code: whether the run has code that calls tools. If not, the model may call all of them.
             context: for tools that take one.
             sandbox: that of the run, for tools that work in it or on its workspace.
+            look_up: finds a tool that code calls by name without having been told of it; see `add_called`.
         """
         self._toolsets: dict[str, Toolset] = {}
         self._enabled: set[str] = set()
         self._code = code
+        self._look_up = look_up
+        self._unlisted: set[str] = set()
+        """Tools that were looked up: the model knows them already."""
+
         self._functions: dict[str, HostFunction] = {}
         self._tools = unique_names([tool for given in tools for tool in self._add(given)])
         both = self._tools.keys() & self._toolsets.keys()
@@ -94,6 +100,16 @@ class Toolbox:
             if tool.options.side != 'model' and tool.name not in self._functions:
                 self._functions[tool.name] = self._host_calls.function(tool)
         return list(self._functions.values())
+
+    def add_called(self, names: Iterable[str]) -> None:
+        """Add the tools that code calls by these names, if they can be looked up. No other tool is replaced."""
+        if (look_up := self._look_up) is None:
+            return
+        for name in names:
+            if name not in self._tools and name not in self._toolsets and (found := look_up(name)) is not None:
+                self._tools[name] = found
+                self._enabled.add(name)
+                self._unlisted.add(name)
 
     def stubs(self, only: Container[str] | None = None) -> str:
         """The enabled tools for code, or `only` those of these names, as Python stubs for the model."""
@@ -139,7 +155,8 @@ class Toolbox:
 
     def _offered(self, side: Side) -> list[AnyTool]:
         tools = self._tools.values()
-        return [tool for tool in tools if tool.name in self._enabled and self._is_for(tool, side)]
+        listed = self._enabled - self._unlisted
+        return [tool for tool in tools if tool.name in listed and self._is_for(tool, side)]
 
     def _is_for(self, tool: AnyTool, side: Side) -> bool:
         return tool.options.side in {side, 'both'} or (side == 'model' and not self._code)

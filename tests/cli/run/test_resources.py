@@ -124,3 +124,24 @@ def test_a_hint_for_the_developer_is_shown_and_not_sent(place: Place) -> None:
     shown = habilis('runs', 'export', 'run-1', '--format', 'jsonl').stdout
     assert 'there is no network here: use the data and the functions that you have' in shown
     assert 'network=True' not in shown
+
+
+def test_tools_of_a_library_are_used_and_restored_when_the_run_is_resumed(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert habilis('tools', 'seed', '--library', 'tools').returncode == 0
+    model = script(place.folder, code('x = percent_of(15, 300)'), code('final_answer(percent_of(10, x))'))
+    done = habilis('run', '15 percent of 300', '-m', model, '--library', 'tools', '--max-steps', '1', '--run-id', 'r')
+    assert done.returncode == 3, done.stderr
+    elsewhere = place.folder / 'elsewhere'
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    done = habilis('runs', 'resume', 'r', '-q', '--max-steps', '5')
+    assert (done.returncode, done.stdout) == (0, '4.5\n'), done.stderr
+
+
+def test_a_library_that_is_a_file_is_refused(place: Place) -> None:
+    (place.folder / 'tools').write_text('')
+    done = habilis('run', 'Do it', '-m', script(place.folder, 'Fine.'), '--library', 'tools')
+    assert (done.returncode, done.stdout) == (2, '')
+    assert 'is a file, not a folder' in ' '.join(done.stderr.split())

@@ -83,6 +83,9 @@ class Inputs:
     own_tools: tuple[str, ...] = ()
     """Names of the tools that only this run has. Whoever resumes it passes them again."""
 
+    library: tuple[str, ...] = ()
+    """Names of the tools of the library that were found for the task."""
+
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
 

@@ -17,7 +17,7 @@ from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.sandboxes import SANDBOX_TOOLS, Sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
-from habilis.agent.parsing.imports import missing_imports
+from habilis.agent.parsing.imports import free_names, missing_imports
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import Sandbox, ToolCall
@@ -143,6 +143,7 @@ class CodeRunner:
         await self.restore()
         self._events.go_live()
         self._events.emit(CodeEvent(code=code))
+        self._toolbox.add_called(free_names(code) - self._variables.keys())
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         if imports := missing_imports(code, [*self._variables, *(function.name for function in functions)]):
             await self._sandbox.run('\n'.join(imports))

@@ -154,6 +154,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         recorder=recorder,
         prompt=Prompt(system=conversation.system, asked=first_message),
         artifacts=inputs.artifacts,
+        task=inputs.task,
     )
 
 
@@ -181,6 +182,7 @@ def _toolbox(
         code=setup.python,
         context=Context(inputs.deps, run_id=inputs.run_id),
         sandbox=sandboxes.main if sandboxes else None,
+        look_up=inputs.library.tool if inputs.library is not None else None,
     )
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.variables, {function.name for function in toolbox.functions()})

@@ -9,6 +9,7 @@ from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import Prompt
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.dispatch import Dispatcher, Hook
+from habilis.agent.library import ToolLibrary
 from habilis.agent.loop.agreement import StartState
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
@@ -43,6 +44,9 @@ class RunInputs:
     sandboxes: Sandboxes | None = None
     """Those of the conversation, which have its variables already; None to open some for this run."""
 
+    library: ToolLibrary | None = None
+    """Where code finds tools that it calls by name, beside those it is told about."""
+
     hooks: Sequence[Hook] = ()
     deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None
@@ -64,6 +68,7 @@ class StartedRun:
     sandboxes: Sandboxes | None
     events: Dispatcher
     prompt: Prompt
+    task: str = ''
     start_state: StartState | None = None
     recorder: Recorder | None = None
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -32,6 +32,13 @@ NAMES = {
 _BUILTIN = frozenset(dir(builtins))
 
 
+def free_names(code: str) -> set[str]:
+    """The names that the code uses and does not define anywhere."""
+    nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return used - _BUILTIN - {*_bound_names(nodes)}
+
+
 def missing_imports(code: str, known: Collection[str]) -> list[str]:
     """The import statements that the code lacks. `known` are the names that are already defined."""
     nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]

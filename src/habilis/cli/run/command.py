@@ -84,6 +84,15 @@ def run(
             '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
         ),
     ] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            '--library',
+            metavar='DIR',
+            help="Library of tools for the code to use and extend; 'default' for the one of `habilis tools`.",
+            callback=options.folder,
+        ),
+    ] = None,
     packages: Annotated[
         list[str] | None,
         typer.Option('--packages', metavar='A,B', help='Pure-Python packages the code may import.'),
@@ -191,6 +200,7 @@ def run(
             workspace=workspace,
             checkpoints=checkpoints,
             tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+            library=library,
             packages=options.words(packages),
             network=options.words(network),
             output_type=output_type.value if output_type else None,

@@ -17,7 +17,7 @@ from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
-from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run.request import DEFAULT_LIBRARY, OUTPUT_TYPES, RunRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunView
 from habilis.cli.settings import read_settings
@@ -194,6 +194,7 @@ class Execution:
             workspace=self._request.workspace,
             checkpoints=self._request.checkpoints,
             sandbox_settings=self._request.sandbox_settings,
+            library=True if (folder := self._request.library_folder) == DEFAULT_LIBRARY else folder,
             settings=self._settings,
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses

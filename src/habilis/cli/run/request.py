@@ -23,6 +23,7 @@ FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
 
 OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
 
+DEFAULT_LIBRARY = 'default'
 META_KEY = 'habilis run'
 """Key of the request in the metadata of the run."""
 
@@ -102,6 +103,9 @@ class RunRequest:
     """Store the files of the workspace after each step."""
 
     tools: ToolNames | None = None
+    library: str | None = None
+    """Folder of the tool library; `default` for that of the settings."""
+
     packages: Sequence[str] = ()
     network: Sequence[str] = ()
     """Hosts that the code may connect to."""
@@ -136,6 +140,11 @@ class RunRequest:
             settings['network'] = list(self.network)
         return settings
 
+    @property
+    def library_folder(self) -> str | None:
+        """The library, with an absolute path."""
+        return self.library if self.library in (None, DEFAULT_LIBRARY) else os.path.abspath(self.library)
+
     def to_meta(self, model: str) -> dict[str, object]:
         """Metadata recorded with the run, so that it can be resumed without repeating the options."""
         settings = {name: value for name, value in _given(self.settings).items() if name not in LOCATION_SETTINGS}
@@ -146,7 +155,7 @@ class RunRequest:
                 'settings': settings,
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
-                **_given({'tools': None if self.tools is None else asdict(self.tools)}),
+                **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
                 **({'checkpoints': True} if self.checkpoints else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
@@ -168,7 +177,7 @@ class RunRequest:
         if not overrides.get('trusted', True):
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
-            if tools is not None or known.get('network'):
+            if tools is not None or known.get('network') or known.get('library'):
                 raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
@@ -180,6 +189,7 @@ class RunRequest:
             workspace=workspace,
             checkpoints=known.get('checkpoints') is True and overrides.get('trusted', True),
             tools=None if tools is None else ToolNames(**tools),
+            library=known.get('library'),
             packages=_names(known, 'packages'),
             network=_names(known, 'network'),
             output_type=known.get('output_type'),

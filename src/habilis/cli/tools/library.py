@@ -20,11 +20,7 @@ T = TypeVar('T')
 def open_library(folder: str | None) -> Library:
     """The library of the option, of the settings, or of the data folder."""
     settings = read_settings(lambda: settings_with_options({'library': folder}))
-    chosen = Path(settings.library).expanduser() if settings.library else data_folder() / 'library'
-    if chosen.exists() and not chosen.is_dir():
-        msg = f'{chosen} is a file, not the folder of a library; choose another with --library DIR'
-        raise ForgeError(msg)
-    return Library(chosen)
+    return Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
 
 
 def run_with_library(folder: str | None, work: Callable[[Library], Coroutine[Any, Any, T]]) -> T:

@@ -1,0 +1,127 @@
+"""The library in the runs of agents: they find tools, call them by name, and have new ones built."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from habilis.agent.loop.components import parent_ledgers
+from habilis.core.errors import ForgeError, ToolCallError, ToolDefinitionError
+from habilis.core.folders import data_folder
+from habilis.forge.build import Forge
+from habilis.forge.library import Library
+from habilis.forge.library_tools import library_tool
+from habilis.models.contract import NO_OPTIONS, Message, Model, Options, Reply
+from habilis.models.usage import Ledger
+from habilis.sandbox import ToolCall
+from habilis.sandbox.deadline import deadline_paused
+from habilis.tools import Context, Tool, tool
+from habilis.tools.contract import ToolOptions
+from habilis.tools.stubs import TypeNames
+
+MAX_FOUND = 5
+"""Tools that a run is told about."""
+
+MAX_DESCRIPTION = 300
+MAX_STUBS = 1200
+"""Characters of what it is told about them: the prompt stays small, however many tools there are."""
+
+THRESHOLD = 0.1
+
+
+class AgentLibrary:
+    """A library as runs of agents use it."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+
+    def find(self, task: str, taken: Collection[str]) -> Sequence[str]:
+        """The names of the few tools that fit a task, best first; none of those that are taken."""
+        names: list[str] = []
+        left = MAX_STUBS
+        for name, stub in self._stubs(task):
+            if name not in taken and len(stub) <= left:
+                names.append(name)
+                left -= len(stub)
+        return names
+
+    def _stubs(self, query: str) -> list[tuple[str, str]]:
+        found = self._library.search(query, limit=MAX_FOUND, threshold=THRESHOLD)
+        tools = [(one.name, self.tool(one.name)) for one in found]
+        return [(name, made.render(TypeNames())) for name, made in tools if made is not None]
+
+    def tool(self, name: str) -> Tool[..., Any] | None:
+        """The tool of that name; None if there is none that can be used."""
+        if name not in self._library or name in HELPERS:
+            return None
+        try:
+            found = library_tool(self._library, name)
+        except (ForgeError, ToolDefinitionError):  # damaged, or edited by hand into something else
+            return None
+        found.description = found.description.partition('\n\n')[0][:MAX_DESCRIPTION]
+        return found
+
+    def helpers(self, model: Model) -> Sequence[Tool[..., Any]]:
+        """Tools with which code searches the library, and has new tools built by this model."""
+
+        @tool
+        def find_tools(query: str) -> str:
+            """Search the library of tested tools. Returns their signatures; call one by its name in the next cell."""
+            return '\n\n'.join(stub for _, stub in self._stubs(query)) or 'no tool fits'
+
+        async def make_tool(ctx: Context[Any], request: str, examples: list[str] | None = None) -> str:
+            """Have a tool built and tested that no tool does yet, and kept for later. Takes a while.
+
+            `request` says in words what it takes and returns; `examples` must hold, such as ["area(2, 3) == 6"].
+            Call the new tool by its name in the next cell.
+            """
+            return await self._make(ctx, model, request, examples or [])
+
+        return find_tools, Tool(make_tool, options=ToolOptions(as_sync=True))
+
+    async def _make(self, ctx: Context[Any], model: Model, request: str, examples: list[str]) -> str:
+        def watch(stage: str, text: str) -> None:
+            ctx.log(f'{stage}: {text}')
+
+        forge = Forge(self._library, _CountedModel(model, parent_ledgers.get()), watch=watch)
+        with deadline_paused():  # a build takes longer than a cell may
+            try:
+                built = await forge.build(request, examples)
+            except ForgeError as error:
+                raise ToolCallError(str(error)) from error
+        if not built.name:
+            msg = f'no tool was built: {built.reason}'
+            raise ToolCallError(msg)
+        made = await asyncio.to_thread(self.tool, built.name)
+        assert made is not None
+        return f'{made.render(TypeNames())}\n\nIt is tested. Call it by its name in the next cell.'
+
+    def finished(self, task: str, calls: Sequence[ToolCall], *, ok: bool, run_id: str) -> None:
+        """A run has ended, having called these tools."""
+        called = [call.name for call in calls if call.ok and call.name in self._library]
+        if called:
+            self._library.usage.record_request(task, called, ok=ok, run=run_id)
+
+
+class _CountedModel:
+    """A model whose usage counts for the run that has a tool built."""
+
+    def __init__(self, model: Model, ledgers: Sequence[Ledger]) -> None:
+        self._model = model
+        self._ledgers = ledgers
+        self.name, self.traits, self.stream, self.close = model.name, model.traits, model.stream, model.close
+
+    async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
+        """The reply of the model."""
+        reply = await self._model.request(messages, options)
+        for ledger in self._ledgers:
+            ledger.record(reply.model or self.name, reply.usage, agent=self._ledgers[0].name)
+        return reply
+
+
+HELPERS = frozenset({'find_tools', 'make_tool'})
+
+
+def open_library(folder: Path | None, /) -> AgentLibrary:
+    """The library in a folder, or in the data folder."""
+    return AgentLibrary(Library(folder or data_folder() / 'library'))

@@ -1,0 +1,124 @@
+"""Finds a tool of the library that does what is asked for. For a request with values, the tool is called.
+
+A small model takes a tool for something similar by its description; the result of a call shows it what the tool does.
+"""
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from habilis.core.errors import ForgeError, ToolCallError
+from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
+from habilis.forge.contract import Candidate
+from habilis.forge.examples import called_name, module_with_tests
+from habilis.forge.index import Found, has_values
+from habilis.forge.library import Library
+from habilis.forge.library_tools import call_candidate
+from habilis.forge.verification import verify
+from habilis.models.contract import Model
+
+TRIED = 3
+"""Tools that are called, the best first."""
+
+SHOWN_EXAMPLES = 2
+THRESHOLD = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """A call of a tool with arguments taken from a request, and its result."""
+
+    code: str
+    result: object
+
+
+class Finder:
+    """Finds tools for requests, and answers requests with them."""
+
+    def __init__(self, library: Library, model: Model) -> None:
+        self._library = library
+        self._model = model
+
+    async def find(self, request: str, examples: Sequence[str]) -> str:
+        """Name of a tool that does what is asked for; empty if there is none."""
+        if examples:  # they name the function and decide, whatever the words say
+            wanted = called_name(examples)
+            return wanted if wanted in self._library and await self._fulfils(wanted, examples) else ''
+        found = self._library.search(request, limit=5, threshold=THRESHOLD)
+        if not has_values(request):
+            return await self._choose(request, found) if found else ''
+        for one in found[:TRIED]:
+            if await self._answers(request, one):
+                return one.name
+        return ''
+
+    async def answer(self, request: str, name: str) -> str:
+        """Call a tool with arguments taken from the request, and answer in words."""
+        made = await self._call(request, name)
+        said = await self._ask('words', request=request, result=made.result)
+        shown = str(made.result)
+        return said.strip() if shown in said else shown
+
+    async def _fulfils(self, name: str, examples: Sequence[str]) -> bool:
+        """Whether a tool of the library fulfils the examples."""
+        return (await verify(replace(self._library.candidate(name), tests=module_with_tests(name, {}, examples)))).ok
+
+    async def _answers(self, request: str, tool: Found) -> bool:
+        """Whether a call of the tool gives what is asked for."""
+        try:
+            made = await self._call(request, tool.name)
+        except (ForgeError, ToolCallError):  # the model found no call, or the call failed
+            return False
+        about = {'call': made.code, 'result': repr(made.result)[:500], 'summary': tool.summary}
+        return _is_yes(await self._ask('confirm_call', request=request, **about))
+
+    async def _choose(self, request: str, found: Sequence[Found]) -> str:
+        """The tool that does what is asked for, by its description."""
+        shown = '\n'.join(f'- {one.signature}: {one.summary}' for one in found)
+        reply = await self._ask('choose', request=request, tools=shown)
+        chosen = next((one for one in found if re.search(rf'\b{one.name}\b', reply)), None)
+        if chosen is None:
+            return ''
+        tool = f'{chosen.signature}: {chosen.summary}'
+        return chosen.name if _is_yes(await self._ask('confirm', request=request, tool=tool)) else ''
+
+    async def _call(self, request: str, name: str) -> Call:
+        """Call a tool with arguments taken from the request."""
+        candidate = self._library.candidate(name)
+        examples = '\n'.join(example_calls(candidate))
+        reply = await self._ask(
+            'call',
+            request=request,
+            stub=without_body(functions_in(candidate.code)[name]),
+            examples=f'For example:\n\n```python\n{examples}\n```\n\n' if examples else '',
+            name=name,
+        )
+        code = code_block(reply)
+        args, kwargs = literal_call(code, name)
+        return Call(code=code.strip(), result=await call_candidate(candidate, args, kwargs))
+
+    async def _ask(self, label: str, **values: object) -> str:
+        return await Conversation(self._model, label.replace('_', ' ')).say(prompt(label).format(**values))
+
+
+def example_calls(candidate: Candidate) -> list[str]:
+    """The first calls with their results that the tests of a tool assert."""
+    try:
+        nodes = list(ast.walk(ast.parse(candidate.tests)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    found = [
+        ast.unparse(test)
+        for node in nodes
+        if isinstance(node, ast.Assert)
+        and isinstance(test := node.test, ast.Compare)
+        and isinstance(call := test.left, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == candidate.name
+    ]
+    return found[:SHOWN_EXAMPLES]
+
+
+def _is_yes(reply: str) -> bool:
+    return re.match(r'\W*yes\b', reply, re.IGNORECASE) is not None
