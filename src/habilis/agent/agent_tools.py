@@ -115,13 +115,19 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
         raise TypeError(msg)
 
 
-def check_workspace(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
-    """Refuse toolsets and checkpoints that need a workspace if the runs have none. Raises `AgentError`."""
+def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
+    """Refuse toolsets and checkpoints that need more than the sandbox of the runs has. Raises `AgentError`."""
     main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
+    toolsets = [one for one in tools if isinstance(one, Toolset)]
+    if main == 'wasm' or (isinstance(main, Sandbox) and not main.has_processes):
+        for one in toolsets:
+            if one.needs_processes:
+                msg = f"the toolset {one.name} needs a sandbox that starts processes: use Agent(sandbox='process')"
+                raise AgentError(msg)
     named = setup.sandbox_settings.get('workspace')
     if main.has_workspace if isinstance(main, Sandbox) else named is not None and named is not False:
         return
-    needing = [f'the toolset {one.name}' for one in tools if isinstance(one, Toolset) and one.needs_workspace]
+    needing = [f'the toolset {one.name}' for one in toolsets if one.needs_workspace]
     if setup.checkpoints or needing:
         who = 'checkpoints=True' if setup.checkpoints else needing[0]
         msg = f"{who} needs a workspace: pass Agent(…, workspace='folder')"
@@ -144,7 +150,7 @@ def check_checkpoints(setup: AgentSetup) -> None:
 
 def needs_sandbox(tools: Iterable[AnyTool]) -> bool:
     """Whether some of the tools work in the sandbox or on its workspace, also where the model writes no code."""
-    return any(isinstance(one, Toolset) and one.needs_workspace for one in tools)
+    return any(isinstance(one, Toolset) and (one.needs_workspace or one.needs_processes) for one in tools)
 
 
 def name_of_deps(deps: object) -> str:

@@ -12,7 +12,7 @@ from habilis.agent.agent_tools import (
     check_checkpoints,
     check_cycles,
     check_deps,
-    check_workspace,
+    check_sandbox,
     each_tool,
     name_of_deps,
     resolve_tools,
@@ -50,7 +50,7 @@ class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
     def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
-        check_workspace(setup, setup.tools)
+        check_sandbox(setup, setup.tools)
         check_checkpoints(setup)
         self.setup = setup
         self._agent = agent
@@ -228,7 +228,7 @@ class Runner:
         check_cycles(self, request.tools or ())
         tools = resolve_tools(tools)
         check_deps(self.setup, tools, request.deps)
-        check_workspace(self.setup, tools)
+        check_sandbox(self.setup, tools)
         return tools
 
     def _find_tools(self, request: RunRequest, tools: Sequence[AnyTool]) -> tuple[str, ...]:

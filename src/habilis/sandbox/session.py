@@ -253,6 +253,13 @@ class Sandbox:
             await self._wake()
             await self._offer(functions)
 
+    async def do_work(self, work: dict[str, Json], seconds: float) -> Json:
+        """Have the guest run a command, while no cell runs; for `tools/toolsets/shell.py`."""
+        async with self._turns.next():
+            await self._wake()
+            request: dict[str, Json] = {'op': 'work', 'work': work}
+            return await self._interpreter.request(request, self._quiet_host(seconds), seconds, lambda answer: answer)
+
     @property
     def workspace(self) -> Workspace:
         """The workspace, for access from the host."""
@@ -284,6 +291,11 @@ class Sandbox:
         """Variables that could not be saved, and so were lost at the last restore."""
         checkpoint = self._interpreter.checkpoint
         return checkpoint.lost if checkpoint else ()
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether code inside can start processes."""
+        return getattr(self._interpreter.backend, 'has_processes', False)
 
     @property
     def isolation(self) -> str:

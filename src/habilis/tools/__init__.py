@@ -24,6 +24,8 @@ from habilis.tools.toolbox import Toolbox
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.files import Files
 from habilis.tools.toolsets.samples import samples_toolset
+from habilis.tools.toolsets.shell import Shell
+from habilis.tools.toolsets.shell_policy import CommandPolicy
 from habilis.tools.toolsets.todo import todo_toolset
 from habilis.tools.toolsets.user import people_toolset
 
@@ -35,6 +37,7 @@ __all__ = [
     'CallJournal',
     'Change',
     'ChangeResult',
+    'CommandPolicy',
     'Context',
     'Decision',
     'Deny',
@@ -45,6 +48,7 @@ __all__ = [
     'NeedsAnswer',
     'ResultDecision',
     'ResultGate',
+    'Shell',
     'Tool',
     'Toolbox',
     'Toolset',

@@ -53,6 +53,7 @@ class CallableTool(Protocol):
     options: ToolOptions
     description: str
     is_async: bool
+    uses_guest: bool
 
     @property
     def can_run_here(self) -> bool: ...

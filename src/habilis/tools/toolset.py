@@ -21,6 +21,9 @@ class Toolset:
         self.needs_workspace = False
         """Whether its tools work on the workspace of the run."""
 
+        self.needs_processes = False
+        """Whether its tools start processes in the sandbox of the run."""
+
         unique_names(self.tools)
 
     def __repr__(self) -> str:
