@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
@@ -257,8 +257,8 @@ class Sandbox:
         """Have the guest run a command, while no cell runs; for `tools/toolsets/shell.py`."""
         async with self._turns.next():
             await self._wake()
-            request: dict[str, Json] = {'op': 'work', 'work': work}
-            return await self._interpreter.request(request, self._quiet_host(seconds), seconds, lambda answer: answer)
+            host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
+            return await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
 
     @property
     def workspace(self) -> Workspace:
@@ -332,9 +332,7 @@ class Sandbox:
             )
 
     def _quiet_host(self, seconds: float) -> CellHost:
-        """The host of requests that are not cells. Code may run during them (such as `__reduce__`), but without tools,
-        whose
-        calls would be in no `Cell`."""
+        """The host of requests that are not cells. Code that runs during them has no tools: no `Cell` has its calls."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
 
     def _folder(self, path: str) -> Workspace:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from habilis.core.errors import WorkspaceError
 from habilis.core.folders import data_folder
@@ -37,8 +38,7 @@ _EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 _LIST = ('ls-files', '-z', '--others', '--exclude-standard')
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stored:
+class Stored(NamedTuple):
     """A file as it was stored."""
 
     mode: int
@@ -144,7 +144,8 @@ class FileHistory:
         if last is None or gone or changed:
             commit = self._import(message, last, gone, dict.fromkeys(changed, contents))
         assert commit is not None
-        self._write_index(commit, contents.files)
+        if commit != last or contents.files != stored:
+            self._write_index(commit, contents.files)
         return Saved(commit=commit, too_large=tuple(contents.too_large))
 
     def _import(self, message: str, last: str | None, gone: Iterable[str], changed: Mapping[str, _Contents]) -> str:

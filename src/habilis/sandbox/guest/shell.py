@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from typing import IO
 
 from habilis.core.codec import Json
@@ -30,9 +31,9 @@ class BoundedOutput:
             self._tail += chunk[room:]
             del self._tail[: -self._half]
 
-    def text(self) -> str:
-        """What came so far; says how much was left out in the middle."""
-        self._thread.join(DRAIN_SECONDS)
+    def text(self, end: float) -> str:
+        """What came until this time (`time.monotonic`); says how much was left out in the middle."""
+        self._thread.join(max(0.0, end - time.monotonic()))
         head, tail = bytes(self._head), bytes(self._tail)
         left_out = self._size - len(head) - len(tail)
         if left_out <= 0:
@@ -68,10 +69,10 @@ def run_command(command: str, workdir: str, seconds: float, limit: int) -> Json:
         timed_out = True
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    code = process.returncode
+    code, end = process.returncode, time.monotonic() + DRAIN_SECONDS
     return {
         'exit_code': 128 - code if code < 0 else code,
-        'stdout': output.text(),
-        'stderr': errors.text(),
+        'stdout': output.text(end),
+        'stderr': errors.text(end),
         'timed_out': timed_out,
     }
