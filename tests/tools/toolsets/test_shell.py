@@ -97,7 +97,7 @@ async def test_d1_a_command_that_takes_too_long_is_stopped_with_all_it_started(s
 
 
 async def test_a_command_ends_before_its_cell_does(tmp_path: Path) -> None:
-    async with await Sandbox.create('plain', workspace=tmp_path, limits=Limits(seconds=2)) as sandbox:
+    async with await Sandbox.create('plain', workspace=tmp_path, limits=Limits(seconds=5)) as sandbox:
         said = await bash(sandbox, 'sleep 60')
     assert 'because the time of the cell is over: split it, or raise Limits(seconds=…)' in said
 

@@ -18,7 +18,7 @@ from habilis.tools.toolsets.shell_tips import tip_for
 MAX_OUTPUT = 30_000
 """Maximum number of bytes of each stream; of longer output the first and the last half are kept."""
 
-GRACE = 1.0
+GRACE = 2.0
 """Seconds that are left of the time limit of the cell when a command is stopped, so that the cell can go on."""
 
 MIN_SECONDS = 0.1
