@@ -117,7 +117,7 @@ def diff(
     a: RunId,
     b: Annotated[
         str | None,
-        typer.Argument(metavar='[RUN]', help='Another run to compare with, named likewise.', show_default=False),
+        typer.Argument(metavar='RUN', help='Another run to compare with, named likewise.', show_default=False),
     ] = None,
     at: Annotated[
         str | None, typer.Option('--at', metavar='STEP', help='Only what this step changed in files.')
