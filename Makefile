@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-crash soak eval-local eval-forge lint format bench recording docs wheel clean
+.PHONY: help demo test test-model test-crash soak eval-local eval-forge eval-library lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -37,7 +37,12 @@ eval-local: $(READY) ## Solve the sets of evals/ with the embedded model; EVAL_D
 	$(BIN)/python -m evals.run $(if $(EVAL_DATA),--data $(EVAL_DATA)) $(EVAL_ARGS)
 
 eval-forge: $(READY) ## Let the embedded model build tools for EVAL_DATA=FOLDER (mbpp*.jsonl); hidden tests judge them
+	@$(BIN)/habilis models install --yes
 	$(BIN)/python -m evals.forge --data $(EVAL_DATA) $(EVAL_ARGS)
+
+eval-library: $(READY) ## Let the embedded model answer families of requests, with a library of tools and without
+	@$(BIN)/habilis models install --yes
+	$(BIN)/python -m evals.library $(EVAL_ARGS)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check
@@ -48,10 +53,11 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Run the benchmarks of the sandbox, the agent and the journal
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal and the forge
 	$(BIN)/habilis bench sandbox
 	$(BIN)/habilis bench agent
 	$(BIN)/habilis bench journal
+	$(BIN)/habilis bench forge
 
 recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
 	@$(BIN)/habilis models install --yes

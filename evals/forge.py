@@ -7,27 +7,51 @@ tools that were kept, how many are right. A wrong tool in a library is worse tha
 import argparse
 import asyncio
 import json
+import random
+import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from evals.outcomes import append, read_as
+from evals.scores import aligned, wilson
+from evals.sets import MissingData
+from habilis.core.errors import HabilisError
 from habilis.forge.build import Forge, Options
 from habilis.forge.examples import called_name, example_tests
 from habilis.forge.library import Library
 from habilis.forge.verification import verify
 from habilis.models import Model, load_model
-from habilis.models.contract import Message, Reply
+from habilis.models.contract import NO_OPTIONS, Message, Reply
 from habilis.models.contract import Options as RequestOptions
 from habilis.models.wrapper import WrapperModel
+
+HEADING = ('side', 'requests', 'kept', 'right', 'precision', '95 % interval', 'refused', 'median s', 'median tokens')
+STRICT, LENIENT = 'red check', 'no red check'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A request, and the tests that decide about what comes of it. The first of them is the user's example."""
+
+    task: int
+    text: str
+    tests: tuple[str, ...]
+    setup: str = ''
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOutcome:
-    """One task."""
+    """What came of one request."""
 
     task: int
+    side: str
+    model: str
     status: str
     right: bool | None
     """Whether the tool passes the tests that were kept back; None if there is no tool."""
@@ -35,81 +59,148 @@ class BuildOutcome:
     reason: str
     seconds: float
     tokens: int
+    """Of all requests to the model, input and output."""
 
 
-class Counting(WrapperModel):
+class CountingModel(WrapperModel):
     """Counts the tokens of all requests."""
 
     tokens = 0
 
-    async def request(self, messages: Sequence[Message], options: RequestOptions = RequestOptions()) -> Reply:  # noqa: B008
-        """Ask, and count."""
+    async def request(self, messages: Sequence[Message], options: RequestOptions = NO_OPTIONS) -> Reply:
+        """The reply of the model."""
         reply = await self.inner.request(messages, options)
         self.tokens += reply.usage.tokens
         return reply
 
 
-async def build_one(row: dict[str, object], model: Model, options: Options) -> BuildOutcome:
-    """Build a tool for a task in a library of its own, and judge it."""
-    counting, started = Counting(model), time.monotonic()
-    text, setup, tests = str(row['text']), str(row.get('setup') or ''), [str(test) for test in row['tests']]  # pyright: ignore[reportGeneralTypeIssues, reportUnknownVariableType, reportUnknownArgumentType]
+def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
+    """The tasks in the order of their file, or shuffled. Raises `MissingData`."""
+    files = sorted(data.glob('mbpp*.jsonl'))
+    if not files:
+        msg = f'there is no mbpp*.jsonl in {data}'
+        raise MissingData(msg)
+    rows: list[dict[str, Any]] = [json.loads(line) for line in files[0].read_text('utf-8').splitlines()]
+    found = [
+        Problem(task=row['task_id'], text=row['text'], tests=tuple(row['tests']), setup=row.get('setup') or '')
+        for row in rows
+    ]
+    if seed is not None:
+        random.Random(seed).shuffle(found)
+    return found
+
+
+async def build_one(problem: Problem, model: Model, options: Options) -> BuildOutcome:
+    """Build a tool for a request in a library of its own, and judge it."""
+    counting, started = CountingModel(model), time.monotonic()
+    status, reason, right = 'failed', '', None
     with tempfile.TemporaryDirectory() as folder:
-        library = Library(folder)
+        library = Library(f'{folder}/library')
         forge = Forge(library, counting, options=options)
-        built = await forge.build(text, tests[:1], journal=f'{folder}/runs.db')
-        right = None
-        if built.name:
-            kept = library.candidate(built.name)
-            hidden = f'from tool import {called_name(tests) or built.name}\n{setup}\n{example_tests(tests[1:])}'
-            right = (await verify(replace(kept, tests=hidden))).ok
+        try:
+            built = await forge.build(problem.text, problem.tests[:1], journal=f'sqlite:{folder}/runs.db')
+            status, reason = built.status, built.reason
+            right = await _is_right(library, built.name, problem) if built.name else None
+        except HabilisError as error:
+            reason = f'{type(error).__name__}: {error}'
     return BuildOutcome(
-        task=int(str(row['task_id'])),
-        status=built.status,
+        task=problem.task,
+        side=STRICT if options.red_check else LENIENT,
+        model=model.name,
+        status=status,
         right=right,
-        reason=built.reason,
+        reason=reason,
         seconds=round(time.monotonic() - started, 1),
         tokens=counting.tokens,
     )
 
 
-def summary(outcomes: Sequence[BuildOutcome]) -> str:
-    """The figures in words."""
+async def _is_right(library: Library, name: str, problem: Problem) -> bool:
+    """Whether the tool passes the tests that nobody was shown."""
+    called = called_name(problem.tests) or name
+    hidden = f'from tool import {called}\n{problem.setup}\n{example_tests(problem.tests[1:])}'
+    return (await verify(replace(library.candidate(name), tests=hidden))).ok
+
+
+def line(outcome: BuildOutcome) -> str:
+    """One outcome in one line."""
+    mark = {True: 'right  ', False: 'WRONG  ', None: f'{outcome.status:<7}'}[outcome.right]
+    return f'{mark} {outcome.task:4} {outcome.seconds:7.1f} s {outcome.tokens:6} tokens  {outcome.reason[:100]}'
+
+
+def table(outcomes: Sequence[BuildOutcome]) -> str:
+    """A row for each side, and why requests were refused."""
+    names = dict.fromkeys(one.side for one in outcomes)
+    rows = [_cells(name, [one for one in outcomes if one.side == name]) for name in names]
+    reasons = Counter(one.reason.partition(':')[0][:60] for one in outcomes if one.right is None)
+    shown = [f'{count:4} {reason}' for reason, count in reasons.most_common()]
+    return '\n'.join([aligned([HEADING, *rows]), '', *shown])
+
+
+def _cells(side: str, outcomes: Sequence[BuildOutcome]) -> Sequence[str]:
     kept = [one for one in outcomes if one.right is not None]
     right = sum(one.right is True for one in kept)
-    precision = f'{100 * right / len(kept):.0f} %' if kept else 'no tool was kept'
-    seconds = sum(one.seconds for one in outcomes) / len(outcomes)
-    tokens = sum(one.tokens for one in outcomes) / len(outcomes)
+    low, high = wilson(right, len(kept)) if kept else (0.0, 1.0)
     return (
-        f'{len(outcomes)} requests: {len(kept)} tools kept, {right} of them right (precision {precision}), '
-        f'{len(outcomes) - len(kept)} refused; {seconds:.0f} s and {tokens:.0f} tokens a build'
+        side,
+        f'{len(outcomes)}',
+        f'{len(kept)}',
+        f'{right}',
+        f'{right / len(kept):.1%}' if kept else '–',
+        f'{low:.1%} – {high:.1%}',
+        f'{len(outcomes) - len(kept)}',
+        f'{statistics.median(one.seconds for one in outcomes):.1f}',
+        f'{statistics.median(one.tokens for one in outcomes):.0f}',
     )
 
 
-async def main() -> None:
-    """Build, judge, print."""
+# The command ----------------------------------------------------------------------------------------------------------
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog='python -m evals.forge', description=__doc__)
-    parser.add_argument('--data', type=Path, required=True, help='folder with mbpp*.jsonl')
-    parser.add_argument('--model', default='local:')
-    parser.add_argument('--limit', type=int, default=None)
-    parser.add_argument('--offset', type=int, default=0)
-    parser.add_argument('--candidates', type=int, default=3)
+    parser.add_argument('--data', type=Path, required=True, metavar='FOLDER', help='folder with mbpp*.jsonl')
+    parser.add_argument('--model', default='local:', help='the model (default: the embedded one)')
+    parser.add_argument('--limit', type=int, metavar='N', help='only the first N tasks')
+    parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks first')
+    parser.add_argument('--seed', type=int, metavar='N', help='shuffle the tasks first')
+    parser.add_argument('--candidates', type=int, default=3, metavar='N', help='implementations per tool (default: 3)')
     parser.add_argument('--no-red-check', action='store_true', help='without stub, mutants and agreement')
-    parser.add_argument('--results', type=Path, default=None, help='file for one JSON line a task')
-    given = parser.parse_args()
-    [file, *_] = sorted(given.data.glob('mbpp*.jsonl'))
-    rows = [json.loads(line) for line in file.read_text('utf-8').splitlines()][given.offset :][: given.limit]
+    parser.add_argument(
+        '--results', type=Path, metavar='FILE', help='append outcomes to this JSONL file; tasks it has are not repeated'
+    )
+    return parser.parse_args(arguments)
+
+
+async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> None:
+    """Build and judge, then print the table of all that the file has, or of this run."""
+    problems = load_problems(given.data, seed=given.seed)[given.offset :][: given.limit]
     strict = not given.no_red_check
     options = Options(candidates=given.candidates, red_check=strict, agreement=strict)
-    model, outcomes = load_model(given.model), list[BuildOutcome]()
-    for row in rows:
-        outcomes.append(await build_one(row, model, options))
-        print(json.dumps(asdict(outcomes[-1])), flush=True)
-        if given.results is not None:
-            with given.results.open('a', encoding='utf-8') as out:
-                out.write(f'{json.dumps(asdict(outcomes[-1]))}\n')
-    print(summary(outcomes))
-    await model.close()
+    model = load_model(given.model)
+    outcomes = read_as(BuildOutcome, given.results) if given.results else []
+    known = {(one.task, one.side, one.model) for one in outcomes}
+    try:
+        for problem in problems:
+            if (problem.task, STRICT if strict else LENIENT, model.name) not in known:
+                outcomes.append(await build_one(problem, model, options))
+                say(line(outcomes[-1]))
+                if given.results:
+                    append(given.results, outcomes[-1])
+    finally:
+        await model.close()
+    say(f'\n{table(outcomes)}')
+
+
+def main() -> None:
+    """For `python -m evals.forge`."""
+    try:
+        asyncio.run(evaluate(parse_arguments(), lambda text: print(text, flush=True)))
+    except (HabilisError, ImportError, MissingData) as error:
+        print(f'evals: {error}', file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == '__main__':
-    asyncio.run(main())
+    main()

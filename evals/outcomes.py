@@ -5,7 +5,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +32,10 @@ class Outcome:
     """Pairs of role and text, for tasks that were not solved."""
 
 
-def append(path: Path, outcome: Outcome) -> None:
+T = TypeVar('T')
+
+
+def append(path: Path, outcome: 'DataclassInstance') -> None:
     """Add a line to a file."""
     with path.open('a', encoding='utf-8') as file:
         file.write(f'{to_json(outcome)}\n')
@@ -37,11 +43,16 @@ def append(path: Path, outcome: Outcome) -> None:
 
 def read(path: Path) -> list[Outcome]:
     """All outcomes of a file; none if there is no such file yet."""
+    return read_as(Outcome, path)
+
+
+def read_as(kind: type[T], path: Path) -> list[T]:
+    """The same for outcomes of another kind."""
     lines = path.read_text('utf-8').splitlines() if path.exists() else []
-    return [from_json(line) for line in lines]
+    return [kind(**json.loads(line)) for line in lines]
 
 
-def to_json(outcome: Outcome) -> str:
+def to_json(outcome: 'DataclassInstance') -> str:
     """The outcome as one line."""
     return json.dumps(dataclasses.asdict(outcome), ensure_ascii=False)
 

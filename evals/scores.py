@@ -26,7 +26,7 @@ def table(sides: Mapping[str, Sequence[Outcome]]) -> str:
         for side, done in sides.items():
             if members := [one for one in done if one.set == name]:
                 rows.append([name, side, *_cells(members)])
-    return _aligned(rows)
+    return aligned(rows)
 
 
 def line(outcome: Outcome) -> str:
@@ -51,7 +51,8 @@ def _cells(outcomes: Sequence[Outcome]) -> list[str]:
     ]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return '\n'.join('  '.join(map(str.ljust, row, widths)).rstrip() for row in rows)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.process import environment, habilis
 
 
-@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal'])
+@pytest.mark.parametrize('name', ['sandbox', 'agent', 'journal', 'forge'])
 @pytest.mark.parametrize(('flags', 'returned'), [((), 0), (('--check',), 1)])
 def test_a_missed_target_is_an_error_only_with_check(name: str, flags: tuple[str, ...], returned: int) -> None:
     code = (

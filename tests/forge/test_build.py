@@ -33,6 +33,7 @@ STARTS = {
     'choose': 'Which of them does exactly',
     'confirm': 'Would a call of this function',
     'confirm call': 'This was computed',
+    'compute': 'Write Python that computes the answer',
     'spec': 'Design the function',
     'tests': 'Write tests for this function',
     'more tests': 'These tests pass, but',
@@ -94,12 +95,27 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
     assert builder.stages[:2] == ['spec', 'tests'], 'tests come before the code'
     assert library.manifest('reverse_string').origin == builder.model.name
 
-    other = Builder(confirm_call='YES', call="```python\nreverse_string('Python')\n```", words='It is nohtyP.')
+    other = Builder(
+        compute="```python\nanswer = 'nohtyP'\n```",
+        call="```python\nreverse_string('Python')\n```",
+        confirm_call='YES',
+        words='It is nohtyP.',
+    )
     again = forge(Library(library.folder), other)
     found = await again.build("Reverse 'Python'", journal=store)
     assert (found.status, found.name) == ('reused', 'reverse_string')
     assert await again.answer("Reverse 'Python'", found.name) == 'It is nohtyP.'
     assert 'spec' not in other.stages
+
+
+async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
+    spying = CODE.replace('return text', 'import inspect\n    return text')
+    printing = CODE.replace('return text', 'print(text)\n    return text')
+    builder = Builder(implement=spying, recheck='It is right.', repair=printing)
+    built = await forge(library, builder, red_check=False).build('Reverse a string', journal=store)
+    assert built.status == 'built'
+    assert 'the code imports inspect, which a tool has no use for' in builder.prompts[-1]
+    assert library.manifest('reverse_string').findings == ('prints, which nobody sees: only its result counts',)
 
 
 async def test_a_similar_tool_for_something_else_is_not_misused(library: Library, store: Store) -> None:

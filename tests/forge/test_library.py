@@ -229,6 +229,16 @@ def test_of_equal_tools_the_most_used_is_found_first(library: Library) -> None:
     assert found(library, 'twice a number') == ['second', 'first']
 
 
+def test_counting_a_call_does_not_make_the_index_look_old(library: Library) -> None:
+    library.add(double())
+    library.usage.record('double', 1, ok=True, seconds=0.1)
+    found(library, 'twice a number')
+    before = library.folder.stat().st_mtime_ns
+    library.usage.record('double', 1, ok=True, seconds=0.1)
+    Library(library.folder).search('twice a number')
+    assert library.folder.stat().st_mtime_ns == before
+
+
 def _use_read_only(folder: Path) -> None:
     if os.geteuid() == 0:
         os.setegid(65534)

@@ -8,7 +8,7 @@ import pytest
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Candidate
 from habilis.forge.library import Library
-from habilis.forge.reuse import Finder, example_calls
+from habilis.forge.reuse import Finder, example_calls, is_same
 from habilis.models import Message, ScriptedModel
 
 CODE = 'def {name}(celsius: float) -> float:\n    """Convert degrees: {name}."""\n    return celsius * {factor}\n'
@@ -26,11 +26,12 @@ def library(tmp_path: Path) -> Library:
 
 
 class Asked:
-    """A model that calls the function it is shown, and says yes to these results only."""
+    """A model that calls the function it is shown, and computes the answer by itself."""
 
-    def __init__(self, *right: float, call: str = '```python\n{name}(4)\n```') -> None:
-        self._right = right
+    def __init__(self, own: str = 'answer = 12', call: str = '```python\n{name}(4)\n```', confirm: str = 'YES') -> None:
+        self._own = own
         self._call = call
+        self._confirm = confirm
         self.prompts: list[str] = []
         self.model = ScriptedModel(self._reply)
 
@@ -38,28 +39,52 @@ class Asked:
         said = messages[-1].text
         self.prompts.append(said)
         if 'This was computed' in said:
-            return 'YES' if any(f'is {result}\n' in said for result in self._right) else 'NO'
+            return self._confirm
+        if 'Write Python that computes the answer' in said:
+            assert 'degrees(' not in said, 'it knows nothing of the tools'
+            return f'```python\n{self._own}\n```'
         if 'Answer it with one call' in said:
             name = next(name for name in ('double_degrees', 'triple_degrees') if f'def {name}' in said)
             return self._call.format(name=name)
         return 'It is 12.'
 
 
-async def test_the_tool_whose_result_is_right_is_reused(library: Library) -> None:
-    asked = Asked(12)
+async def test_the_tool_that_agrees_with_own_code_is_reused(library: Library) -> None:
+    asked = Asked()
     finder = Finder(library, asked.model)
     assert await finder.find('Convert 4 degrees', []) == 'triple_degrees'
     assert await finder.answer('Convert 4 degrees', 'triple_degrees') == 'It is 12.'
     assert 'triple_degrees(1) == 3' in asked.prompts[-2], 'examples show how it is called'
 
 
-async def test_no_tool_is_reused_if_no_result_is_right(library: Library) -> None:
-    assert await Finder(library, Asked(99).model).find('Convert 4 degrees', []) == ''
+@pytest.mark.parametrize(
+    'asked', [Asked('answer = 99'), Asked('1 / 0'), Asked('print(12)'), Asked('Sorry.'), Asked(confirm='NO')]
+)
+async def test_without_agreement_no_tool_is_reused(library: Library, asked: Asked) -> None:
+    assert await Finder(library, asked.model).find('Convert 4 degrees', []) == ''
+
+
+@pytest.mark.parametrize(
+    ('one', 'other', 'same'),
+    [
+        (37.78, 340 / 9, True),
+        (45, 45.0, True),
+        (1, True, False),
+        ('Monday', ' monday', True),
+        ((1, 2.0), [1, 2], True),
+        ([1], [1, 2], False),
+        ({'a': 1}, {'a': 1}, True),
+        (45, '45', False),
+        (None, 0, False),
+    ],
+)
+def test_results_that_say_the_same(one: object, other: object, same: bool) -> None:
+    assert is_same(one, other) is is_same(other, one) is same
 
 
 @pytest.mark.parametrize('call', ['NONE', '```python\n{name}(open("x"))\n```', '```python\n{name}("a", "b")\n```'])
 async def test_a_tool_that_cannot_be_called_is_not_reused(library: Library, call: str) -> None:
-    finder = Finder(library, Asked(12, call=call).model)
+    finder = Finder(library, Asked(call=call).model)
     assert await finder.find('Convert 4 degrees', []) == ''
     if call == 'NONE':
         with pytest.raises(ForgeError, match='the model wrote no call of double_degrees'):

@@ -69,3 +69,11 @@ def test_two_processes_at_once_end_as_one(tmp_path: Path) -> None:
     assert [one.exitcode for one in both] == [0, 0]
     assert {name: library.versions(name) for name in library.names()} == {'double': [1], 'fourfold': [1], 'treble': [1]}
     assert library.remove_leftovers() == []
+
+
+async def test_a_seed_that_was_merged_into_another_tool_stays_away(tmp_path: Path) -> None:
+    library = Library(tmp_path)
+    await seed(library)
+    library.hide('treble', merged_into='double')
+    again = await seed(library)
+    assert (again.added, library.names()) == ((), ['double', 'fourfold'])

@@ -113,3 +113,18 @@ async def test_good_tests_notice_wrong_variants_and_weak_ones_do_not() -> None:
     weak = await mutation_score(with_tests('def test_a() -> None:\n    assert double(0) == 0\n'), seconds=0.1)
     assert weak.share < 1
     assert weak.survivors == ('line 3: 2 → 3',)
+
+
+async def test_the_cases_of_parametrize_are_one_test() -> None:
+    tests = """import pytest
+from tool import double
+
+@pytest.mark.parametrize('sign', [1, -1])
+@pytest.mark.parametrize(('number', 'twice'), [(1, 2), (3, 6)])
+def test_it(number: int, twice: int, sign: int) -> None:
+    assert double(sign * number) == sign * twice
+"""
+    assert (await verify(replace(double(), tests=tests))).ok
+    failed = await verify(replace(double(factor=3), tests=tests))
+    assert [one.name for one in failed.tests] == ['test_it']
+    assert "got 3, expected 2 (with {'number': 1, 'twice': 2, 'sign': 1})" in failed.report

@@ -52,6 +52,17 @@ Examples:
   habilis bench journal --check            exit with 1 if a target is missed
 """
 
+FORGE_EPILOG = """\b
+Nothing asks a model. The same tests run in a plain process and in pytest, without isolation, in the same run. A quick
+run leaves out the library of 100,000 tools.
+
+\b
+Examples:
+  habilis bench forge --quick
+  habilis bench forge --json > numbers.json
+  habilis bench forge --check              exit with 1 if a target is missed
+"""
+
 MODEL_EPILOG = """\b
 The weights must be installed (habilis models install). Each time is that of a new process, from its start to the end of
 a short reply, with the prebuilt llama.cpp and with the package xllamacpp, one after the other.
@@ -107,6 +118,14 @@ def journal(
         json=json,
         check=check,
     )
+
+
+@app.command(epilog=FORGE_EPILOG)
+def forge(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure the tests of tools, searches in large libraries, and what those cost the prompt."""
+    from habilis.bench.forge.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
 @app.command(epilog=MODEL_EPILOG)

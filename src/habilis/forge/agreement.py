@@ -1,11 +1,12 @@
 """Compares implementations on inputs that nobody wrote: where they differ, the description is vague."""
 
 import ast
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import Parameter
-from typing import Any, cast, get_args, get_origin
+from typing import Any, Literal, cast, get_args, get_origin
 
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
@@ -25,6 +26,11 @@ class Difference:
     call: str
     results: tuple[str, ...]
 
+    @property
+    def outcomes(self) -> list[str]:
+        """What the implementations do, in words."""
+        return [f'raises {one[1:]}' if one.startswith('!') else f'gives {one[:200]}' for one in self.results]
+
 
 async def find_difference(
     candidates: Sequence[Candidate], calls: Sequence[str], *, count: int = 25
@@ -37,23 +43,63 @@ async def find_difference(
         return None
     name = candidates[0].name
     inputs = generate_inputs(candidates[0], calls, count=count)
-    outcomes = [await _outcomes(candidate, inputs) for candidate in candidates]
+    outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
     for index, arguments in enumerate(inputs):
         results = [outcome[index] for outcome in outcomes]
-        if len(set(results)) > 1 and not all(result.startswith('!') for result in results):
+        if not _are_equal(results) and not all(result.startswith('!') for result in results):
             shown = ', '.join(repr(argument) for argument in arguments)
             return Difference(call=f'{name}({shown})', results=tuple(dict.fromkeys(results)))
     return None
 
 
-async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
+def calls_in(tests: str, name: str) -> list[str]:
+    """The calls of a function in its tests; none if they are not Python."""
+    try:
+        tree = ast.parse(tests)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
+
+
+def _are_equal(results: Sequence[str]) -> bool:
+    """Whether results are the same; floats may differ in their last digits, as the order of operations decides them."""
+    if len(set(results)) == 1:
+        return True
+    try:
+        first, *others = [ast.literal_eval(result) for result in results]
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return all(_is_near(first, other) for other in others)
+
+
+def _is_near(one: Any, other: Any) -> bool:
+    if type(one) is not type(other):
+        return False
+    match one:
+        case float():
+            return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+        case list() | tuple():
+            items = cast('Sequence[Any]', one)
+            return len(items) == len(other) and all(map(_is_near, items, other))
+        case dict():
+            known = cast('dict[Any, Any]', one)
+            return list(known) == list(other) and all(_is_near(known[key], other[key]) for key in known)
+        case _:
+            return one == other
+
+
+async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
     """The repr of each result; `!` and the class for an exception."""
     request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_results(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_results(forge_request)')
     if cell.error is not None or not isinstance(cell.value, list):
         return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
     return [str(result) for result in cast('list[object]', cell.value)]
@@ -62,17 +108,31 @@ async def _outcomes(candidate: Candidate, inputs: Sequence[Sequence[object]]) ->
 def generate_inputs(candidate: Candidate, calls: Sequence[str], *, count: int) -> list[list[object]]:
     """Arguments for calls, the same each time: those given, changed a little; or any of the right types."""
     chance = random.Random(candidate.name)
-    tree = ast.parse(candidate.code)
-    function = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
-    parameters = [
-        one
-        for one in read_parameters(function).parameters.values()
-        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
-    ]
-    known = [arguments for call in calls if (arguments := _literal_arguments(call, len(parameters))) is not None]
+    parameters = _required(candidate)
+    known = known_inputs(candidate, calls)
     near = [[_changed(value, chance) for value in chance.choice(known)] for _ in range(count if known else 0)]
     typed = [[_value(one.annotation, chance) for one in parameters] for _ in range(0 if known else count)]
     return [*known, *near, *typed]
+
+
+def known_inputs(candidate: Candidate, calls: Sequence[str]) -> list[list[object]]:
+    """The arguments of those calls that have literals only."""
+    number = len(_required(candidate))
+    return [arguments for call in calls if (arguments := _literal_arguments(call, number)) is not None]
+
+
+def function_of(candidate: Candidate) -> ast.FunctionDef:
+    """The definition of the candidate's function."""
+    tree = ast.parse(candidate.code)
+    return next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
+
+
+def _required(candidate: Candidate) -> list[Parameter]:
+    return [
+        one
+        for one in read_parameters(function_of(candidate)).parameters.values()
+        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
+    ]
 
 
 def _literal_arguments(call: str, number: int) -> list[object] | None:
@@ -115,11 +175,23 @@ def _value(hint: Any, chance: random.Random) -> Any:
         return chance.choice((0.0, 1.5, -2.0, 10.0, 0.1))
     if hint is str:
         return chance.choice(_TEXTS)
+    if hint is bytes:
+        return chance.choice(_TEXTS).encode()
+    if hint is None:
+        return None
+    if origin is Literal:
+        return chance.choice(inner)
+    if origin is tuple and inner and inner[-1] is not ...:
+        return tuple(_value(one, chance) for one in inner)
+    if origin is tuple or hint is tuple:
+        return tuple(_value(list[inner[:1] or (int,)], chance))
+    if origin is set or hint is set:
+        return set(_value(list[inner or (int,)], chance))
     if origin is list or hint is list:
         return [_value(inner[0] if inner else int, chance) for _ in range(chance.choice((0, 1, 2, 3, 5)))]
     if origin is dict or hint is dict:
         keys, values = inner if len(inner) == 2 else (str, int)
         return {_value(keys, chance): _value(values, chance) for _ in range(chance.choice((0, 1, 2, 3)))}
-    if inner and origin is not tuple:
+    if inner:
         return _value(chance.choice([one for one in inner if one is not type(None)] or [int]), chance)
     return chance.choice(_NUMBERS)

@@ -1,7 +1,8 @@
 """The file that tools are shared in: a zip of their folders, with the hash of every file. Its content is untrusted.
 
     tools.json                the hashes
-    percent_of/tool.py, test_tool.py, tool.json
+    tools.json.sig            a signature of the hashes, if it is signed
+    percent_of/tool.py, test_tool.py, tool.json    (tool.js and test_tool.js for JavaScript)
 
 Nothing is unpacked to the disk: the entries are read into memory, within limits, and checked before anything is used.
 """
@@ -13,26 +14,28 @@ import re
 import stat
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from habilis.core.errors import ForgeError, HabilisError
-from habilis.forge.library import CODE, MANIFEST, TESTS
+from habilis.forge.contract import SOURCE_FILES
+from habilis.forge.library import MANIFEST
 from habilis.tools.tool_names import check_name
 
 INDEX = 'tools.json'
-FILES = (CODE, TESTS, MANIFEST)
+SIGNATURE = f'{INDEX}.sig'
 MAX_BYTES = 50_000_000
 """Of the file, and of all that is in it."""
 
 MAX_ENTRY_BYTES = 1_000_000
-MAX_ENTRIES = 3001
+MAX_ENTRIES = 3002
 
 _FORMAT = 1
-_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>tool\.py|test_tool\.py|tool\.json)')
+_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>(?:test_)?tool\.(?:py|js)|tool\.json)')
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)
 """Equal tools make equal files."""
 
@@ -47,13 +50,27 @@ Files = Mapping[str, Mapping[str, bytes]]
 """The files of each tool."""
 
 
-def write_archive(tools: Files, path: Path) -> None:
-    """Write the file; it appears whole or not at all. Raises `ForgeError`."""
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """What is in the file."""
+
+    tools: dict[str, dict[str, bytes]]
+    """The files of each tool, with their hashes verified."""
+
+    index: bytes
+    signature: bytes
+    """Of the index, not yet checked; empty if the file is not signed."""
+
+
+def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
+    """Write the file; it appears whole or not at all. `sign` makes the signature. Raises `ForgeError`."""
     entries = {f'{name}/{file}': data for name, files in tools.items() for file, data in files.items()}
-    index = _Index(format=_FORMAT, files={name: _hash(data) for name, data in entries.items()})
+    hashes = _Index(format=_FORMAT, files={name: _hash(data) for name, data in entries.items()})
+    index = _INDEX.dump_json(hashes, indent=2) + b'\n'
+    head = {INDEX: index} if sign is None else {INDEX: index, SIGNATURE: sign(index)}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
-        for name, data in {INDEX: _INDEX.dump_json(index, indent=2) + b'\n', **entries}.items():
+        for name, data in {**head, **entries}.items():
             archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
     try:
         descriptor, work = tempfile.mkstemp(prefix=f'.{path.name}-', dir=path.parent)
@@ -65,8 +82,8 @@ def write_archive(tools: Files, path: Path) -> None:
         raise ForgeError(msg) from error
 
 
-def read_archive(path: Path) -> dict[str, dict[str, bytes]]:
-    """The files of each tool, with their hashes verified. Raises `ForgeError` for anything suspicious."""
+def read_archive(path: Path) -> Archive:
+    """What is in the file. Raises `ForgeError` for anything suspicious."""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _refused(path, f'it is larger than {MAX_BYTES // 1_000_000} MB')
@@ -79,7 +96,8 @@ def read_archive(path: Path) -> dict[str, dict[str, bytes]]:
         raise ForgeError(msg) from error
     except Exception as error:  # a damaged zip file brings about errors of many kinds
         raise _refused(path, f'it is not a readable zip file ({type(error).__name__}: {error})') from error
-    return _tools(path, entries)
+    index, signature = entries.pop(INDEX, b''), entries.pop(SIGNATURE, b'')
+    return Archive(tools=_tools(path, index, entries), index=index, signature=signature)
 
 
 def _read_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, bytes]:
@@ -101,7 +119,7 @@ def _read_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, bytes]:
 def _check_entry(path: Path, info: zipfile.ZipInfo, seen: Mapping[str, bytes]) -> None:
     name = info.filename
     found = _ENTRY.fullmatch(name)
-    if found is None and name != INDEX:
+    if found is None and name not in (INDEX, SIGNATURE):
         raise _refused(path, f'unexpected entry {name!r}')
     if name in seen:
         raise _refused(path, f'{name!r} is in it twice')
@@ -115,9 +133,9 @@ def _check_entry(path: Path, info: zipfile.ZipInfo, seen: Mapping[str, bytes]) -
         check_name(found['name'])
 
 
-def _tools(path: Path, entries: dict[str, bytes]) -> dict[str, dict[str, bytes]]:
+def _tools(path: Path, data: bytes, entries: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
     try:
-        index = _INDEX.validate_json(entries.pop(INDEX, b''))
+        index = _INDEX.validate_json(data)
     except ValidationError:
         raise _refused(path, f'its {INDEX} is missing or damaged; write it with: habilis tools export') from None
     if index['format'] > _FORMAT:
@@ -130,8 +148,9 @@ def _tools(path: Path, entries: dict[str, bytes]) -> dict[str, dict[str, bytes]]
         tool, _, file = name.partition('/')
         tools.setdefault(tool, {})[file] = data
     for tool, files in tools.items():
-        if missing := [file for file in FILES if file not in files]:
-            raise _refused(path, f'{tool} has no {missing[0]}')
+        wanted = next((both for both in SOURCE_FILES.values() if both[0] in files), SOURCE_FILES['python'])
+        if wrong := sorted(files.keys() ^ {*wanted, MANIFEST}):
+            raise _refused(path, f'{tool} has {"two" if wrong[0] in files else "no"} {wrong[0]}')
     return tools
 
 

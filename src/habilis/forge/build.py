@@ -7,7 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.flows import flow, step
@@ -18,16 +18,20 @@ from habilis.forge.contract import Candidate, MutationScore, Verification
 from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
+from habilis.forge.reference import Reference, quoted, read_references
 from habilis.forge.reuse import Finder
-from habilis.forge.review import review
-from habilis.forge.source import read_source
-from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify, verify_all
+from habilis.forge.review import review, verify_reviewed
+from habilis.forge.source import imported_tools, read_source
+from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
 Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
 """Called with the name of a stage and what came of it."""
+
+BUILD_FLOW = f'{__name__}:build_tool'
+"""The name of builds in the journal."""
 
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
@@ -77,13 +81,16 @@ class Forge:
         self._watch = watch
         self._finder = Finder(library, model)
         self._lessons = Lessons(library.folder / '.lessons.jsonl')
-        self._flow: Flow[[str, list[str]], Built] = flow(name='build_tool')(self._build)
+        self._flow: Flow[..., Built] = flow(name='build_tool')(self._build)
 
     async def build(
         self,
         request: str,
         examples: Sequence[str] = (),
         *,
+        name: str = '',
+        uses: Sequence[str] = (),
+        context: Sequence[str | Reference] = (),
         journal: Store | str | None = None,
         run_id: str | None = None,
     ) -> Built:
@@ -92,6 +99,9 @@ class Forge:
         Args:
             request: what the tool is for, in words.
             examples: conditions that it must fulfil, such as `reverse('ab') == 'ba'`.
+            name: what the tool is called; empty to let the examples or the model decide.
+            uses: tools of the library that it must be composed of.
+            context: folders, text files and links to repositories, which the specification and the tests may follow.
             journal: where the build is recorded; None for the default. Inside another run it is a part of
                 that.
             run_id: name to resume it by.
@@ -101,9 +111,17 @@ class Forge:
             raise ForgeError(msg)
         for example in examples:
             read_example(example)
+        references = await read_references(context, request)
+        given: dict[str, Any] = {
+            'examples': list(examples),
+            'wanted': name,
+            'uses': list(uses),
+            'references': references,
+        }
+        more = {key: value for key, value in given.items() if value}  # the title of the run has only what was given
         if recording_scope() is not None:
-            return await self._flow(request, list(examples))
-        run = await self._flow.start(request, list(examples), journal=journal, run_id=run_id)
+            return await self._flow(request, **more)
+        run = await self._flow.start(request, journal=journal, run_id=run_id, **more)
         return await run.result()
 
     async def resume(self, run_id: str, *, journal: Store | str | None = None) -> Built:
@@ -112,25 +130,36 @@ class Forge:
 
     # The flow ---------------------------------------------------------------------------------------------------------
 
-    async def _build(self, request: str, examples: list[str]) -> Built:
-        found = await step(name='search')(self._finder.find)(request, examples)
+    async def _build(
+        self,
+        request: str,
+        examples: list[str] | None = None,
+        wanted: str = '',
+        uses: list[str] | None = None,
+        references: list[Reference] | None = None,
+    ) -> Built:
+        examples, uses, references = examples or [], uses or [], references or []
+        found = '' if uses else await step(name='search')(self._finder.find)(request, examples)
         if found:
             self._tell('search', f'reuse {found}')
             return Built(status='reused', name=found, version=self.library.current(found))
         try:
-            name, stub = await step(name='spec')(self._spec)(request, examples)
-            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub)
-            code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests)
+            name, stub = await step(name='spec')(self._spec)(request, examples, wanted, quoted(references))
+            tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, quoted(references))
+            code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests, uses)
             tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
-            return await step(name='register')(self._register)(request, examples, name, code, tests, score)
+            context = {one.source: one.sha256 for one in references}
+            return await step(name='register')(self._register)(request, examples, name, code, tests, score, context)
         except Refused as reason:
             self._tell('refused', str(reason))
             await step(name='lesson')(self._learn)(request, str(reason))
             return Built(status='refused', reason=str(reason))
 
-    async def _spec(self, request: str, examples: list[str]) -> tuple[str, str]:
+    _build.__qualname__ = BUILD_FLOW.partition(':')[2]  # what lists of runs call it
+
+    async def _spec(self, request: str, examples: list[str], wanted: str, context: str) -> tuple[str, str]:
         """Name and definition of the function."""
-        wanted = called_name(examples)
+        wanted = wanted or called_name(examples)
         naming = f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.'
         lessons = self._lessons.similar_to(request)
         told = ''.join(f'- {lesson.reason}\n' for lesson in lessons)
@@ -140,6 +169,7 @@ class Forge:
             examples=_shown_examples(examples),
             naming=naming,
             lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
+            context=context,
         )
         problem = ''
         for _ in range(TRIES):
@@ -169,10 +199,12 @@ class Forge:
             raise ForgeError(msg)
         return name, without_body(functions[name])
 
-    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str) -> str:
+    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str, context: str) -> str:
         """Tests from a conversation that never sees an implementation."""
         conversation = Conversation(self.model, 'tests')
-        text = prompt('tests').format(stub=stub, request=request, examples=_shown_examples(examples), name=name)
+        text = prompt('tests').format(
+            stub=stub, request=request, examples=_shown_examples(examples), name=name, context=context
+        )
         problem = ''
         for _ in range(TRIES):
             reply = await conversation.say(text)
@@ -188,20 +220,22 @@ class Forge:
             text = f'{problem}. Reply with one code block of better tests.'
         raise Refused(f'no usable tests: {problem}')
 
-    async def _implement(self, request: str, examples: list[str], name: str, stub: str, tests: str) -> tuple[str, str]:
+    async def _implement(
+        self, request: str, examples: list[str], name: str, stub: str, tests: str, uses: list[str]
+    ) -> tuple[str, str]:
         """Code that passes all tests, and on which independent implementations agree; and these tests."""
         text = prompt('implement').format(
-            stub=stub, request=request, examples=_shown_examples(examples), tools=self._helpers(request)
+            stub=stub, request=request, examples=_shown_examples(examples), tools=self._helpers(request, uses)
         )
         talks = [
             Conversation(self.model, f'candidate {number + 1}', temperature=0.0 if number == 0 else 0.7)
             for number in range(self.options.candidates)
         ]
-        codes = await asyncio.gather(*(self._ask_code(talk, text, name) for talk in talks))
+        codes = await asyncio.gather(*(self._ask_code(talk, text, name, uses) for talk in talks))
         results: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
             candidates = [self._candidate(name, code, tests) for code in codes]
-            results = await verify_all(candidates)
+            results = await verify_reviewed(candidates)
             passing = [one for one, result in zip(candidates, results, strict=True) if result.ok]
             self._tell('verify', f'{len(passing)} of {len(candidates)} candidates pass all tests')
             if passing:
@@ -209,18 +243,18 @@ class Forge:
                 return passing[0].code, tests
             if round_ == 0:
                 tests = await self._recheck(name, tests, results, stub, request)
-                results = await verify_all([replace(one, tests=tests) for one in candidates])
+                results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
                 if outliers := outlying_tests(results):
                     self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
                     kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
                     tests = module_with_tests(name, kept)
-                    results = await verify_all([replace(one, tests=tests) for one in candidates])
+                    results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
                     continue
             if round_ < self.options.repairs:
                 reports = [prompt('repair').format(report=result.report[:2000]) for result in results]
-                work = [self._ask_code(talk, report, name) for talk, report in zip(talks, reports, strict=False)]
+                work = [self._ask_code(talk, report, name, uses) for talk, report in zip(talks, reports, strict=False)]
                 codes = await asyncio.gather(*work)
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
@@ -256,8 +290,6 @@ class Forge:
 
     async def _red_check(self, request: str, name: str, stub: str, tests: str, code: str) -> tuple[str, MutationScore]:
         """Tests that notice most of the mutants of the code, and how many; more are asked for where they do not."""
-        if problem := review(code):
-            raise Refused(problem)
         if not self.options.red_check:
             return tests, MutationScore()
         candidate = self._candidate(name, code, tests)
@@ -281,7 +313,14 @@ class Forge:
         )
 
     async def _register(
-        self, request: str, examples: list[str], name: str, code: str, tests: str, score: MutationScore
+        self,
+        request: str,
+        examples: list[str],
+        name: str,
+        code: str,
+        tests: str,
+        score: MutationScore,
+        context: dict[str, str],
     ) -> Built:
         candidate = self._candidate(name, code, module_with_tests(name, functions_in(tests), examples))
         result = await verify(candidate)
@@ -295,6 +334,8 @@ class Forge:
                 tests=len(result.tests),
                 mutants=score.total,
                 killed=score.killed,
+                findings=(await review(candidate)).noted,
+                context=context,
             )
         except ToolExists:  # another build was faster, or this one died after it
             return Built(status='reused', name=name, version=self.library.current(name), reason='built meanwhile')
@@ -313,10 +354,14 @@ class Forge:
 
     # Inside -----------------------------------------------------------------------------------------------------------
 
-    async def _ask_code(self, talk: Conversation, text: str, name: str) -> str:
+    async def _ask_code(self, talk: Conversation, text: str, name: str, uses: Sequence[str]) -> str:
         reply = await talk.say(text)
         code = code_block(reply)
-        return code if name in functions_in(code) else f'def {name}(*args):\n    raise NotImplementedError\n'
+        if name not in functions_in(code):
+            return f'def {name}(*args):\n    raise NotImplementedError\n'
+        if unused := [one for one in uses if one not in imported_tools(code)]:
+            return f'def {name}(*args):\n    raise NotImplementedError("use `from library import {unused[0]}`")\n'
+        return code
 
     def _candidate(self, name: str, code: str, tests: str) -> Candidate:
         try:
@@ -328,12 +373,18 @@ class Forge:
             name=name, code=code, tests=tests, uses={one: self.library.candidate(one) for one in uses if one in known}
         )
 
-    def _helpers(self, request: str) -> str:
-        found = self.library.search(request, limit=3, threshold=0.3)
+    def _helpers(self, request: str, uses: Sequence[str]) -> str:
+        found = [self.library.manifest(one) for one in uses] or self.library.search(request, limit=3, threshold=0.3)
+        found = [one for one in found if self.library.manifest(one.name).language == 'python']
         if not found:
             return ''
         lines = ''.join(f'- from library import {one.name}  # {one.signature}: {one.summary}\n' for one in found)
-        return f'\nThese functions exist and may be used:\n{lines}'
+        rule = (
+            'Compose it of these functions, all of which it must call'
+            if uses
+            else 'These functions exist and may be used'
+        )
+        return f'\n{rule}:\n{lines}'
 
     def _tell(self, stage: str, text: str) -> None:
         if self._watch is not None:

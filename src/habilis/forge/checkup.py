@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.forge.contract import Manifest
-from habilis.forge.library import CURRENT, Library
+from habilis.forge.library import CURRENT, MERGED, Library
 from habilis.forge.source import read_source
 from habilis.forge.verification import verify
 from habilis.tools.tool_names import check_name
@@ -60,7 +60,7 @@ async def repair(library: Library) -> list[str]:
 
 async def _accept(library: Library, name: str, version: int) -> str:
     candidate = library.candidate(name, version)
-    tested = await verify(replace(candidate, uses=library.uses_of(candidate.code, name)))
+    tested = await verify(replace(candidate, uses=library.uses_of(candidate.code, name, candidate.language)))
     if not tested.ok:
         return f'did not accept the edits of {name} version {version}: its tests fail: {tested.report}'
     library.accept_edits(name, version)
@@ -78,7 +78,7 @@ def _leftovers(library: Library) -> Iterator[Problem]:
             yield Problem(tool='', what=f'{entry.name} was left by a writer that was killed', fix='doctor --fix')
         elif entry.name.startswith('.') or not entry.is_dir():
             continue
-        elif not os.path.isfile(os.path.join(entry.path, CURRENT)):
+        elif not any(os.path.isfile(os.path.join(entry.path, file)) for file in (CURRENT, MERGED)):
             fix = f'write the number of a version into {os.path.join(entry.path, CURRENT)}, or delete the folder'
             yield Problem(tool=entry.name, what='no version of it is in use, so it is not visible', fix=fix)
 
@@ -125,7 +125,7 @@ def _check_version(library: Library, name: str, version: int, current: int) -> I
         yield Problem(tool=name, what=what, fix=fix)
     try:
         candidate = library.candidate(name, version)
-        read_source(name, candidate.code)
+        read_source(name, candidate.code, candidate.language)
     except ForgeError as error:
         fix = 'import or build what is missing, or go back to another version: habilis tools history'
         yield Problem(tool=name, what=f'version {version}: {error}', fix=fix, is_error=version == current)
@@ -137,18 +137,20 @@ def _similar(library: Library, manifests: list[Manifest]) -> Iterator[Problem]:
     shapes: dict[str, str] = {}
     for made in manifests:
         shape = _shape(library, made.name)
-        fix = f'keep one of them: habilis tools rm {made.name}'
         if shape and shape in shapes:
-            yield Problem(tool=made.name, what=f'its code is that of {shapes[shape]}', fix=fix, is_error=False)
+            what, fix = f'its code is that of {shapes[shape]}', f'habilis tools merge {shapes[shape]} {made.name}'
+            yield Problem(tool=made.name, what=what, fix=fix, is_error=False)
             continue
         shapes[shape] = made.name
         words = made.summary.lower().split()
         seen: set[str] = set()
         for other, others in (pair for word in set(words) for pair in buckets.get(word, ())):
             if other.name not in seen and difflib.SequenceMatcher(None, words, others).ratio() >= SIMILAR:
-                yield Problem(
-                    tool=made.name, what=f'its summary is nearly that of {other.name}', fix=fix, is_error=False
+                what, fix = (
+                    f'its summary is nearly that of {other.name}',
+                    f'habilis tools merge {other.name} {made.name}',
                 )
+                yield Problem(tool=made.name, what=what, fix=fix, is_error=False)
             seen.add(other.name)
         for word in set(words):
             bucket = buckets.setdefault(word, [])

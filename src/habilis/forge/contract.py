@@ -1,12 +1,16 @@
 """What the forge makes and keeps. Read this first.
 
-A *tool* of the library is one Python function with its tests, kept under version numbers. A *candidate* is code that
-wants to become one: it is *verified* in a fresh sandbox, and its tests must prove that they can fail.
+A *tool* of the library is one function, of Python or JavaScript, with its tests, kept under version numbers. A
+*candidate* is code that wants to become one: it is *verified* in a fresh sandbox, and its tests must prove that they
+can fail.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
+
+from habilis.core.errors import ForgeError
 
 FORMAT = 1
 """Version of `tool.json`."""
@@ -16,6 +20,14 @@ TESTED_MODULE = 'tool'
 
 LIBRARY_MODULE = 'library'
 """The module that tools import other tools of the library from."""
+
+Language = Literal['python', 'javascript']
+
+SOURCE_FILES: Mapping[Language, tuple[str, str]] = {
+    'python': ('tool.py', 'test_tool.py'),
+    'javascript': ('tool.js', 'test_tool.js'),
+}
+"""Names of the files with the code and with the tests, by language."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +45,8 @@ class Candidate:
     uses: Mapping[str, 'Candidate'] = field(default_factory=dict[str, 'Candidate'])
     """The library tools that the code imports from `library`, with what they use themselves."""
 
+    language: Language = 'python'
+
 
 @dataclass(frozen=True, kw_only=True)
 class TestOutcome:
@@ -48,6 +62,13 @@ class TestOutcome:
     def ok(self) -> bool:
         """Whether the test passed."""
         return not self.error
+
+
+def require_python(candidate: Candidate, what: str) -> None:
+    """Raise `ForgeError` for a tool in another language, where `what` is done with Python only."""
+    if candidate.language != 'python':
+        msg = f'{candidate.name} is written in {candidate.language}; only tools in Python can be {what}'
+        raise ForgeError(msg)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +111,20 @@ class MutationScore:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What a review finds in code that passes its tests."""
+
+    refused: tuple[str, ...] = ()
+    """Why the code is not kept."""
+
+    noted: tuple[str, ...] = ()
+    """What users should know; the code is kept."""
+
+    def __add__(self, other: 'Findings') -> 'Findings':
+        return Findings(refused=self.refused + other.refused, noted=self.noted + other.noted)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """`tool.json`: everything about one version but its source."""
 
@@ -104,6 +139,9 @@ class Manifest:
     request: str = ''
     """The request that it was built for."""
 
+    context: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Sources of the reference material that it was built after, with the SHA-256 of what was quoted."""
+
     packages: tuple[str, ...] = ()
     uses: Mapping[str, int] = field(default_factory=dict[str, int])
     """Versions of the library tools that it imports."""
@@ -112,10 +150,14 @@ class Manifest:
     tests: int = 0
     mutants: int = 0
     killed: int = 0
+    findings: tuple[str, ...] = ()
+    """What the review noted: `first([]) raises IndexError`."""
+
     hashes: Mapping[str, str] = field(default_factory=dict[str, str])
-    """SHA-256 of `tool.py` and `test_tool.py`, to notice edits by hand."""
+    """SHA-256 of the code and of the tests, to notice edits by hand."""
 
     note: str = ''
     """Why it replaced the version before it."""
 
+    language: Language = 'python'
     format: int = FORMAT

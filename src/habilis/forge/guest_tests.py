@@ -4,29 +4,43 @@
 """
 
 import ast
+import copy
 import math
 import re
 import sys
 import traceback
 import types
+from time import perf_counter as _clock  # bound before a tool can replace it
 from typing import Any
+
+_SHOWN = {
+    got: ast.parse(f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]", mode='eval').body
+    for got, wanted in (('left', 'right'), ('right', 'left'))
+}
 
 
 def _explained(tree: ast.Module) -> ast.Module:
     """Tests whose `assert a == b` says what both sides were."""
-    for node in ast.walk(tree):
+    pending: list[Any] = [tree]
+    while pending:  # statements only: a walk over all nodes takes longer than most tests
+        node = pending.pop()
+        for field in ('body', 'orelse', 'finalbody', 'handlers', 'cases'):
+            pending += getattr(node, field, ())
         if isinstance(node, ast.Assert) and node.msg is None and isinstance(node.test, ast.Compare):
-            compare = node.test
-            if len(compare.ops) == 1:
-                left, right = (ast.Name(f'_habilis_{side}', ast.Store()) for side in ('left', 'right'))
-                got, wanted = ('right', 'left') if isinstance(compare.left, ast.Constant) else ('left', 'right')
-                text = f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]"
-                shown = ast.parse(text, mode='eval').body
-                node.test = ast.Compare(
-                    ast.NamedExpr(left, compare.left), compare.ops, [ast.NamedExpr(right, compare.comparators[0])]
-                )
-                node.msg = shown if isinstance(compare.ops[0], ast.Eq) else None
-    return ast.fix_missing_locations(tree)
+            _explain(node, node.test)
+    return tree
+
+
+def _explain(node: ast.Assert, compare: ast.Compare) -> None:
+    if len(compare.ops) == 1 and isinstance(compare.ops[0], ast.Eq):
+        sides = [
+            ast.copy_location(
+                ast.NamedExpr(ast.copy_location(ast.Name(f'_habilis_{name}', ast.Store()), side), side), side
+            )
+            for name, side in (('left', compare.left), ('right', compare.comparators[0]))
+        ]
+        compare.left, compare.comparators = sides[0], [sides[1]]
+        node.msg = _SHOWN['right' if isinstance(sides[0].value, ast.Constant) else 'left']
 
 
 def _failure(error: BaseException, filename: str, source: str) -> str:
@@ -76,6 +90,29 @@ def _results(  # pyright: ignore[reportUnusedFunction]
     return results
 
 
+def _time(  # pyright: ignore[reportUnusedFunction]
+    request: dict[str, Any],
+) -> float:
+    """Seconds per call. Each pass over the inputs has a module of its own: no result can come from a cache."""
+    _load(request)
+    code = compile(request['code'], 'tool.py', 'exec')
+    while True:
+        passes = request.setdefault('passes', 1)  # as many as the last measurement needed
+        work: list[tuple[Any, Any]] = []
+        for _ in range(passes):
+            tool = types.ModuleType('tool')
+            exec(code, tool.__dict__)
+            work.append((getattr(tool, request['name']), copy.deepcopy(request['inputs'])))
+        started = _clock()
+        for function, inputs in work:
+            for arguments in inputs:
+                function(*arguments)
+        seconds = _clock() - started
+        if seconds > 0.01 or passes >= 64:
+            return seconds / (passes * len(request['inputs']))
+        request['passes'] = 4 * passes
+
+
 class _Raises:
     """`pytest.raises`, which models use out of habit."""
 
@@ -95,7 +132,31 @@ def _few_of_pytest() -> types.ModuleType:
     module = types.ModuleType('pytest')
     module.raises = _Raises  # pyright: ignore[reportAttributeAccessIssue]
     module.approx = _Near  # pyright: ignore[reportAttributeAccessIssue]
+    module.mark = types.SimpleNamespace(parametrize=_parametrize)  # pyright: ignore[reportAttributeAccessIssue]
     return module
+
+
+def _parametrize(names: Any, values: Any) -> Any:
+    """`pytest.mark.parametrize`: the test stays one test, which is called with each of the values."""
+    keys = [name.strip() for name in names.split(',')] if isinstance(names, str) else list(names)
+
+    def mark(test: Any) -> Any:
+        rows = [dict(zip(keys, value if len(keys) > 1 else [value], strict=True)) for value in values]
+        test.cases = [{**case, **row} for case in getattr(test, 'cases', [{}]) for row in rows]
+        return test
+
+    return mark
+
+
+def _run_test(test: Any, source: str) -> str:
+    """What is wrong; empty if the test passes."""
+    for case in getattr(test, 'cases', [{}]):
+        try:
+            if test(**case) is not None:
+                return 'the test returned something: it must be a plain function with asserts'
+        except BaseException as raised:
+            return _failure(raised, 'test_tool.py', source) + (f' (with {case!r})'[:500] if case else '')
+    return ''
 
 
 class _Near(float):
@@ -114,18 +175,14 @@ def _run(  # pyright: ignore[reportUnusedFunction]
     source = request['tests']
     tests = types.ModuleType('test_tool')
     sys.modules['pytest'] = tests.pytest = _few_of_pytest()  # pyright: ignore[reportAttributeAccessIssue]
-    exec(compile(_explained(ast.parse(source)), 'test_tool.py', 'exec'), tests.__dict__)
+    tree = source if request['stop'] else _explained(ast.parse(source))
+    exec(compile(tree, 'test_tool.py', 'exec'), tests.__dict__)
     outcomes: list[list[str]] = []
     for name, test in list(vars(tests).items()):
         is_test = name.startswith('test') and isinstance(test, types.FunctionType)
         if is_test and test.__globals__ is tests.__dict__:  # and not imported
             print(f'{request["mark"]} {name}', flush=True)
-            error = ''
-            try:
-                if test() is not None:
-                    error = 'the test returned something: it must be a plain function with asserts'
-            except BaseException as raised:
-                error = _failure(raised, 'test_tool.py', source)
+            error = _run_test(test, source)
             outcomes.append([name, error])
             if error and request['stop']:
                 break

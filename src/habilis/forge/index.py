@@ -22,6 +22,9 @@ CREATE VIRTUAL TABLE one USING fts5(text, tokenize='porter unicode61');
 CREATE VIRTUAL TABLE stems USING fts5vocab('one', 'instance');
 """
 _COUNT_ONE = 'INSERT INTO counts VALUES (?, 1) ON CONFLICT (term) DO UPDATE SET tools = tools + 1'
+_ALL = ''
+"""The term that is counted once for every tool."""
+
 _CANDIDATES = 300
 """Tools that are compared with a query; those with its rarest words come first."""
 
@@ -33,8 +36,12 @@ _STOP_WORDS = frozenset(
     'a an and are as at be by can do for from get give given how i in into is it its me my of on or please the this '
     'to what when which with write function tool python you your return'.split()
 )
+_WORD = re.compile(r'[^\W_]+')
 _LITERAL = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)|\d[\d.,]*""")
 """Texts in quotes and numbers: they are arguments, and say nothing about the tool."""
+
+Row = tuple[str, int, str, str, str, str]
+"""Name, version, summary, signature, stems of name and summary, stems of the rest."""
 
 
 def has_values(query: str) -> bool:
@@ -82,13 +89,19 @@ class SearchIndex:
             return []
         with self._open() as db:
             terms = self._stem(_LITERAL.sub(' ', query)) or self._stem(query)
-            total = db.execute('SELECT count(*) FROM tools').fetchone()[0]
             having = {term: _count(db, term) for term in terms}
+            total = max(_count(db, _ALL), *having.values(), 0)
             weights = {term: math.log(1 + (total - count + 0.5) / (count + 0.5)) for term, count in having.items()}
             ids = _candidates(db, having)
             rows = db.execute(_select(ids), ids).fetchall()
-        found = [_found(row, weights) for row in rows]
-        return sorted((one for one in found if one.score >= threshold), key=_rank)[:limit]
+        whole = sum(weights.values()) or 1.0
+        words = [(f' {term} ', weight / whole) for term, weight in weights.items()]
+        scored = [(_score(row, words), row) for row in rows]
+        best = sorted((one for one in scored if one[0] >= threshold), key=_rank)[:limit]
+        return [
+            Found(name=name, version=version, summary=summary, signature=signature, score=score)
+            for score, (name, version, summary, signature, *_) in best
+        ]
 
     def versions(self) -> dict[str, int]:
         """All tools in the index, with their versions."""
@@ -140,16 +153,19 @@ class SearchIndex:
 
     def _stem(self, text: str) -> list[str]:
         """The words of a text in the form in which they are compared: `titles` is `titl`."""
-        words = [word for word in re.findall(r'[^\W_]+', text.lower()) if word not in _STOP_WORDS]
-        return list(dict.fromkeys(stem for word in words if (stem := self._stem_word(word))))
+        known, found = self._stems, dict[str, None]()
+        for word in _WORD.findall(text.lower()):
+            if word not in known:
+                known[word] = '' if word in _STOP_WORDS else self._stem_word(word)
+            found[known[word]] = None
+        found.pop('', None)
+        return list(found)
 
     def _stem_word(self, word: str) -> str:
-        if word not in self._stems:
-            self._stemmer.execute('DELETE FROM one')
-            self._stemmer.execute('INSERT INTO one VALUES (?)', (word,))
-            row = self._stemmer.execute('SELECT term FROM stems').fetchone()
-            self._stems[word] = row[0] if row else ''
-        return self._stems[word]
+        self._stemmer.execute('DELETE FROM one')
+        self._stemmer.execute('INSERT INTO one VALUES (?)', (word,))
+        row = self._stemmer.execute('SELECT term FROM stems').fetchone()
+        return row[0] if row else ''
 
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
@@ -174,7 +190,7 @@ class SearchIndex:
             self._delete()
 
     def _delete(self) -> None:
-        for ending in ('', '-wal', '-shm'):
+        for ending in ('', '-journal'):
             with contextlib.suppress(OSError):
                 self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
 
@@ -192,7 +208,7 @@ class SearchIndex:
 def _connection(path: Path | None) -> sqlite3.Connection:
     db = sqlite3.connect(path or ':memory:', timeout=10, check_same_thread=False)
     try:
-        db.execute('PRAGMA journal_mode = WAL')
+        db.execute('PRAGMA journal_mode = TRUNCATE')  # others make and delete files, which changes the folder's time
         db.execute('PRAGMA synchronous = OFF')  # a lost index is made anew
         db.executescript(_SCHEMA)
     except sqlite3.Error:
@@ -208,14 +224,14 @@ def _insert(db: sqlite3.Connection, entry: Entry, title: list[str], body: list[s
     )
     terms = {*title, *body}
     db.execute('INSERT INTO words (rowid, terms) VALUES (?, ?)', (made.lastrowid, ' '.join(terms)))
-    return terms
+    return {*terms, _ALL}
 
 
 def _drop(db: sqlite3.Connection, name: str) -> None:
     row = db.execute('SELECT id, title, body FROM tools WHERE name = ?', (name,)).fetchone()
     if row is not None:
         number, title, body = row
-        terms = {*title.split(), *body.split()}
+        terms = {*title.split(), *body.split(), _ALL}
         db.executemany('UPDATE counts SET tools = tools - 1 WHERE term = ?', [(term,) for term in terms])
         db.execute('DELETE FROM words WHERE rowid = ?', (number,))
         db.execute('DELETE FROM tools WHERE id = ?', (number,))
@@ -235,7 +251,7 @@ def _candidates(db: sqlite3.Connection, having: dict[str, int]) -> list[int]:
         _add(db, ids, ' AND '.join(f'"{term}"' for term in together))
     for term in known:
         _add(db, ids, f'"{term}"')
-    return list(ids)
+    return list(ids)[:_CANDIDATES]
 
 
 def _add(db: sqlite3.Connection, ids: dict[int, None], match: str) -> None:
@@ -249,16 +265,18 @@ def _select(ids: list[int]) -> str:
     return f'SELECT name, version, summary, signature, title, body FROM tools WHERE id IN ({marks})'
 
 
-def _found(row: tuple[str, int, str, str, str, str], weights: dict[str, float]) -> Found:
-    name, version, summary, signature, title, body = row
-    named, told = {*title.split()}, {*body.split()}
-    matched = sum(
-        weight * (_IN_TITLE if term in named else _IN_BODY if term in told else 0.0) for term, weight in weights.items()
-    )
-    score = round(matched / (sum(weights.values()) or 1.0), 4)
-    return Found(name=name, version=version, summary=summary, signature=signature, score=score)
+def _score(row: Row, words: list[tuple[str, float]]) -> float:
+    title, body = f' {row[4]} ', f' {row[5]} '
+    matched = 0.0
+    for word, share in words:
+        if word in title:
+            matched += share * _IN_TITLE
+        elif word in body:
+            matched += share * _IN_BODY
+    return round(matched, 4)
 
 
-def _rank(found: Found) -> tuple[float, int, str]:
+def _rank(scored: tuple[float, Row]) -> tuple[float, int, str]:
     """Best first; of equals, the one that says least besides."""
-    return -found.score, len(found.summary), found.name
+    score, (name, _, summary, *_) = scored
+    return -score, len(summary), name

@@ -1,7 +1,7 @@
 """The library: a folder of readable tools under version numbers.
 
     percent_of/current        the number of the version in use
-    percent_of/v1/tool.py, test_tool.py, tool.json
+    percent_of/v1/tool.py, test_tool.py, tool.json    (tool.js and test_tool.js for JavaScript)
 
 The folders are the truth. The index beside them (`.index.db`) is made anew from them at any time.
 """
@@ -22,14 +22,18 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
-from habilis.forge.contract import FORMAT, Candidate, Manifest
+from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Language, Manifest
 from habilis.forge.index import Entry, Found, SearchIndex
 from habilis.forge.packages import check_packages
 from habilis.forge.source import read_source
 from habilis.forge.usage import UsageLog
 from habilis.tools.tool_names import check_name
 
-CODE, TESTS, MANIFEST, CURRENT = 'tool.py', 'test_tool.py', 'tool.json', 'current'
+MANIFEST, CURRENT = 'tool.json', 'current'
+CODE, TESTS = SOURCE_FILES['python']
+MERGED = 'merged'
+"""In place of `current`: the tool that this one was merged into. Its versions stay for those that use them."""
+
 _NEW = '.new-'
 _MANIFEST = TypeAdapter(Manifest)
 
@@ -113,16 +117,17 @@ class Library:
 
     def _has_code(self, found: Found) -> bool:
         folder = self.folder / found.name
-        return (folder / CURRENT).is_file() and (folder / f'v{found.version}' / CODE).is_file()
+        files = (folder / f'v{found.version}' / code for code, _ in SOURCE_FILES.values())
+        return (folder / CURRENT).is_file() and any(path.is_file() for path in files)
 
     def indexed(self) -> dict[str, int]:
         """The tools in the index with their versions, which differ from the folders only after changes by hand."""
         self._refresh()
         return self._index.versions()
 
-    def uses_of(self, code: str, name: str) -> dict[str, Candidate]:
+    def uses_of(self, code: str, name: str, language: Language = 'python') -> dict[str, Candidate]:
         """The tools that code of this name imports, in their current versions. Raises `ToolNotFound`."""
-        return {used: self.candidate(used) for used in read_source(name, code).uses}
+        return {used: self.candidate(used) for used in read_source(name, code, language).uses}
 
     # Change -----------------------------------------------------------------------------------------------------------
 
@@ -131,8 +136,8 @@ class Library:
 
         `facts` are fields of the manifest. Raises `ToolExists`, or `ForgeError` for source that cannot be a tool.
         """
-        name, source = candidate.name, read_source(candidate.name, candidate.code)
-        self._check_uses(name, source.uses)
+        name, source = candidate.name, read_source(candidate.name, candidate.code, candidate.language)
+        self._check_uses(name, source.uses, candidate.language)
         check_packages(name, candidate.packages)
         with self._locked():
             if (self.folder / name / CURRENT).is_file() and not replaces:
@@ -147,6 +152,7 @@ class Library:
                 created=datetime.now(UTC),
                 packages=candidate.packages,
                 uses={used: self.current(used) for used in source.uses},
+                language=candidate.language,
             )
             made = replace(made, **facts)  # pyright: ignore[reportArgumentType]
             made = self._write(candidate, made)
@@ -159,7 +165,7 @@ class Library:
         made = self.manifest(name, version)
         with self._locked():
             self._set_current(name, version)
-            documentation = read_source(name, self.candidate(name, version).code).documentation
+            documentation = read_source(name, self.candidate(name, version).code, made.language).documentation
             self._index.put(_entry(made, documentation))
         return made
 
@@ -175,12 +181,28 @@ class Library:
             self._index.drop(name)
             self._index.mark(self._stamp())
 
-    def users_of(self, name: str) -> list[str]:
-        """Tools whose current version imports this one. A damaged tool uses nothing."""
-        self._folder(name)
-        return [other for other in self.names() if name in self._uses(other)]
+    def hide(self, name: str, *, merged_into: str) -> None:
+        """Make a tool invisible. Its versions stay; `use_version` makes it visible again."""
+        with self._locked():
+            folder = self._folder(name)
+            (folder / MERGED).write_text(f'{merged_into}\n', encoding='utf-8')
+            _flush(folder / MERGED)
+            (folder / CURRENT).unlink()
+            self._index.drop(name)
 
-    def _uses(self, name: str) -> Mapping[str, int]:
+    def merged_into(self, name: str) -> str:
+        """The tool that took the place of one that is hidden; empty if it is not."""
+        path = self.folder / name / MERGED
+        hidden = name.isidentifier() and name not in self and path.is_file()
+        return path.read_text(encoding='utf-8').strip() if hidden else ''
+
+    def users_of(self, name: str) -> list[str]:
+        """Tools whose current version imports this one."""
+        self._folder(name)
+        return [other for other in self.names() if name in self.uses(other)]
+
+    def uses(self, name: str) -> Mapping[str, int]:
+        """Tools that the current version imports, with their versions. A damaged tool uses nothing."""
         try:
             return self.manifest(name).uses
         except ForgeError:
@@ -190,9 +212,9 @@ class Library:
         """Make the manifest agree with files that were edited by hand."""
         with self._locked():
             folder = self._version(name, version)
-            source = read_source(name, (folder / CODE).read_text(encoding='utf-8'))
-            self._check_uses(name, source.uses)
             known = self.manifest(name, version)
+            source = read_source(name, _text(folder / SOURCE_FILES[known.language][0]), known.language)
+            self._check_uses(name, source.uses, known.language)
             made = replace(
                 known,
                 summary=source.summary,
@@ -233,6 +255,10 @@ class Library:
         except ToolDefinitionError as error:
             raise ToolNotFound(str(error).partition(';')[0]) from error
         if not (folder / CURRENT).is_file():
+            if other := self.merged_into(name):
+                last = max(_numbers(folder), default=1)
+                msg = f'{name} was merged into {other}; to use it again: habilis tools rollback {name} {last}'
+                raise ToolNotFound(msg)
             near = self.search(name.replace('_', ' '), limit=1)
             hint = f'; did you mean {near[0].name!r}?' if near else ''
             msg = f'there is no tool {name!r} in {self.folder}{hint}'
@@ -241,9 +267,9 @@ class Library:
 
     def _version(self, name: str, version: int | None) -> Path:
         number = self.current(name) if version is None else version
-        folder = self._folder(name) / f'v{number}'
+        folder = (self.folder / name if self.merged_into(name) else self._folder(name)) / f'v{number}'
         if not folder.is_dir():
-            msg = f'{name} has no version {number}; it has {", ".join(map(str, self.versions(name)))}'
+            msg = f'{name} has no version {number}; it has {", ".join(map(str, _numbers(folder.parent)))}'
             raise ToolNotFound(msg)
         return folder
 
@@ -256,12 +282,11 @@ class Library:
         uses: Mapping[str, Candidate] = {
             used: self._candidate(used, number, (*inside, name)) for used, number in made.uses.items()
         }
-        return Candidate(
-            name=name, code=_text(folder / CODE), tests=_text(folder / TESTS), packages=made.packages, uses=uses
-        )
+        code, tests = (_text(folder / file) for file in SOURCE_FILES[made.language])
+        return Candidate(name=name, code=code, tests=tests, packages=made.packages, uses=uses, language=made.language)
 
-    def _check_uses(self, name: str, uses: tuple[str, ...]) -> None:
-        """Refuse tools that are not there, and cycles."""
+    def _check_uses(self, name: str, uses: tuple[str, ...], language: Language) -> None:
+        """Refuse tools that are not there or of another language, and cycles."""
         pending, seen = list(uses), set[str]()
         while pending:
             used = pending.pop()
@@ -270,7 +295,11 @@ class Library:
                 raise ForgeError(msg)
             if used not in seen:
                 seen.add(used)
-                pending += self.manifest(used).uses
+                made = self.manifest(used)
+                if made.language != language:
+                    msg = f'{name} uses {used}, which is written in another language ({made.language})'
+                    raise ForgeError(msg)
+                pending += made.uses
 
     def _write(self, candidate: Candidate, made: Manifest) -> Manifest:
         """Write a version so that it appears whole or not at all."""
@@ -278,8 +307,8 @@ class Library:
         target.mkdir(exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.folder))
         try:
-            (work / CODE).write_text(candidate.code, encoding='utf-8')
-            (work / TESTS).write_text(candidate.tests, encoding='utf-8')
+            for file, text in zip(SOURCE_FILES[candidate.language], (candidate.code, candidate.tests), strict=True):
+                (work / file).write_text(text, encoding='utf-8')
             whole = replace(made, hashes=_hashes(work))
             (work / MANIFEST).write_bytes(_MANIFEST.dump_json(whole, indent=2) + b'\n')
             for path in work.iterdir():
@@ -297,6 +326,7 @@ class Library:
         new.write_text(f'{version}\n', encoding='utf-8')
         _flush(new)
         new.replace(path)
+        path.with_name(MERGED).unlink(missing_ok=True)
         _flush(path.parent)
 
     @contextlib.contextmanager
@@ -329,7 +359,8 @@ class Library:
     def _read_entry(self, name: str) -> Entry | None:
         """The entry of a tool; None if its files are damaged (`doctor` names those)."""
         try:
-            return _entry(self.manifest(name), read_source(name, self.candidate(name).code).documentation)
+            made, candidate = self.manifest(name), self.candidate(name)
+            return _entry(made, read_source(name, candidate.code, made.language).documentation)
         except (ForgeError, OSError, UnicodeDecodeError):
             return None
 
@@ -362,7 +393,7 @@ def _text(path: Path) -> str:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    present = [name for name in (CODE, TESTS) if (folder / name).is_file()]
+    present = [name for files in SOURCE_FILES.values() for name in files if (folder / name).is_file()]
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in present}
 
 

@@ -9,8 +9,9 @@ from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import Candidate
+from habilis.forge.javascript.definition import python_definition
 from habilis.forge.library import Library
-from habilis.forge.verification import guest_code, packages_of, request_of
+from habilis.forge.verification import guest_code, packages_of, request_of, used_tools
 from habilis.sandbox import Sandbox
 from habilis.tools import Tool
 from habilis.tools.contract import ToolOptions
@@ -21,12 +22,17 @@ LIMITS = Limits(seconds=10, memory_mb=256)
 
 async def call_candidate(candidate: Candidate, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
     """Call the function of a candidate in a fresh sandbox. Raises `ToolCallError` with the error of the code."""
+    if candidate.language == 'javascript':
+        from habilis.forge.javascript import running  # not above: it loads the engine and the downloader
+
+        signature = read_parameters(definition_of(candidate))
+        return await running.call(candidate, used_tools(candidate), signature, (args, kwargs), limits=LIMITS)
     request = {**request_of(candidate), 'name': candidate.name, 'args': list(args), 'kwargs': dict(kwargs)}
     sandbox = await Sandbox.create(
         limits=LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_call(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_call(forge_request)')
     if cell.error is not None:
         raise ToolCallError(f'{candidate.name}: {cell.error}')
     if cell.value is None and cell.text is not None:
@@ -49,7 +55,7 @@ def library_tool(library: Library, name: str) -> Tool[..., Any]:
         library.usage.record(name, version, ok=True, seconds=time.perf_counter() - started)
         return result
 
-    function = _definition(candidate)
+    function = definition_of(candidate)
     signature = read_parameters(function)
     call.__name__ = call.__qualname__ = name
     call.__doc__ = ast.get_docstring(function)
@@ -61,6 +67,8 @@ def library_tool(library: Library, name: str) -> Tool[..., Any]:
     return Tool(call, name=name, options=ToolOptions(as_sync=True))
 
 
-def _definition(candidate: Candidate) -> ast.FunctionDef:
-    tree = ast.parse(candidate.code)
+def definition_of(candidate: Candidate) -> ast.FunctionDef:
+    """The definition of the function; that of one in JavaScript has no body."""
+    is_python = candidate.language == 'python'
+    tree = ast.parse(candidate.code if is_python else python_definition(candidate.name, candidate.code))
     return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)

@@ -48,14 +48,14 @@ def mutants(code: str, *, limit: int = 50) -> list[Mutant]:
     """Variants of a module, spread evenly over its changes if there are more than `limit`. Raises `SyntaxError`."""
     tree = ast.parse(code)
     skipped = {id(node) for node in _untouched(tree)}
+    parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     sites = [node for node in ast.walk(tree) if id(node) not in skipped]
-    places = {id(node): index for index, node in enumerate(ast.walk(tree))}
     found = [(node, new) for node in sites for new in _variants(node)]
     if len(found) > limit:
         found = [found[index * len(found) // limit] for index in range(limit)]
     unchanged, made = ast.unparse(tree), list[Mutant]()
     for node, new in found:
-        variant = _with_change(tree, places[id(node)], new)
+        variant = _with_change(tree, parents[id(node)], node, new)
         if variant != unchanged:
             before, after = (' '.join(ast.unparse(item).split())[:60] for item in (node, new))
             made.append(Mutant(change=f'line {getattr(node, "lineno", 0)}: {before} → {after}', code=variant))
@@ -143,15 +143,19 @@ def _changed(node: ast.AST, **fields: object) -> ast.AST:
     return twin
 
 
-def _with_change(tree: ast.AST, place: int, new: ast.AST) -> str:
-    """Source of the tree with the node at this place of `ast.walk` replaced."""
-    twin = copy.deepcopy(tree)
-    target = list(ast.walk(twin))[place]
-    for parent in ast.walk(twin):
-        for name, value in ast.iter_fields(parent):
-            if value is target:
-                setattr(parent, name, new)
-            elif isinstance(value, list):
-                items = cast('list[object]', value)
-                setattr(parent, name, [new if item is target else item for item in items])
-    return ast.unparse(ast.fix_missing_locations(twin))
+def _with_change(tree: ast.AST, parent: ast.AST, node: ast.AST, new: ast.AST) -> str:
+    """Source of the tree with this node replaced; the tree itself is as before."""
+    _exchange(parent, node, new)
+    try:
+        return ast.unparse(tree)
+    finally:
+        _exchange(parent, new, node)
+
+
+def _exchange(parent: ast.AST, node: ast.AST, new: ast.AST) -> None:
+    for name, value in ast.iter_fields(parent):
+        if value is node:
+            setattr(parent, name, new)
+        elif isinstance(value, list):
+            items = cast('list[object]', value)
+            setattr(parent, name, [new if item is node else item for item in items])

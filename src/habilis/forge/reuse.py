@@ -1,27 +1,35 @@
-"""Finds a tool of the library that does what is asked for. For a request with values, the tool is called.
+"""Finds a tool of the library that does what is asked for.
 
-A small model takes a tool for something similar by its description; the result of a call shows it what the tool does.
+A model that is asked whether a tool fits says yes too easily: one for the opposite direction has the right words. So a
+request with values is solved twice, by a call of the tool and by code that the model writes without knowing the tool.
+The tool is reused only if both give the same.
 """
 
 import ast
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from habilis.core.errors import ForgeError, ToolCallError
-from habilis.forge.asking import Conversation, code_block, functions_in, literal_call, prompt, without_body
+from habilis.core.limits import Limits
+from habilis.forge.asking import Conversation, code_block, literal_call, prompt, without_body
 from habilis.forge.contract import Candidate
 from habilis.forge.examples import called_name, module_with_tests
 from habilis.forge.index import Found, has_values
 from habilis.forge.library import Library
-from habilis.forge.library_tools import call_candidate
+from habilis.forge.library_tools import call_candidate, definition_of
 from habilis.forge.verification import verify
 from habilis.models.contract import Model
+from habilis.sandbox import Sandbox
 
 TRIED = 3
 """Tools that are called, the best first."""
 
 SHOWN_EXAMPLES = 2
+ROUNDING = 1e-3
+LIMITS = Limits(seconds=10, memory_mb=256)
 THRESHOLD = 0.1
 
 
@@ -48,8 +56,9 @@ class Finder:
         found = self._library.search(request, limit=5, threshold=THRESHOLD)
         if not has_values(request):
             return await self._choose(request, found) if found else ''
-        for one in found[:TRIED]:
-            if await self._answers(request, one):
+        own = await self._compute(request) if found else None
+        for one in found[:TRIED] if own is not None else ():
+            if await self._agrees(request, one, own):
                 return one.name
         return ''
 
@@ -64,11 +73,20 @@ class Finder:
         """Whether a tool of the library fulfils the examples."""
         return (await verify(replace(self._library.candidate(name), tests=module_with_tests(name, {}, examples)))).ok
 
-    async def _answers(self, request: str, tool: Found) -> bool:
-        """Whether a call of the tool gives what is asked for."""
+    async def _compute(self, request: str) -> object:
+        """The answer by code that the model writes for this request alone; None if there is none."""
+        code = code_block(await self._ask('compute', request=request))
+        async with await Sandbox.create(limits=LIMITS, checkpoints=False) as sandbox:
+            cell = await sandbox.run(f'{code}\nanswer')
+        return cell.value if cell.ok else None
+
+    async def _agrees(self, request: str, tool: Found, own: object) -> bool:
+        """Whether a call of the tool gives this value, and the model finds it to be what was asked for."""
         try:
             made = await self._call(request, tool.name)
         except (ForgeError, ToolCallError):  # the model found no call, or the call failed
+            return False
+        if not is_same(made.result, own):
             return False
         about = {'call': made.code, 'result': repr(made.result)[:500], 'summary': tool.summary}
         return _is_yes(await self._ask('confirm_call', request=request, **about))
@@ -90,7 +108,7 @@ class Finder:
         reply = await self._ask(
             'call',
             request=request,
-            stub=without_body(functions_in(candidate.code)[name]),
+            stub=without_body(ast.unparse(definition_of(candidate))),
             examples=f'For example:\n\n```python\n{examples}\n```\n\n' if examples else '',
             name=name,
         )
@@ -118,6 +136,22 @@ def example_calls(candidate: Candidate) -> list[str]:
         and call.func.id == candidate.name
     ]
     return found[:SHOWN_EXAMPLES]
+
+
+def is_same(one: object, other: object) -> bool:
+    """Whether two results say the same: numbers may be rounded, texts may differ in case."""
+    match one, other:
+        case (bool(), _) | (_, bool()):
+            return one is other
+        case (int() | float(), int() | float()):
+            return math.isclose(one, other, rel_tol=ROUNDING)
+        case str(), str():
+            return one.strip().casefold() == other.strip().casefold()
+        case (list() | tuple(), list() | tuple()):
+            items = cast('Sequence[object]', one), cast('Sequence[object]', other)
+            return len(items[0]) == len(items[1]) and all(is_same(*pair) for pair in zip(*items, strict=True))
+        case _:
+            return one == other
 
 
 def _is_yes(reply: str) -> bool:

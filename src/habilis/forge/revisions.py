@@ -1,5 +1,6 @@
 """New versions of tools: they pass the tests of the version before, and the tools that use them are tested again."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
@@ -28,13 +29,16 @@ class Revision:
     users: tuple[UserUpdate, ...] = ()
 
 
-async def revise(library: Library, name: str, code: str, *, tests: str | None = None, note: str = '') -> Revision:
+async def revise(
+    library: Library, name: str, code: str, *, tests: str | None = None, note: str = '', origin: str = 'user'
+) -> Revision:
     """Keep new code, and perhaps new tests, as the next version.
 
     Raises `ForgeError` if its tests fail, or if it fails those of the version before and no `note` says why it may.
     """
     old, known = library.candidate(name), library.manifest(name)
-    new = replace(old, code=code, tests=old.tests if tests is None else tests, uses=library.uses_of(code, name))
+    uses = library.uses_of(code, name, old.language)
+    new = replace(old, code=code, tests=old.tests if tests is None else tests, uses=uses)
     if (new.code, new.tests) == (old.code, old.tests) and not library.is_edited(name):
         msg = f'this is version {known.version} of {name} already'
         raise ForgeError(msg)
@@ -51,7 +55,7 @@ async def revise(library: Library, name: str, code: str, *, tests: str | None = 
     made = library.add(
         new,
         replaces=True,
-        origin='user',
+        origin=origin,
         request=known.request,
         tags=known.tags,
         note=note,
@@ -59,7 +63,7 @@ async def revise(library: Library, name: str, code: str, *, tests: str | None = 
         mutants=score.total,
         killed=score.killed,
     )
-    return Revision(manifest=made, users=tuple(await _update_users(library, made)))
+    return Revision(manifest=made, users=tuple(await update_users(library, made)))
 
 
 async def _check(new: Candidate, version: int, *, is_new_tests: bool) -> Verification:
@@ -74,7 +78,7 @@ async def _check(new: Candidate, version: int, *, is_new_tests: bool) -> Verific
     return passed
 
 
-async def _update_users(library: Library, made: Manifest) -> list[UserUpdate]:
+async def update_users(library: Library, made: Manifest) -> list[UserUpdate]:
     """Test the tools that use the new version, and let those that pass use it, as new versions of their own."""
     updates: list[UserUpdate] = []
     for user in library.users_of(made.name):
@@ -84,8 +88,16 @@ async def _update_users(library: Library, made: Manifest) -> list[UserUpdate]:
         if not tested.ok:
             updates.append(UserUpdate(name=user, version=known.version, problem=tested.report))
             continue
-        facts = {field: getattr(known, field) for field in ('origin', 'request', 'tags', 'mutants', 'killed')}
         note, uses = f'uses version {made.version} of {made.name}', {**known.uses, made.name: made.version}
-        updated = library.add(new, replaces=True, note=note, uses=uses, tests=len(tested.tests), **facts)
-        updates += [UserUpdate(name=user, version=updated.version), *await _update_users(library, updated)]
+        updates += await update_user(library, new, uses, tests=len(tested.tests), note=note)
     return updates
+
+
+async def update_user(
+    library: Library, new: Candidate, uses: Mapping[str, int], *, tests: int, note: str
+) -> list[UserUpdate]:
+    """Keep a tested version that differs only in what it uses, and update the tools that use it in turn."""
+    known = library.manifest(new.name)
+    facts = {field: getattr(known, field) for field in ('origin', 'request', 'tags', 'mutants', 'killed')}
+    made = library.add(new, replaces=True, note=note, uses=uses, tests=tests, **facts)
+    return [UserUpdate(name=new.name, version=made.version), *await update_users(library, made)]

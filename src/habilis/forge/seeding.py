@@ -45,8 +45,13 @@ def seeds() -> dict[str, Candidate]:
 
 
 async def seed(library: Library, *, on_start: Callable[[int], None] = lambda _: None) -> SeedReport:
-    """Verify and add the seeds that are missing. `on_start` gets their number."""
-    missing = [candidate for name, candidate in seeds().items() if name not in library]
+    """Verify and add the seeds that are missing. `on_start` gets their number.
+
+    A seed that was merged into another tool is not missing.
+    """
+    missing = [
+        candidate for name, candidate in seeds().items() if name not in library and not library.merged_into(name)
+    ]
     on_start(len(missing))
     added, failed = list[str](), list[str]()
     for candidate, result in zip(missing, await verify_all(missing), strict=True):

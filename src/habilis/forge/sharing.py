@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
-from habilis.forge.archives import FILES, read_archive, texts, write_archive
-from habilis.forge.contract import FORMAT, Candidate, Manifest
-from habilis.forge.library import CODE, MANIFEST, TESTS, Library
+from habilis.forge.archives import Archive, read_archive, texts, write_archive
+from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Manifest
+from habilis.forge.library import MANIFEST, Library
 from habilis.forge.packages import check_packages
+from habilis.forge.signatures import NoSshKeygen, check_signature, public_keys, sign
 from habilis.forge.source import read_source
 from habilis.forge.verification import passes_on_stub, verify_all
 
@@ -27,9 +29,16 @@ class ImportReport:
     skipped: tuple[str, ...] = ()
     """Tools that the library has already, with the same code and tests."""
 
+    is_signed: bool = False
+    signer: str = ''
+    """Fingerprint of the key that has signed the file; empty if `ssh-keygen` is missing, which checks signatures."""
 
-def export_tools(library: Library, names: Sequence[str], path: Path) -> list[str]:
-    """Write the current versions of tools, with all that they use, to one file; returns the names in it."""
+
+def export_tools(library: Library, names: Sequence[str], path: Path, *, key: Path | None = None) -> list[str]:
+    """Write the current versions of tools, with all that they use, to one file; returns the names in it.
+
+    `key` is the file of an SSH key to sign it with.
+    """
     chosen: dict[str, int] = {}
 
     def add(name: str, version: int) -> None:
@@ -45,22 +54,28 @@ def export_tools(library: Library, names: Sequence[str], path: Path) -> list[str
     if edited := [name for name, version in chosen.items() if library.is_edited(name, version)]:
         msg = f'{edited[0]} was edited by hand: run `habilis tools doctor --fix`, which tests the edits first'
         raise ForgeError(msg)
-    write_archive({name: _files(library, name, version) for name, version in chosen.items()}, path)
+    tools = {name: _files(library, name, version) for name, version in chosen.items()}
+    write_archive(tools, path, None if key is None else partial(sign, key=key))
     return list(chosen)
 
 
 def _files(library: Library, name: str, version: int) -> dict[str, bytes]:
     folder = library.folder / name / f'v{version}'
-    return {file: (folder / file).read_bytes() for file in FILES}
+    files = (*SOURCE_FILES[library.manifest(name, version).language], MANIFEST)
+    return {file: (folder / file).read_bytes() for file in files}
 
 
-async def import_tools(library: Library, path: Path) -> ImportReport:
+async def import_tools(library: Library, path: Path, *, trust: Path | None = None) -> ImportReport:
     """Add the tools of a file. All are tested in sandboxes first; if one is refused, none is added.
 
-    Raises `ForgeError`.
+    With `trust`, a file of public SSH keys, the file must be signed by one of them. Raises `ForgeError`.
     """
+    if trust is not None:
+        public_keys(trust)  # a wrong file of keys is no fault of the tools
     try:
-        tools = _in_order(path, read_archive(path))
+        archive = read_archive(path)
+        signer = _signer(path, archive, trust)
+        tools = _in_order(path, archive.tools)
     except ToolDefinitionError as error:
         msg = f'{path} is refused: {error}'
         raise ForgeError(msg) from error
@@ -76,6 +91,7 @@ async def import_tools(library: Library, path: Path) -> ImportReport:
     added: list[Manifest] = []
     for name, (candidate, known) in new.items():
         note = f'imported from {path.name}' + (f', made by {known.origin[:100]}' if known.origin else '')
+        note += f', signed by {signer}' if signer else ''
         tags, request = tuple(tag[:100] for tag in known.tags[:_MAX_TAGS]), known.request[:_MAX_TEXT]
         tests = len(results[name].tests)
         try:
@@ -86,7 +102,24 @@ async def import_tools(library: Library, path: Path) -> ImportReport:
             skipped.append(name)  # another process has just imported it
         else:
             added.append(made)
-    return ImportReport(added=tuple(added), skipped=tuple(skipped))
+    return ImportReport(added=tuple(added), skipped=tuple(skipped), is_signed=bool(archive.signature), signer=signer)
+
+
+def _signer(path: Path, archive: Archive, trust: Path | None) -> str:
+    if not archive.signature:
+        if trust is not None:
+            msg = f'{path} is refused: it is not signed; to import it all the same, leave out --trust'
+            raise ForgeError(msg)
+        return ''
+    try:
+        return check_signature(archive.index, archive.signature, trust)
+    except NoSshKeygen:
+        if trust is not None:
+            raise
+        return ''
+    except ForgeError as error:
+        msg = f'{path} is refused: {error}'
+        raise ForgeError(msg) from error
 
 
 async def _check_tests(path: Path, candidates: Sequence[Candidate]) -> None:
@@ -108,10 +141,13 @@ def _in_order(path: Path, files: Mapping[str, Mapping[str, bytes]]) -> dict[str,
             msg = f'{path} is refused: {inside[-1]} uses {name}, which is not in it'
             raise ForgeError(msg)
         if name not in made:
-            code, tests = texts(path, files[name], (CODE, TESTS))
-            known = _read_manifest(path, name, files[name][MANIFEST])
-            uses = {used: add(used, (*inside, name)) for used in read_source(name, code).uses}
-            made[name] = Candidate(name=name, code=code, tests=tests, packages=known.packages, uses=uses), known
+            known = _read_manifest(path, name, files[name])
+            code, tests = texts(path, files[name], SOURCE_FILES[known.language])
+            uses = {used: add(used, (*inside, name)) for used in read_source(name, code, known.language).uses}
+            candidate = Candidate(
+                name=name, code=code, tests=tests, packages=known.packages, uses=uses, language=known.language
+            )
+            made[name] = candidate, known
         return made[name][0]
 
     for name in files:
@@ -119,14 +155,17 @@ def _in_order(path: Path, files: Mapping[str, Mapping[str, bytes]]) -> dict[str,
     return made
 
 
-def _read_manifest(path: Path, name: str, data: bytes) -> Manifest:
+def _read_manifest(path: Path, name: str, files: Mapping[str, bytes]) -> Manifest:
     try:
-        known = _MANIFEST.validate_json(data)
+        known = _MANIFEST.validate_json(files[MANIFEST])
     except ValidationError as error:
         msg = f'{path} is refused: the manifest of {name} is damaged: {str(error).splitlines()[0]}'
         raise ForgeError(msg) from error
     if known.name != name or known.format > FORMAT:
         msg = f'{path} is refused: the manifest of {name} is of {known.name[:100]!r}, format {known.format}'
+        raise ForgeError(msg)
+    if not {*SOURCE_FILES[known.language]} <= files.keys():
+        msg = f'{path} is refused: the manifest of {name} says {known.language}, which its files are not'
         raise ForgeError(msg)
     check_packages(name, known.packages)
     return known

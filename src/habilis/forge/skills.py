@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE, Candidate, Manifest
-from habilis.forge.library import CODE, TESTS, Library
+from habilis.forge.contract import LIBRARY_MODULE, SOURCE_FILES, Candidate, Manifest
+from habilis.forge.library import Library
 from habilis.forge.source import read_source
 from habilis.forge.verification import packages_of, used_tools
 
@@ -53,9 +53,13 @@ def _write(folder: Path, candidate: Candidate, made: Manifest) -> None:
     scripts = folder / 'scripts'
     scripts.mkdir()
     (folder / 'SKILL.md').write_text(_page(candidate, made), encoding='utf-8')
-    (scripts / CODE).write_text(candidate.code, encoding='utf-8')
-    (scripts / TESTS).write_text(candidate.tests, encoding='utf-8')
+    code, tests = SOURCE_FILES[candidate.language]
+    (scripts / code).write_text(candidate.code, encoding='utf-8')
+    (scripts / tests).write_text(candidate.tests, encoding='utf-8')
     used = used_tools(candidate)
+    if used and candidate.language == 'javascript':
+        msg = f'{candidate.name} uses other tools, which a skill in JavaScript cannot; export it to a .zip file'
+        raise ForgeError(msg)
     if used:
         library = scripts / LIBRARY_MODULE
         library.mkdir()
@@ -66,8 +70,14 @@ def _write(folder: Path, candidate: Candidate, made: Manifest) -> None:
 
 
 def _page(candidate: Candidate, made: Manifest) -> str:
-    source = read_source(candidate.name, candidate.code)
-    needs = ', '.join(['Python 3.11 or newer', *packages_of(candidate)])
+    source = read_source(candidate.name, candidate.code, candidate.language)
+    code, tests = SOURCE_FILES[candidate.language]
+    if candidate.language == 'python':
+        needs, load = 'Python 3.11 or newer', f'from tool import {candidate.name}'
+        how = f'; run them with `python -m pytest scripts/{tests}`'
+    else:
+        needs, load, how = 'a JavaScript engine', f"import {{ {candidate.name} }} from './{code}';", ''
+    needs = ', '.join([needs, *packages_of(candidate)])
     head = {
         'name': skill_name(candidate.name),
         'description': _one_line(source.summary)[:_MAX_DESCRIPTION],
@@ -84,7 +94,7 @@ metadata:
 
 {source.documentation}
 
-The function is in `scripts/{CODE}`:
+The function is in `scripts/{code}`:
 
 ```python
 {source.signature}
@@ -92,11 +102,11 @@ The function is in `scripts/{CODE}`:
 
 Call it from the folder `scripts`:
 
-```python
-from tool import {candidate.name}
+```{candidate.language}
+{load}
 ```
 
-Its tests are in `scripts/{TESTS}`; run them with `python -m pytest scripts/{TESTS}`.
+Its tests are in `scripts/{tests}`{how}.
 """
 
 

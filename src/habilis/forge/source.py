@@ -1,10 +1,11 @@
 """Reads the source of a tool: its function, signature and summary, and what it imports."""
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE
+from habilis.forge.contract import LIBRARY_MODULE, Language
+from habilis.forge.javascript import definition as javascript
 from habilis.tools.tool_names import check_name
 
 
@@ -25,9 +26,13 @@ class ToolSource:
     """Library tools that it imports."""
 
 
-def read_source(name: str, code: str) -> ToolSource:
+def read_source(name: str, code: str, language: Language = 'python') -> ToolSource:
     """Read the code of a tool. Raises `ForgeError` if it has no complete function of that name."""
     check_name(name)
+    if language == 'javascript':
+        return replace(
+            read_source(name, javascript.python_definition(name, code)), uses=javascript.imported_tools(code)
+        )
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -53,7 +58,7 @@ def read_source(name: str, code: str) -> ToolSource:
         summary=' '.join(documentation.partition('\n\n')[0].split()),
         documentation=documentation,
         parameters=tuple(argument.arg for argument in arguments),
-        uses=_imported_tools(tree),
+        uses=_imported(tree),
     )
 
 
@@ -63,7 +68,12 @@ def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
     return [*given.posonlyargs, *given.args, *given.kwonlyargs, *more]
 
 
-def _imported_tools(tree: ast.AST) -> tuple[str, ...]:
+def imported_tools(code: str) -> tuple[str, ...]:
+    """Library tools that code imports."""
+    return _imported(ast.parse(code))
+
+
+def _imported(tree: ast.AST) -> tuple[str, ...]:
     names = [
         alias.name
         for node in ast.walk(tree)

@@ -122,5 +122,6 @@ class UsageLog:
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
         with self._lock, contextlib.closing(sqlite3.connect(self._path, timeout=10)) as db, db:
+            db.execute('PRAGMA journal_mode = TRUNCATE')  # others change the time of the folder, and so age the index
             db.executescript(_SCHEMA)
             yield db

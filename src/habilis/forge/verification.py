@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import base64
 import secrets
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,6 +12,8 @@ from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
+from habilis.forge.javascript.definition import has_function
+from habilis.forge.javascript.mutants import mutants as javascript_mutants
 from habilis.forge.mutants import mutants
 from habilis.sandbox import Cell, Sandbox
 
@@ -27,14 +30,33 @@ MUTANT_SECONDS = 0.5
 """A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
 
 
+_COMPILE = 'import marshal\nmarshal.dumps(compile(source, "guest_tests.py", "exec"))'
+_LOAD = 'import binascii, marshal\nexec(marshal.loads(binascii.a2b_base64({data!r})))'
+
+
+async def guest_code() -> str:
+    """Code that loads what runs inside the sandbox. It is compiled once, there: parsing takes longer than tests."""
+    if not (known := _compiled()):
+        source = files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
+        async with await Sandbox.create(variables={'source': source}, checkpoints=False) as sandbox:
+            compiled = (await sandbox.run(_COMPILE)).value
+        if not isinstance(compiled, bytes):  # no memory, or no time
+            return source
+        known.append(_LOAD.format(data=base64.b64encode(compiled).decode()))
+    return known[0]
+
+
 @cache
-def guest_code() -> str:
-    """Source of what runs inside the sandbox."""
-    return files('habilis.forge').joinpath('guest_tests.py').read_text(encoding='utf-8')
+def _compiled() -> list[str]:
+    return []
 
 
 async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = False) -> Verification:
     """Run the tests. `stop`: at the first failure."""
+    if candidate.language == 'javascript':
+        from habilis.forge.javascript import running  # not above: it loads the engine and the downloader
+
+        return await running.verify(candidate, used_tools(candidate), limits=limits, stop=stop)
     if problem := _syntax_problem(candidate):
         return Verification(error=problem)
     mark = secrets.token_hex(8)
@@ -43,7 +65,7 @@ async def verify(candidate: Candidate, *, limits: Limits = LIMITS, stop: bool = 
         limits=limits, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
     )
     async with sandbox:
-        cell = await sandbox.run(f'{guest_code()}\n_run(forge_request)')
+        cell = await sandbox.run(f'{await guest_code()}\n_run(forge_request)')
     return _read(cell, mark)
 
 
@@ -68,7 +90,7 @@ async def passes_on_stub(candidate: Candidate) -> bool:
 
 async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
     """How many wrong variants of the code its tests notice. `seconds`: how long they take on the right code."""
-    variants = mutants(candidate.code, limit=limit)
+    variants = (javascript_mutants if candidate.language == 'javascript' else mutants)(candidate.code, limit=limit)
     limits = replace(LIMITS, seconds=max(MUTANT_SECONDS, 10 * seconds))
     wrong = [replace(candidate, code=variant.code) for variant in variants]
     results = await verify_all(wrong, limits=limits, stop=True)
@@ -78,6 +100,9 @@ async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 5
 
 def stub_of(candidate: Candidate) -> str:
     """A function of that name that takes anything and returns None; empty if the code has no such function."""
+    if candidate.language == 'javascript':
+        has = has_function(candidate.name, candidate.code)
+        return f'export function {candidate.name}() {{\n  return null;\n}}\n' if has else ''
     tree = ast.parse(candidate.code)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:

@@ -1,5 +1,6 @@
-"""`habilis tools seed`, `edit`, `rollback`, `rm`, `export`, `import` and `doctor`."""
+"""`habilis tools seed`, `add`, `edit`, `merge`, `rollback`, `rm`, `export`, `import` and `doctor`."""
 
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -35,6 +36,22 @@ def test_seeds_are_added_once_also_by_two_processes_at_once(tmp_path: Path) -> N
     assert (again.returncode, again.stdout) == (0, '')
     assert 'nothing changed' in again.stderr
     assert habilis('tools', 'run', 'percent_of', '15', '300', *where).stdout == '45.0\n'
+
+
+def test_add_keeps_a_file_with_its_tests(tools: Tools, tmp_path: Path) -> None:
+    file, tests = tmp_path / 'triple.py', tmp_path / 'test_triple.py'
+    new = double('triple', factor=3)
+    file.write_text(new.code)
+    missing = tools('add', str(file))
+    assert (missing.returncode, missing.stdout) == (1, '')
+    assert f'write them to {tests}, or name their file with --tests FILE' in missing.stderr
+    tests.write_text(new.tests.replace('from tool', 'from triple'))
+    done = tools('add', str(file))
+    assert done.stdout.startswith('triple: version 1 is in use; it passes 1 tests, which notice ')
+    assert tools('run', 'triple', '10').stdout == '30\n'
+    again = tools('add', str(file), '--tests', str(tests))
+    assert (again.returncode, again.stdout) == (1, '')
+    assert 'habilis tools edit triple FILE' in again.stderr
 
 
 def test_edit_makes_a_version_and_rollback_restores_the_old_one(tools: Tools, tmp_path: Path) -> None:
@@ -75,6 +92,21 @@ def test_edit_refuses_files_that_are_no_tool(tools: Tools, tmp_path: Path, conte
     assert 'unexpected' not in done.stderr
 
 
+def test_merge_replaces_one_tool_by_another(tools: Tools, library: Library) -> None:
+    library.add(double('twice'))
+    done = tools('merge', 'twice', 'double')
+    assert done.stdout == 'double was merged into twice, whose version 1 is in use\n'
+    assert 'to undo it: habilis tools rollback double 1' in done.stderr
+    assert 'fourfold uses the new version, as its version 2' in done.stderr
+    assert tools('run', 'fourfold', '10').stdout == '40\n'
+    gone = tools('show', 'double')
+    assert (gone.returncode, gone.stdout) == (1, '')
+    assert 'double was merged into twice' in gone.stderr
+    assert tools('doctor').returncode == 0
+    assert tools('rollback', 'double', '1').returncode == 0
+    assert tools('run', 'double', '10').stdout == '20\n'
+
+
 def test_rm_refuses_what_is_used_and_deletes_in_order(tools: Tools, library: Library) -> None:
     done = tools('rm', 'double')
     assert (done.returncode, done.stderr) == (1, 'habilis: double is used by fourfold: delete these too, or none\n')
@@ -99,6 +131,21 @@ def test_export_and_import(tools: Tools, tmp_path: Path) -> None:
     again = habilis('tools', 'import', str(path), *other)
     assert (again.returncode, again.stdout) == (0, '')
     assert 'in the library already' in again.stderr
+
+
+@pytest.mark.skipif(shutil.which('ssh-keygen') is None, reason='needs ssh-keygen')
+def test_a_signed_file_is_imported_by_those_who_trust_its_key(tools: Tools, tmp_path: Path) -> None:
+    key, path, other = tmp_path / 'key', str(tmp_path / 'x.zip'), ('--library', str(tmp_path / 'other'))
+    subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key], check=True)
+    assert f'signed with {key}' in tools('export', 'double', path, '--sign', str(key)).stderr
+    done = habilis('tools', 'import', path, '--trust', f'{key}.pub', *other)
+    assert (done.returncode, done.stdout) == (0, 'double\n')
+    assert f', a key of {key}.pub' in done.stderr
+    assert 'to accept only keys that you trust: --trust PUBKEY' in habilis('tools', 'import', path, *other).stderr
+    tools('export', 'double', path)
+    assert 'the file is unsigned' in habilis('tools', 'import', path, *other).stderr
+    assert habilis('tools', 'import', path, '--trust', f'{key}.pub', *other).returncode == 1
+    assert tools('export', '--skill', 'double', 'x', '--sign', str(key)).returncode == 2
 
 
 def test_a_hostile_file_changes_nothing(tools: Tools, library: Library, tmp_path: Path) -> None:

@@ -10,6 +10,12 @@ from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double
 
 
+def test_what_the_review_noted_is_shown(tools: Tools, library: Library) -> None:
+    library.add(double('again'), findings=('prints, which nobody sees',))
+    assert 'review:   prints, which nobody sees\n' in tools('show', 'again').stdout
+    assert data(tools('show', 'again', '--json'))['findings'] == ['prints, which nobody sees']
+
+
 def test_the_list_has_version_uses_success_and_summary(tools: Tools, library: Library) -> None:
     library.usage.record('double', 1, ok=True, seconds=1)
     library.usage.record('double', 1, ok=False, seconds=1)
@@ -112,14 +118,32 @@ def test_history_shows_the_version_in_use(tools: Tools, library: Library) -> Non
     ]
 
 
-def test_stats_show_calls_and_propose_retirement(tools: Tools, library: Library) -> None:
+def test_stats_show_calls(tools: Tools, library: Library) -> None:
     assert 'no tool was called yet' in tools('stats').stderr
     for _ in range(6):
         library.usage.record('double', 1, ok=False, seconds=0.5)
     shown = tools('stats').stdout
     assert shown.splitlines()[1].split()[:5] == ['double', '1', '6', '0%', '0.500']
-    assert 'double: 6 of 6 calls failed' in shown
-    assert data(tools('stats', '--json'))['retire'] == [{'name': 'double', 'reason': '6 of 6 calls failed'}]
+    assert [(one['name'], one['calls']) for one in data(tools('stats', '--json'))] == [('double', 6)]
+
+
+def test_suggest_ranks_composes_and_proposes_retirement(tools: Tools, library: Library) -> None:
+    assert 'nothing to suggest' in tools('suggest').stderr
+    for _ in range(6):
+        library.usage.record('double', 1, ok=False, seconds=0.5)
+    library.usage.record('fourfold', 1, ok=True, seconds=0.5)
+    for task in ('first', 'eight times two'):
+        library.usage.record_request(task, ['double', 'fourfold'], ok=True)
+    shown = tools('suggest').stdout.splitlines()
+    assert shown == [
+        'most successful:',
+        '  fourfold: 1 of 1 calls',
+        'worked together, so one tool may do it:',
+        "  habilis tools compose double fourfold --name NAME  # 2 runs, such as 'eight times two'",
+        'may be deleted (habilis tools rm NAME):',
+        '  double: 6 of 6 calls failed',
+    ]
+    assert data(tools('suggest', '--json'))['retire'] == [{'name': 'double', 'reason': '6 of 6 calls failed'}]
 
 
 def test_a_damaged_tool_is_named_beside_the_others(tools: Tools, library: Library) -> None:

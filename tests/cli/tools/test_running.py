@@ -102,6 +102,17 @@ def test_a_failing_tool_makes_the_exit_code_1(tools: Tools, library: Library) ->
     assert tools('test', 'double').returncode == 0
 
 
+def test_properties_are_checked_on_request(tools: Tools, library: Library) -> None:
+    head = '(numbers: list[int]) -> int'
+    library.add(tool('smallest', 'numbers.sort(); return numbers[0]', head=head))
+    library.add(tool('first', 'return numbers[0]', head=head))
+    assert tools('test', 'smallest', 'first').returncode == 0
+    done = tools('test', 'smallest', 'first', '--properties')
+    assert done.returncode == 1
+    assert ' changes its arguments, to ' in done.stdout
+    assert '    note: first([]) raises IndexError\n' in done.stdout
+
+
 def test_progress_is_shown_on_a_terminal(library: Library) -> None:
     with on_terminal('tools', 'test', '--library', str(library.folder)) as terminal:
         shown = terminal.wait_for('2 of 2 tools pass their tests')

@@ -15,8 +15,15 @@ import pytest
 
 from habilis.core.errors import DownloadError
 from habilis.models.local import engine_build
-from habilis.models.local.engine_build import build_for_this_machine, ensure_engine, install_engine, installed, unpack
+from habilis.models.local.engine_build import (
+    LIBRARIES,
+    build_for_this_machine,
+    ensure_engine,
+    install_engine,
+    installed,
+)
 from habilis.models.local.llama_library import LibraryUnfit, LlamaLibrary
+from habilis.models.local.npm import unpack
 
 FILES = {
     'package/package.json': b'{}',
@@ -178,7 +185,7 @@ def test_a_machine_without_a_build_has_none(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_damaged_archive_is_told(tmp_path: Path) -> None:
     (tmp_path / 'bad.tgz').write_bytes(archive(FILES)[:200])
     with pytest.raises(DownloadError, match=r'bad\.tgz is damaged'):
-        unpack(tmp_path / 'bad.tgz', tmp_path)
+        unpack(tmp_path / 'bad.tgz', tmp_path, LIBRARIES)
 
 
 def test_a_folder_without_the_libraries_is_unfit(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from habilis.cli.value_text import request_lines
 from habilis.core.codec import Json, dump
 from habilis.core.programs import MAIN
 from habilis.flows.runs import PROGRAM
+from habilis.forge.build import BUILD_FLOW
 from habilis.journal.runs import RunView
 
 Question = tuple[str, Json]
@@ -26,6 +27,11 @@ def app_option(reading: RunView, inputs: Inputs | None) -> str:
     module, _, name = str(recorded or (reading.info.name if inputs is None else '')).partition(':')
     is_known = not reading.imported and module not in {'', MAIN} and name.replace('.', '').isidentifier()
     return f' --app {shlex.quote(f"{module}:{name}")}' if is_known else ' --app MODULE:NAME'
+
+
+def build_command(reading: RunView) -> str:
+    """The command that resumes the build of a tool; empty for other runs."""
+    return f'habilis tools build --resume {reading.run}' if reading.info.name == BUILD_FLOW else ''
 
 
 def question_lines(reading: RunView, question: Question) -> list[str]:
@@ -58,5 +64,6 @@ def answer_lines(access: JournalAccess, reading: RunView, questions: Sequence[Qu
         else:
             lines.append(f'  answer with: {access.command("answer", run, which, value=" JSON")}')
     if not lines and reading.state in {'interrupted', 'stopped', 'failed'}:
-        lines += ['', f'{reading.state}; resume with: {access.command("resume", run, app)}']
+        command = build_command(reading) or access.command('resume', run, app)
+        lines += ['', f'{reading.state}; resume with: {command}']
     return lines

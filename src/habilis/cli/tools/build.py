@@ -1,15 +1,28 @@
-"""`habilis tools build`."""
+"""`habilis tools build` and `habilis tools compose`."""
 
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import typer
 
 from habilis.agent.hooks.sanitize import escape_controls
-from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.interrupt import INTERRUPTED
+from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
-from habilis.cli.terminal_user import TerminalUser
-from habilis.cli.tools.library import print_json, run_with_library
-from habilis.forge.build import Forge, Options
+from habilis.cli.tools.library import open_model, print_json, run_with_library
+from habilis.core.codec import Json
+from habilis.core.errors import ForgeError, JournalError, ModelError
+from habilis.forge.build import BUILD_FLOW, Built, Forge, Options
+from habilis.forge.composition import compose
 from habilis.forge.library import Library
+from habilis.forge.reference import Reference, read_references
+from habilis.journal.copies import new_run_id
+from habilis.journal.stores import OFF
+
+CANDIDATES = Options().candidates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,32 +30,51 @@ class BuildRequest:
     """The arguments of the command."""
 
     request: str
-    examples: list[str]
+    examples: Sequence[str]
     model: str | None
     candidates: int
-    use: bool
-    """Whether to answer the request with the tool."""
-
     library: str | None
     as_json: bool
     download: bool
+    use: bool = False
+    """Whether to answer the request with the tool."""
+
+    context: Sequence[str] = ()
+    name: str = ''
+    compose: Sequence[str] = ()
+    """Tools of the library to compose the new one of."""
+
+    run: str = ''
+    """The recorded build to resume."""
+
+    def resume_command(self, run: str) -> str:
+        """The command line that resumes the build."""
+        options = {'--model': self.model, '--library': self.library}
+        if self.candidates != CANDIDATES:
+            options['--candidates'] = str(self.candidates)
+        given = [word for name, value in options.items() if value for word in (name, value)]
+        return shlex.join(['habilis', 'tools', 'build', '--resume', run, *(['--use'] if self.use else []), *given])
 
 
 def build_tool(given: BuildRequest) -> int:
-    """Find or build a tool; the exit code is 1 if it was refused."""
+    """Find or build a tool, or resume that; the exit code is 1 if it was refused."""
+    if given.run:
+        given = _recorded(given)
+    run = given.run or new_run_id()
+    journal = read_settings(lambda: settings_with_options({})).journal
+    hint = '' if journal == OFF else f'resume with: {given.resume_command(run)}'
 
     async def work(library: Library) -> int:
-        settings = read_settings(lambda: settings_with_options({}))
-        wanted = ModelRequest(name=given.model, option='--model', download=given.download)
-        model = await choose_model(wanted, settings, TerminalUser(), say)
-        try:
+        references = await _references(given)
+        async with open_model(given.model, download=given.download) as model:
             forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
-            built = await forge.build(given.request, given.examples, journal=settings.journal)
+            if hint:
+                say(f'the build is recorded as {run}; if it is interrupted, {hint}')
+            built = await _build(forge, given, references, journal, run)
             answer = await forge.answer(given.request, built.name) if given.use and built.name else None
-        finally:
-            await model.close()
         if given.as_json:
-            print_json({'status': built.status, 'name': built.name, 'reason': built.reason, 'answer': answer})
+            fields = {'status': built.status, 'name': built.name, 'reason': built.reason, 'answer': answer}
+            print_json({**fields, 'run_id': run})
         elif built.name:
             say(f'{built.status}: {built.name} v{built.version} in {library.folder}')
             print(built.name if answer is None else escape_controls(answer))
@@ -50,7 +82,60 @@ def build_tool(given: BuildRequest) -> int:
             say(f'refused: {escape_controls(built.reason)}')
         return 0 if built.name else 1
 
-    return run_with_library(given.library, work)
+    message = f'interrupted; {hint}' if hint else 'interrupted; it was not recorded'
+    try:
+        return run_with_library(given.library, work, last_words=lambda: message)
+    except KeyboardInterrupt:
+        say(message)
+        return INTERRUPTED
+    except ModelError:
+        if hint:
+            say(f'the build is recorded; {hint}')
+        raise
+
+
+async def _references(given: BuildRequest) -> list[Reference]:
+    """The material to build after. One that cannot be read is a usage error, before a model is loaded."""
+    try:
+        return await read_references(given.context, given.request)
+    except ForgeError as error:
+        raise typer.BadParameter(str(error), param_hint='--context') from None
+
+
+async def _build(
+    forge: Forge, given: BuildRequest, references: Sequence[Reference], journal: str | None, run: str
+) -> Built:
+    if given.run:
+        return await forge.resume(run, journal=journal)
+    if given.compose:
+        return await compose(
+            forge,
+            given.compose,
+            given.name,
+            request=given.request,
+            examples=given.examples,
+            journal=journal,
+            run_id=run,
+        )
+    return await forge.build(given.request, given.examples, context=references, journal=journal, run_id=run)
+
+
+def _recorded(given: BuildRequest) -> BuildRequest:
+    """The build to resume, with its whole id and its request. Raises `JournalError`."""
+    found: list[BuildRequest] = []
+
+    async def read(access: JournalAccess) -> int:
+        reading = await access.read(given.run)
+        opening = reading.index.find('')
+        if reading.info.name != BUILD_FLOW or opening is None or opening.opened is None:
+            msg = f'{reading.run} is not the build of a tool; resume it with: {access.command("resume", reading.run)}'
+            raise JournalError(msg)
+        fields = cast('Mapping[str, Mapping[str, Json]]', await reading.value(opening.opened))
+        found.append(replace(given, run=reading.run, request=str(fields['inputs']['request'])))
+        return 0
+
+    with_journal(None, None, read)
+    return found[0]
 
 
 def _show(stage: str, text: str) -> None:

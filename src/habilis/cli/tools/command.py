@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from habilis.cli.options import not_empty
-from habilis.cli.tools.options import AsJson, LibraryFolder, Name, Version, Yes
+from habilis.cli.tools.options import AsJson, Candidates, Examples, LibraryFolder, ModelName, Name, Version, Yes
 
 EPILOG = """\b
-A library is a folder of tools: Python functions with tests, under version numbers. Tools run in a sandbox, never on
-this machine.
+A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
+sandbox, never on this machine.
 
 \b
 Examples:
@@ -22,6 +22,7 @@ Examples:
   habilis tools run percent_of 15 300
   habilis tools run convert_length 26.2 from_unit=mi to_unit=km
   habilis tools build "Reverse a text" --example "reverse('ab') == 'ba'"
+  habilis tools add slugify.py                   add your own, with the tests in test_slugify.py
   habilis tools test                             test all tools again
   habilis tools edit slugify slugify.py --tests test_slugify.py --note "keeps dots"
   habilis tools export slugify title_case tools.zip
@@ -86,10 +87,18 @@ def history(name: Name, as_json: AsJson = False, library: LibraryFolder = None) 
 
 @app.command()
 def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
-    """Show calls, success and time of each version, and which tools may be deleted."""
+    """Show calls, success and time of each version."""
     from habilis.cli.tools.stats import show_stats
 
     raise typer.Exit(show_stats(library, as_json=as_json))
+
+
+@app.command()
+def suggest(as_json: AsJson = False, library: LibraryFolder = None) -> None:
+    """Show which tools are called with most success, which ones to compose, and which ones may be deleted."""
+    from habilis.cli.tools.suggest import show_suggestions
+
+    raise typer.Exit(show_suggestions(library, as_json=as_json))
 
 
 # Run ------------------------------------------------------------------------------------------------------------------
@@ -98,13 +107,16 @@ def stats(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command('test')
 def retest(
     names: Annotated[list[str] | None, typer.Argument(metavar='NAME', help='Tools to test (default: all).')] = None,
+    properties: Annotated[
+        bool, typer.Option('--properties', help='Also check them on generated inputs, and look at their code.')
+    ] = False,
     as_json: AsJson = False,
     library: LibraryFolder = None,
 ) -> None:
     """Run the tests of tools again, in sandboxes. The exit code is 1 if one fails."""
     from habilis.cli.tools.test import run_tests
 
-    raise typer.Exit(run_tests(names or [], library, as_json=as_json))
+    raise typer.Exit(run_tests(names or [], library, properties=properties, as_json=as_json))
 
 
 @app.command(context_settings={'ignore_unknown_options': True})
@@ -123,6 +135,25 @@ def run(
     raise typer.Exit(run_tool(name, arguments or [], library, as_json=as_json))
 
 
+@app.command()
+def bench(
+    name: Name,
+    versions: Annotated[
+        str, typer.Option('--versions', metavar='N,N', help='Versions (default: the one in use, and the one before).')
+    ] = '',
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Compare how long calls of versions of a tool take, on the inputs of its tests and on generated ones."""
+    from habilis.cli.tools.speed import compare_versions
+
+    if not all(one.strip().isdecimal() for one in versions.split(',') if versions):
+        msg = f'{versions!r} is not a list of versions, such as 1,3'
+        raise typer.BadParameter(msg, param_hint='--versions')
+    chosen = list(dict.fromkeys(int(one) for one in versions.split(',') if one))
+    raise typer.Exit(compare_versions(name, chosen, library, as_json=as_json))
+
+
 # Change ---------------------------------------------------------------------------------------------------------------
 
 
@@ -137,17 +168,23 @@ def seed(as_json: AsJson = False, library: LibraryFolder = None) -> None:
 @app.command()
 def build(
     request: Annotated[
-        str,
+        str | None,
         typer.Argument(metavar='REQUEST', help='What the tool is for.', show_default=False, callback=not_empty),
-    ],
-    example: Annotated[
-        list[str] | None,
-        typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
     ] = None,
-    model: Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')] = None,
-    candidates: Annotated[
-        int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
-    ] = 3,
+    example: Examples = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--context',
+            metavar='PATH_OR_URL',
+            help='Folder, text file or link to a repository to build after; can be repeated.',
+        ),
+    ] = None,
+    model: ModelName = None,
+    candidates: Candidates = 3,
+    resume: Annotated[
+        str | None, typer.Option('--resume', metavar='RUN', help='Resume an interrupted build.', callback=not_empty)
+    ] = None,
     use: Annotated[bool, typer.Option('--use', help='Answer the request with the tool.')] = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -156,12 +193,17 @@ def build(
     """Find a tool for a request, or build one: tests first, verified in sandboxes, kept only if all of it holds."""
     from habilis.cli.tools.build import BuildRequest, build_tool
 
+    if (request is None) == (resume is None) or (resume and (example or context)):
+        msg = 'give what the tool is for, or only --resume RUN'
+        raise typer.BadParameter(msg, param_hint='REQUEST')
     given = BuildRequest(
-        request=request,
+        request=request or '',
         examples=example or [],
+        context=context or [],
         model=model,
         candidates=candidates,
         use=use,
+        run=resume or '',
         library=library,
         as_json=as_json,
         download=yes,
@@ -170,9 +212,60 @@ def build(
 
 
 @app.command()
+def compose(
+    names: Annotated[list[str], typer.Argument(metavar='NAME', help='Two tools or more.', show_default=False)],
+    name: Annotated[str, typer.Option('--name', metavar='NEW', help='Name of the new tool.', show_default=False)],
+    request: Annotated[
+        str, typer.Option('--request', metavar='TEXT', help='What it is for (default: what the tools do together).')
+    ] = '',
+    example: Examples = None,
+    model: ModelName = None,
+    candidates: Candidates = 3,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Build one tool that calls several tools of the library, tested like any other."""
+    from habilis.cli.tools.build import BuildRequest, build_tool
+
+    given = BuildRequest(
+        request=request,
+        examples=example or [],
+        model=model,
+        candidates=candidates,
+        library=library,
+        as_json=as_json,
+        download=yes,
+        name=name,
+        compose=names,
+    )
+    raise typer.Exit(build_tool(given))
+
+
+@app.command()
+def add(
+    file: Annotated[
+        Path, typer.Argument(metavar='FILE', help='Python file with one public function.', show_default=False)
+    ],
+    tests: Annotated[
+        Path | None, typer.Option('--tests', metavar='FILE', help='Its tests (default: test_FILE beside it).')
+    ] = None,
+    note: Annotated[
+        str, typer.Option('--note', metavar='REASON', help='Why tests that miss wrong variants are enough.')
+    ] = '',
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Add a tool that you wrote. Its tests must pass in a sandbox, and notice wrong variants of the code."""
+    from habilis.cli.tools.add import add_file
+
+    raise typer.Exit(add_file(file, tests, note, library, as_json=as_json))
+
+
+@app.command()
 def edit(
     name: Name,
-    file: Annotated[Path, typer.Argument(metavar='FILE', help='Python file with the new code.', show_default=False)],
+    file: Annotated[Path, typer.Argument(metavar='FILE', help='File with the new code.', show_default=False)],
     tests: Annotated[
         Path | None, typer.Option('--tests', metavar='FILE', help='New tests (default: those of the version in use).')
     ] = None,
@@ -187,6 +280,33 @@ def edit(
     from habilis.cli.tools.edit import edit_tool
 
     raise typer.Exit(edit_tool(name, file, tests, note, library, as_json=as_json))
+
+
+@app.command()
+def optimise(
+    name: Name,
+    model: ModelName = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Ask a model for a faster version, which is kept if it passes all tests and gives the same results."""
+    from habilis.cli.tools.speed import optimise_tool
+
+    raise typer.Exit(optimise_tool(name, model, library, download=yes, as_json=as_json))
+
+
+@app.command()
+def merge(
+    keep: Annotated[str, typer.Argument(metavar='KEEP', help='Tool to keep.', show_default=False)],
+    drop: Annotated[str, typer.Argument(metavar='DROP', help='Tool that does the same.', show_default=False)],
+    as_json: AsJson = False,
+    library: LibraryFolder = None,
+) -> None:
+    """Merge two tools that do the same: KEEP gets the tests of DROP, and replaces it in the tools that use it."""
+    from habilis.cli.tools.edit import merge_tools
+
+    raise typer.Exit(merge_tools(keep, drop, library, as_json=as_json))
 
 
 @app.command()
@@ -233,6 +353,9 @@ def doctor(
 @app.command()
 def export(
     names: Annotated[list[str], typer.Argument(metavar='NAME… FILE.zip', help='Tools, and the file to write.')],
+    sign: Annotated[
+        Path | None, typer.Option('--sign', metavar='KEYFILE', help='Sign it with an SSH key (uses ssh-keygen).')
+    ] = None,
     skill: Annotated[
         bool, typer.Option('--skill', help='Write Agent Skills; the last argument is the folder to write them into.')
     ] = False,
@@ -246,19 +369,29 @@ def export(
     if not skill and not target.endswith('.zip'):
         msg = f'the last argument must be a file that ends in .zip, not {target!r}'
         raise typer.BadParameter(msg, param_hint='FILE.zip')
+    if skill and sign:
+        msg = 'skills are not signed; leave out --sign or --skill'
+        raise typer.BadParameter(msg, param_hint='--sign')
     not_empty(target)
     from habilis.cli.tools.sharing import export_file, export_skills
 
-    raise typer.Exit((export_skills if skill else export_file)(list(dict.fromkeys(tools)), Path(target), library))
+    chosen = list(dict.fromkeys(tools))
+    if skill:
+        raise typer.Exit(export_skills(chosen, Path(target), library))
+    raise typer.Exit(export_file(chosen, Path(target), library, key=sign))
 
 
 @app.command('import')
 def import_(
     file: Annotated[Path, typer.Argument(metavar='FILE.zip', help='File of `export`.', show_default=False)],
+    trust: Annotated[
+        Path | None,
+        typer.Option('--trust', metavar='PUBKEY', help='File of public SSH keys, one of which must have signed it.'),
+    ] = None,
     as_json: AsJson = False,
     library: LibraryFolder = None,
 ) -> None:
     """Add the tools of an exported file, after testing them in sandboxes. Existing tools are never changed."""
     from habilis.cli.tools.sharing import import_file
 
-    raise typer.Exit(import_file(file, library, as_json=as_json))
+    raise typer.Exit(import_file(file, library, trust=trust, as_json=as_json))

@@ -1,4 +1,4 @@
-"""`habilis tools edit`."""
+"""`habilis tools edit` and `merge`."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.library import Library
-from habilis.forge.revisions import revise
+from habilis.forge.merging import merge
+from habilis.forge.revisions import Revision, revise
 from habilis.forge.verification import KILL_SHARE
 
 
@@ -29,11 +30,33 @@ def edit_tool(name: str, file: Path, tests: Path | None, note: str, folder: str 
             print(f'{name}: version {made.version} is in use; it passes {made.tests} tests')
         if made.killed < KILL_SHARE * made.mutants:
             say(f'its tests notice only {made.killed} of {made.mutants} wrong variants of the code')
-        for user in revision.users:
-            if user.problem:
-                say(f'{user.name} keeps using the old version; with the new one: {escape_controls(user.problem)}')
-            else:
-                say(f'{user.name} uses the new version, as its version {user.version}')
+        print_users(revision)
         return 0
 
     return run_with_library(folder, work)
+
+
+def merge_tools(keep: str, drop: str, folder: str | None, *, as_json: bool) -> int:
+    """Let one tool take the place of another."""
+
+    async def work(library: Library) -> int:
+        last = library.current(drop)
+        revision = await merge(library, keep, drop)
+        if as_json:
+            print_json(revision)
+        else:
+            print(f'{drop} was merged into {keep}, whose version {revision.manifest.version} is in use')
+        say(f'to undo it: habilis tools rollback {drop} {last}')
+        print_users(revision)
+        return 0
+
+    return run_with_library(folder, work)
+
+
+def print_users(revision: Revision) -> None:
+    """Say what became of the tools that use the changed one."""
+    for user in revision.users:
+        if user.problem:
+            say(f'{user.name} keeps using the old version; with the new one: {escape_controls(user.problem)}')
+        else:
+            say(f'{user.name} uses the new version, as its version {user.version}')

@@ -2,17 +2,21 @@
 
 import contextlib
 import json
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from habilis.cli.interrupt import run_interruptible
+from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.settings import read_settings, settings_with_options
+from habilis.cli.streams import say
+from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import ForgeError
 from habilis.core.folders import data_folder
 from habilis.forge.library import Library
+from habilis.models.contract import Model
 
 T = TypeVar('T')
 
@@ -23,11 +27,28 @@ def open_library(folder: str | None) -> Library:
     return Library(Path(settings.library).expanduser() if settings.library else data_folder() / 'library')
 
 
-def run_with_library(folder: str | None, work: Callable[[Library], Coroutine[Any, Any, T]]) -> T:
-    """Run work that uses sandboxes; Ctrl-C ends it cleanly."""
+def run_with_library(
+    folder: str | None,
+    work: Callable[[Library], Coroutine[Any, Any, T]],
+    *,
+    last_words: Callable[[], str] | None = None,
+) -> T:
+    """Run work that uses sandboxes; Ctrl-C ends it cleanly, see `run_interruptible`."""
     library = open_library(folder)
     with clear_errors(library):
-        return run_interruptible(lambda: work(library))
+        return run_interruptible(lambda: work(library), last_words=last_words)
+
+
+@contextlib.asynccontextmanager
+async def open_model(name: str | None, *, download: bool) -> AsyncGenerator[Model]:
+    """The model of `--model`, or of the settings; closed at the end."""
+    settings = read_settings(lambda: settings_with_options({}))
+    wanted = ModelRequest(name=name, option='--model', download=download)
+    model = await choose_model(wanted, settings, TerminalUser(), say)
+    try:
+        yield model
+    finally:
+        await model.close()
 
 
 @contextlib.contextmanager

@@ -10,6 +10,14 @@ Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the tool.', s
 Version = Annotated[
     int | None, typer.Option('--version', metavar='N', help='Version (default: the one in use).', min=1)
 ]
+ModelName = Annotated[str | None, typer.Option('--model', '-m', metavar='MODEL', help='Model to use.')]
+Examples = Annotated[
+    list[str] | None,
+    typer.Option('--example', metavar='CONDITION', help='What must hold, such as "f(2) == 4"; can be repeated.'),
+]
+Candidates = Annotated[
+    int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
+]
 AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 LibraryFolder = Annotated[
     str | None,

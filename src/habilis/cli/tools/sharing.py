@@ -6,15 +6,15 @@ from pathlib import Path
 from habilis.cli.streams import say
 from habilis.cli.tools.library import clear_errors, open_library, print_json, run_with_library
 from habilis.forge.library import Library
-from habilis.forge.sharing import export_tools, import_tools
+from habilis.forge.sharing import ImportReport, export_tools, import_tools
 from habilis.forge.skills import export_skill
 
 
-def export_file(names: Sequence[str], file: Path, folder: str | None) -> int:
+def export_file(names: Sequence[str], file: Path, folder: str | None, *, key: Path | None) -> int:
     """Write tools, with all that they use, to one file."""
-    written = export_tools(open_library(folder), names, file)
+    written = export_tools(open_library(folder), names, file, key=key)
     print(file)
-    say(f'exported {", ".join(written)}')
+    say(f'exported {", ".join(written)}' + (f', signed with {key}' if key else ''))
     return 0
 
 
@@ -27,11 +27,11 @@ def export_skills(names: Sequence[str], target: Path, folder: str | None) -> int
     return 0
 
 
-def import_file(file: Path, folder: str | None, *, as_json: bool) -> int:
+def import_file(file: Path, folder: str | None, *, trust: Path | None, as_json: bool) -> int:
     """Add the tools of a file, after their tests have passed here."""
 
     async def work(library: Library) -> int:
-        report = await import_tools(library, file)
+        report = await import_tools(library, file, trust=trust)
         if as_json:
             print_json(report)
         else:
@@ -39,7 +39,16 @@ def import_file(file: Path, folder: str | None, *, as_json: bool) -> int:
                 print(made.name)
         if report.skipped:
             say(f'in the library already: {", ".join(report.skipped)}')
-        say(f'imported {len(report.added)} tools into {library.folder}')
+        say(f'imported {len(report.added)} tools into {library.folder}; {_origin(report, trust)}')
         return 0
 
     return run_with_library(folder, work)
+
+
+def _origin(report: ImportReport, trust: Path | None) -> str:
+    if not report.is_signed:
+        return 'the file is unsigned'
+    if not report.signer:
+        return 'its signature was not checked, because ssh-keygen is not installed'
+    known = f', a key of {trust}' if trust else '; to accept only keys that you trust: --trust PUBKEY'
+    return f'the file is signed by {report.signer}{known}'

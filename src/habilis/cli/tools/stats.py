@@ -1,31 +1,23 @@
 """`habilis tools stats`."""
 
-from dataclasses import asdict
-
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_library, print_json
-from habilis.forge.retirement import proposals
 from habilis.forge.usage import Usage
 
 
 def show_stats(folder: str | None, *, as_json: bool) -> int:
-    """Print the calls of each version, and the tools that are proposed for retirement."""
+    """Print the calls of each version."""
     library = open_library(folder)
     names = set(library.names())
     used = [one for one in library.usage.read() if one.name in names]
-    proposed = proposals(library)
     if as_json:
-        print_json({'versions': [asdict(one) for one in used], 'retire': [asdict(one) for one in proposed]})
+        print_json(used)
         return 0
     if used:
         print_table(('NAME', 'VERSION', 'CALLS', 'OK', 'SECONDS PER CALL', 'LAST CALL'), [_row(one) for one in used])
     else:
         say('no tool was called yet; call one with: habilis tools run NAME ARGUMENTS…')
-    if proposed:
-        print('\nproposed for retirement (habilis tools rm NAME):')
-        for one in proposed:
-            print(f'  {one.name}: {one.reason}')
     return 0
 
 

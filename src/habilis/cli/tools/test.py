@@ -13,7 +13,7 @@ from habilis.forge.retests import Retest, retest
 _GREEN, _RED, _END = '\033[32m', '\033[31m', '\033[0m'
 
 
-def run_tests(names: Sequence[str], folder: str | None, *, as_json: bool) -> int:
+def run_tests(names: Sequence[str], folder: str | None, *, properties: bool, as_json: bool) -> int:
     """Run the tests of tools, of all if none is named; the exit code is 1 if one fails."""
 
     async def work(library: Library) -> int:
@@ -23,7 +23,7 @@ def run_tests(names: Sequence[str], folder: str | None, *, as_json: bool) -> int
         if not chosen:
             say(f'no tools in {library.folder} yet; add those that come with Habilis: habilis tools seed')
         progress = _Progress(len(chosen), is_silent=as_json)
-        results = await retest(library, chosen, on_done=progress.show)
+        results = await retest(library, chosen, reviewed=properties, on_done=progress.show)
         failed = [result for result in results if not result.verification.ok]
         if as_json:
             print_json([_to_json(result) for result in results])
@@ -59,11 +59,8 @@ def _line(result: Retest) -> str:
         mark = f'{_GREEN if tested.ok else _RED}{mark}{_END}'
     count = f'{len(tested.tests)} test{"" if len(tested.tests) == 1 else "s"}'
     line = f'{mark} {result.name} v{result.version}: {count}, {tested.seconds:.2f} s'
-    return line if tested.ok else '\n'.join([line, *(f'    {text}' for text in _report(tested.report))])
-
-
-def _report(report: str) -> list[str]:
-    return escape_controls(report).split('\n')
+    more = [tested.report, *(f'note: {note}' for note in result.noted)]
+    return '\n'.join([line, *(f'    {text}' for one in more if one for text in escape_controls(one).split('\n'))])
 
 
 def _to_json(result: Retest) -> dict[str, object]:
@@ -74,5 +71,6 @@ def _to_json(result: Retest) -> dict[str, object]:
         'ok': tested.ok,
         'tests': tested.tests,
         'error': tested.error,
+        'noted': result.noted,
         'seconds': tested.seconds,
     }

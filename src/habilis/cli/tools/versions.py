@@ -41,10 +41,11 @@ def _row(made: Manifest, current: int) -> tuple[str, ...]:
 def roll_back(name: str, version: int, folder: str | None) -> int:
     """Use another version from now on."""
     library = open_library(folder)
-    before = library.current(name)
+    before = library.current(name) if name in library else 0
     with clear_errors(library):
         library.use_version(name, version)
-    print(f'{name}: version {version} is in use' + (f', was {before}' if before != version else ' already'))
+    was = ' already' if before == version else f', was {before}' if before else ' again'
+    print(f'{name}: version {version} is in use{was}')
     for user in library.users_of(name):
         used = library.manifest(user).uses[name]
         if used != version:

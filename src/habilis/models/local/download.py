@@ -132,12 +132,11 @@ class Installation:
         return DownloadError(msg)
 
     def _no_source(self, failures: list[SourceFailed]) -> DownloadError:
-        again = f'`habilis models install {self.entry.name}` resumes the download'
         if all(failure.network for failure in failures):
             what = 'no network: ' + ', '.join(map(str, failures))
         else:
             what = f'cannot download {self.entry.name}: ' + '; '.join(map(str, failures))
-        return DownloadError(f'{what}. Check the network and the settings of pip; {again}')
+        return DownloadError(f'{what}. {self.entry.advice}')
 
     def _message(self, text: str) -> None:
         if self.on_message is not None:

@@ -30,7 +30,7 @@ KEEP = 4
 
 def compiled_component() -> Path:
     """The machine code of the component, created if necessary."""
-    entry, make = _compiled(_private_folder(cache_folder() / 'wasm'))
+    entry, make = _compiled(private_folder(cache_folder() / 'wasm'))
     return entry.get(make)
 
 
@@ -135,7 +135,8 @@ def _write(path: Path, data: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _private_folder(folder: Path) -> Path:
+def private_folder(folder: Path) -> Path:
+    """Create a folder that only this user may write to. Raises `SandboxError` if others may."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         info = folder.stat()

@@ -1,4 +1,4 @@
-"""Runs the component with wasmtime, through its C interface. No other module uses wasmtime.
+"""Runs the component with wasmtime, through its C interface.
 
 wasmtime's Python classes look up the type of a function at every call. The interface here is one function each way,
 text to text, so this module calls the C functions directly: 19 µs a call instead of 47, 11 µs a host call instead of
@@ -40,9 +40,9 @@ _call: Any = ffi._wasmtime_component_func_call
 _set_epoch_deadline: Any = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
-_NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
-_running = threading.local()
-"""`_running.host` is the host side of the guest that runs on this thread."""
+NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
+running = threading.local()
+"""`running.host` is the host side of the guest that runs on this thread."""
 
 
 class _Argument(ctypes.Structure):
@@ -88,7 +88,7 @@ class Engine:
         enter = self.component.get_export_index('enter')
         assert enter is not None
         self.enter_index = enter
-        self.ticker = _Ticker(self.engine)
+        self.ticker = Ticker(self.engine)
 
     @classmethod
     def load(cls, compiled: Path) -> 'Engine':
@@ -111,7 +111,7 @@ class Engine:
         with self.linker.root() as root:
             buffer = ctypes.create_string_buffer(name)
             ffi.wasmtime_component_linker_instance_add_func(
-                root.ptr(), buffer, len(name), _on_host_call, None, _NO_FINALIZER
+                root.ptr(), buffer, len(name), _on_host_call, None, NO_FINALIZER
             )
             with root.add_instance(clock) as instance:
                 instance.add_func('now', _monotonic_now)
@@ -137,7 +137,7 @@ class WasmGuest:
         self._outputs: dict[str, HostSide | None] = {'host': None}
         self._store = wasmtime.Store(engine.engine)
         self._set_limits(spec.limits)
-        ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), _on_epoch, None, _NO_FINALIZER)
+        ffi.wasmtime_store_epoch_deadline_callback(self._store.ptr(), on_epoch, None, NO_FINALIZER)
         self._store.set_wasi(self._wasi(spec))
         self._store.set_epoch_deadline(1)
         instance = engine.linker.instantiate(self._store, engine.component)
@@ -189,9 +189,9 @@ class WasmGuest:
         if self._dead:
             raise GuestDied('broken', 'the interpreter has ended')
         self._interrupted = False  # it was meant for an earlier request; `host` has those for this one
-        _running.host, _running.guest, _running.failure = host, self, None
+        running.host, running.guest, running.failure = host, self, None
         if self._share < 1:
-            _running.started, _running.used = time.perf_counter(), time.thread_time()
+            running.started, running.used = time.perf_counter(), time.thread_time()
         self._outputs['host'] = host
         _set_epoch_deadline(self._context, 1)
         ticker = self._engine.ticker
@@ -200,7 +200,7 @@ class WasmGuest:
             return self._enter(message.encode('utf-8'))
         finally:
             ticker.stop()
-            _running.host = _running.guest = None
+            running.host = running.guest = None
             self._outputs['host'] = None
 
     def _enter(self, data: bytes) -> str:
@@ -222,7 +222,7 @@ class WasmGuest:
 
     def _cause(self, pointer: Any) -> BaseException:
         error = cast('Any', wasmtime.WasmtimeError)._from_ptr(pointer)
-        failure = _running.failure
+        failure = running.failure
         if isinstance(failure, Interrupted):
             return GuestDied('cancelled', 'interrupted')
         if failure is not None:
@@ -245,7 +245,7 @@ class WasmGuest:
             raise Interrupted
         host.check()
         if self._share < 1:
-            used, passed = time.thread_time() - _running.used, time.perf_counter() - _running.started
+            used, passed = time.thread_time() - running.used, time.perf_counter() - running.started
             time.sleep(min(max(0.0, used / self._share - passed), 1.0))
 
     def close(self) -> None:
@@ -261,10 +261,10 @@ def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any,
         if message.size > MAX_MESSAGE:
             msg = f'a message of {message.size:,} bytes'
             raise GuestDied('broken', msg)
-        if _running.guest._interrupted:
+        if running.guest._interrupted:
             raise Interrupted
         text = ctypes.string_at(message.data, message.size).decode('utf-8', 'replace')
-        reply = _running.host.answer(text).encode('utf-8')
+        reply = running.host.answer(text).encode('utf-8')
         result = results[0]
         result.kind = _STRING
         _bytes_new(byref(result.of.string), len(reply), ctypes.cast(ctypes.c_char_p(reply), _as_bytes))
@@ -280,14 +280,14 @@ def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any,
     ctypes.POINTER(ctypes.c_uint64),
     ctypes.POINTER(ctypes.c_uint8),
 )
-def _on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
+def on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
     delta[0] = 1
     kind[0] = 0
-    guest = getattr(_running, 'guest', None)
+    guest = getattr(running, 'guest', None)
     if guest is None:  # still being instantiated
         return 0
     try:
-        guest.check(_running.host)
+        guest.check(running.host)
     except BaseException as error:
         return _fail(error)
     return 0
@@ -295,17 +295,22 @@ def _on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
 
 def _fail(error: BaseException) -> int:
     """Make the guest trap; `WasmGuest._cause` returns the error."""
-    _running.failure = error
+    running.failure = error
     pointer = ffi.wasmtime_error_new(ctypes.create_string_buffer(b'ended by the host'))
     return cast('int', ctypes.cast(pointer, ctypes.c_void_p).value)
 
 
+def coarse(nanoseconds: int) -> int:
+    """A time as the clocks inside show it."""
+    return nanoseconds // CLOCK_RESOLUTION * CLOCK_RESOLUTION
+
+
 def _monotonic_now(_store: Any) -> int:
-    return time.monotonic_ns() // CLOCK_RESOLUTION * CLOCK_RESOLUTION
+    return coarse(time.monotonic_ns())
 
 
 def _wall_now(_store: Any) -> component.Record:
-    return _record(*divmod(time.time_ns() // CLOCK_RESOLUTION * CLOCK_RESOLUTION, 1_000_000_000))
+    return _record(*divmod(coarse(time.time_ns()), 1_000_000_000))
 
 
 def _monotonic_resolution(_store: Any) -> int:
@@ -325,7 +330,7 @@ def _record(seconds: int, nanoseconds: int) -> component.Record:
 def _no_native_sleep(_store: Any, _length: int) -> None:
     """Refuse native sleep, which could not be interrupted. The kernel sleeps on the host."""
     msg = 'native sleep is not available in the sandbox; use time.sleep or asyncio.sleep'
-    _running.failure = GuestDied('broken', msg)
+    running.failure = GuestDied('broken', msg)
     raise wasmtime.WasmtimeError(msg)
 
 
@@ -343,7 +348,7 @@ class SilentHost:
         """Never end the guest."""
 
 
-class _Ticker:
+class Ticker:
     """Advances the epoch every `TICK` seconds while a guest runs, which calls its `check`."""
 
     def __init__(self, engine: wasmtime.Engine) -> None:

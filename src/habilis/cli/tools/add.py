@@ -1,0 +1,52 @@
+"""`habilis tools add`."""
+
+from pathlib import Path
+
+from habilis.cli.sandbox.run import SourceError, read_source
+from habilis.cli.streams import say
+from habilis.cli.tools.library import print_json, run_with_library
+from habilis.core.errors import ForgeError
+from habilis.forge.adding import add_tool, function_name
+from habilis.forge.contract import Candidate
+from habilis.forge.library import Library
+from habilis.forge.rewriting import import_as_tool
+
+
+def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, as_json: bool) -> int:
+    """Keep the function of a file as a new tool."""
+    beside = file.with_name(f'test_{file.name}')
+    if tests is None and not beside.exists():
+        msg = f'there are no tests: write them to {beside}, or name their file with --tests FILE'
+        raise ForgeError(msg)
+    try:
+        code, checks = read_source(str(file)), read_source(str(tests or beside))
+    except SourceError as error:
+        raise ForgeError(str(error)) from None
+    if file.suffix == '.js':
+        candidate = Candidate(name=file.stem, code=code, tests=checks, language='javascript')
+    else:
+        candidate = Candidate(
+            name=function_name(code, file.stem), code=code, tests=_of_tool(checks, file, tests or beside)
+        )
+
+    async def work(library: Library) -> int:
+        made = await add_tool(library, candidate, note=note)
+        if as_json:
+            print_json(made)
+        else:
+            noticed = f', which notice {made.killed} of {made.mutants} wrong variants' if made.mutants else ''
+            print(f'{made.name}: version {made.version} is in use; it passes {made.tests} tests{noticed}')
+            for found in made.findings:
+                say(f'note: {found}')
+        return 0
+
+    return run_with_library(folder, work)
+
+
+def _of_tool(checks: str, file: Path, tests: Path) -> str:
+    """Tests that import their function from a file, as tests of a tool."""
+    try:
+        return import_as_tool(checks, file.stem)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        msg = f'{tests} is not Python: {error}'
+        raise ForgeError(msg) from error

@@ -1,0 +1,1 @@
+"""JavaScript tools: read from their source, and run in QuickJS inside WebAssembly."""

@@ -1,0 +1,1 @@
+"""JavaScript in WebAssembly: QuickJS, without files, network or clock of its own."""

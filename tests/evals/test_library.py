@@ -1,0 +1,81 @@
+"""`python -m evals.library`: both sides answer, reuse is counted, and a second run continues. The model is scripted."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evals import library
+from evals.library import RequestOutcome, duplicates, evaluate, load_families, pairs, parse_arguments
+from evals.outcomes import read_as
+from habilis.forge.library import Library
+from habilis.models import Message, ScriptedModel
+from tests.forge.samples import double
+
+MAKE = "```python\nprint(make_tool('Postage of a parcel.', ['postage(480) == 2.3']))\n```"
+CALL = '```python\nfinal_answer(postage(480))\n```'
+CODE = 'def postage(grams: int) -> float:\n    """Price of a parcel."""\n    return grams / 100 - 2.5\n'
+TESTS = ''.join(f'def test_{n}():\n    assert postage({100 * n}) == {n - 2.5}\n' for n in (3, 4, 5))
+
+
+def reply(messages: Sequence[Message]) -> str:
+    """Has a tool built for the first request, and calls it for every one."""
+    asked = messages[-1].text
+    if 'Write tests' in asked:
+        return f'```python\n{TESTS}```'
+    if 'Design the function' in asked or 'Implement this function' in asked:
+        return f'```python\n{CODE}```'
+    if 'def make_tool' in messages[0].text and 'def postage' not in '\n'.join(one.text for one in messages):
+        return MAKE
+    return CALL if 'def make_tool' in messages[0].text else '```python\nfinal_answer(1.0)\n```'
+
+
+def test_there_are_twenty_families_of_requests_with_one_answer_each() -> None:
+    families = load_families()
+    assert len(families) == 20
+    for tasks in families.values():
+        assert 3 <= len(tasks) <= 4
+        assert len({task.text for task in tasks}) == len(tasks)
+        for task in tasks:
+            assert isinstance(task.expected, task.kind)
+            assert task.accepts(task.expected)
+            assert not task.accepts('something else')
+
+
+async def test_tools_are_built_and_reused_and_a_second_run_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: str) -> ScriptedModel:
+        return ScriptedModel(reply)
+
+    monkeypatch.setattr(library, 'load_model', load)
+    said: list[str] = []
+    given = parse_arguments(['--limit', '1'])
+    await evaluate(given, tmp_path, said.append)
+    outcomes = read_as(RequestOutcome, tmp_path / 'results.jsonl')
+    assert [one.side for one in outcomes] == ['no library', 'library'] * 4
+    first, *later = [one for one in outcomes if one.side == 'library']
+    assert (first.right, [*first.built], [*first.reused]) == (True, ['postage'], [])
+    assert [([*one.built], [*one.reused]) for one in later] == [([], ['postage'])] * 3
+    assert all(one.tokens > 0 for one in outcomes)
+    assert 'right with the library only: postage-1\n' in said[-2]
+    assert said[-2].splitlines()[3].split()[-1] == '3/3'
+    assert said[-1] == 'duplicates: 0'
+
+    said.clear()
+    await evaluate(given, tmp_path, said.append)
+    assert len(said) == 2, 'nothing is answered again'
+
+
+def test_tools_that_do_the_same_are_duplicates(tmp_path: Path) -> None:
+    tools = Library(tmp_path)
+    tools.add(double('first'))
+    tools.add(double('second'))
+    assert duplicates(tools) == ['second: its code is that of first']
+
+
+def test_only_pairs_are_compared() -> None:
+    outcome = RequestOutcome(
+        family='a', request=1, side='library', model='m', right=True, answer='', tokens=1, seconds=1.0
+    )
+    assert pairs([outcome]) == 'right with the library only: none\nright without it only: none'

@@ -1,0 +1,1 @@
+"""QuickJS in WebAssembly."""
