@@ -255,6 +255,7 @@ class Sandbox:
 
     async def do_work(self, work: dict[str, Json], seconds: float) -> Json:
         """Have the guest run a command, while no cell runs; for `tools/toolsets/shell.py`."""
+        check('work', work, dict, 'a dict with a command')
         async with self._turns.next():
             await self._wake()
             host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
