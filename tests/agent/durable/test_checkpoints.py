@@ -232,7 +232,7 @@ READ = code("import os\nfinal_answer([open('a').read() if os.path.exists('a') el
 
 @pytest.mark.parametrize('step', [1, 3])
 async def test_a_fork_has_the_files_of_its_step(space: Workspace, step: int) -> None:
-    answer = ['1', ['a']] if step == 3 else [None, []]
+    answer: list[object] = ['1', ['a']] if step == 3 else [None, list[str]()]
     store = MemoryStore()
     copy = await forked(store, space, step)
     async with Agent(ScriptedModel([READ]), workspace=space.folder, journal=store, checkpoints=True) as agent:
@@ -296,5 +296,5 @@ async def test_a_forged_checkpoint_is_no_option_of_git(space: Workspace) -> None
     [trajectory] = await read_trajectories(view)
     forged = Checkpoint(step=1, workspace=str(space.folder), commit=f'--output={space.folder}/x')
     note = next(record for record in view.records if isinstance(record.value, dict) and 'files' in record.value)
-    view.records[:] = [replace(note, value={'files': CHECKPOINT_CODEC.write(forged)})]
+    view.records = [replace(note, value={'files': CHECKPOINT_CODEC.write(forged)})]
     assert await read_checkpoints(view, trajectory.path) == []
