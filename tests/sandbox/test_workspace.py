@@ -1,8 +1,11 @@
 """The workspace from the host's side: nothing inside it, and no path, leads out of it."""
 
 import asyncio
+import contextlib
 import os
+import stat
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -125,6 +128,63 @@ def test_a_pipe_neither_blocks_nor_counts_as_a_file(space: Workspace) -> None:
         space.write('pipe', 'x')
     os.close(reader)
     assert space.files() == ['file']
+
+
+def test_files_and_links_are_replaced_and_removed_themselves_not_what_they_point_to(
+    space: Workspace, tmp_path: Path
+) -> None:
+    folder = space.folder
+    (folder / 'link').symlink_to(tmp_path / 'secret')
+    assert space.read_link('link') == os.fsencode(tmp_path / 'secret')
+    space.replace('link', b'mine', 0o640)
+    assert ((folder / 'link').read_bytes(), (folder / 'link').stat().st_mode & 0o777) == (b'mine', 0o640)
+    space.replace('deep/er/link', b'../../../secret', stat.S_IFLNK)
+    assert (folder / 'deep/er/link').is_symlink()
+    space.remove('deep/er/link')
+    assert not (folder / 'deep').exists(), 'with the folders that are empty then'
+    (folder / 'up').symlink_to(tmp_path)
+    for attempt in (
+        lambda: space.remove('up/secret'),
+        lambda: space.replace('up/secret', b'x', 0o644),
+        lambda: space.read_link('up/link'),
+        lambda: list(space.walk('up')),
+        lambda: space.remove('sub'),
+        lambda: space.replace('sub', b'x', 0o644),
+        lambda: space.read_link('file'),
+        lambda: space.remove('missing'),
+    ):
+        with pytest.raises(WorkspaceError):
+            attempt()
+    assert (tmp_path / 'secret').read_text() == 'secret'
+    assert sorted(os.listdir(folder)) == ['file', 'link', 'sub', 'up'], 'nothing temporary is left'
+
+
+def test_a_folder_that_is_swapped_for_a_link_leads_nowhere(space: Workspace, tmp_path: Path) -> None:
+    outside = tmp_path / 'outside'
+    outside.mkdir()
+    (outside / 'x').write_text('secret')
+    (space.folder / 'link').symlink_to(outside)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for source, target in (('sub', 'aside'), ('link', 'sub'), ('sub', 'link'), ('aside', 'sub')):
+                with contextlib.suppress(OSError):
+                    (space.folder / source).rename(space.folder / target)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        for _ in range(100):
+            with contextlib.suppress(WorkspaceError):
+                space.replace('sub/x', b'mine', 0o644)
+            with contextlib.suppress(WorkspaceError):
+                space.remove('sub/x')
+            assert 'link/x' not in [path for path, _ in space.walk()]
+    finally:
+        stop.set()
+        swapper.join()
+    assert {file.name: file.read_text() for file in outside.iterdir()} == {'x': 'secret'}
 
 
 def test_a_file_larger_than_the_limit_is_refused(space: Workspace) -> None:

@@ -16,10 +16,10 @@ from habilis.tools import (
     ApprovalRequest,
     ChangeResult,
     Deny,
+    Files,
     GateCall,
     Toolbox,
     Toolset,
-    files_toolset,
     log,
     people_toolset,
     todo_toolset,
@@ -191,7 +191,7 @@ async def test_d14_a_denying_gate_stops_write_file_and_the_code_sees_the_reason(
         await asyncio.sleep(0)
         return Deny('read only') if call.tool == 'write_file' else None
 
-    box = Toolbox([files_toolset(tmp_path)], gates=[gate])
+    box = Toolbox([Files(tmp_path)], gates=[gate])
     assert await error(box, "write_file('x', 'y')") == 'ToolError: ToolDenied: write_file was not called: read only'
     assert list(tmp_path.iterdir()) == []
 
@@ -213,7 +213,7 @@ async def test_d15_a_person_decides_while_the_code_waits(tmp_path: Path, answer:
         return answer
 
     (tmp_path / 'x.txt').write_text('old\n')
-    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=approve)
+    box = Toolbox([Files(tmp_path, needs_approval=True)], approve=approve)
     async with sandbox(box, workspace=tmp_path) as made:
         cell = await made.run("update_file('x.txt', 'old', 'new')\nopen('/workspace/x.txt').read()")
     assert (tmp_path / 'x.txt').read_text() == ('new\n' if answer else 'old\n')

@@ -10,11 +10,11 @@ import pytest
 from habilis.core.errors import ToolArgumentsError, ToolCallError, ToolDefinitionError, ToolDenied, ToolResultError
 from habilis.sandbox.contract import ToolCall
 from habilis.tools import (
+    Files,
     GateCall,
     NeedsAnswer,
     Toolbox,
     Toolset,
-    files_toolset,
     log,
     people_toolset,
     samples_toolset,
@@ -94,7 +94,7 @@ async def test_a14_each_side_sees_and_calls_its_own_tools() -> None:
 
 def test_ready_toolsets_can_be_for_the_model(tmp_path: Path) -> None:
     for made in (
-        files_toolset(tmp_path, side='model'),
+        Files(tmp_path, side='model'),
         people_toolset(side='model'),
         samples_toolset(side='model'),
         todo_toolset(side='model'),

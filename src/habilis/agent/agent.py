@@ -94,6 +94,7 @@ class Agent(Decorators, Closing, Generic[T]):
         on_disagreement: OnDisagreement = 'first',
         escalate: ModelChoice | None = None,
         journal: JournalChoice = None,
+        checkpoints: bool = False,
         settings: Settings | None = None,
         **unknown: Never,
     ) -> None:
@@ -130,6 +131,7 @@ class Agent(Decorators, Closing, Generic[T]):
             on_disagreement: `first` takes the first answer, `ask` ends the run with a question to a person.
             escalate: a larger model that the task is handed to on disagreement.
             journal: where runs are recorded: a file, folder, URL or `Store`, or `off`; None: as the settings say.
+            checkpoints: store the files of the workspace after each step that changed some; needs git and a journal.
             settings: instead of those of the environment and `habilis.toml`.
         """
         given = {name: value for name, value in locals().items() if name not in ('self', 'unknown')}
@@ -164,6 +166,7 @@ class Agent(Decorators, Closing, Generic[T]):
                 on_disagreement=on_disagreement,
                 escalate=escalate,
                 journal=journal or settings.journal,
+                checkpoints=checkpoints,
                 settings=settings,
             ),
             self,

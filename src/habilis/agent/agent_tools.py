@@ -1,11 +1,15 @@
 """Agents as tools of other agents, and the tools of a run: resolved, and checked against its dependencies."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
+from habilis.agent.durable.file_history import NO_GIT
 from habilis.agent.options import AgentSetup, AnyTool, RunRequest
 from habilis.core.errors import AgentError, ToolCallError
+from habilis.journal.stores import OFF
+from habilis.sandbox import Sandbox
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
@@ -109,6 +113,44 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
             raise AgentError(msg)
         msg = f'{needs}, not {name_of_deps(deps)}'
         raise TypeError(msg)
+
+
+def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
+    """Refuse toolsets and checkpoints that need more than the sandbox of the runs has. Raises `AgentError`."""
+    main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
+    toolsets = [one for one in tools if isinstance(one, Toolset)]
+    if main == 'wasm' or (isinstance(main, Sandbox) and not main.has_processes):
+        for one in toolsets:
+            if one.needs_processes:
+                msg = f"the toolset {one.name} needs a sandbox that starts processes: use Agent(sandbox='process')"
+                raise AgentError(msg)
+    named = setup.sandbox_settings.get('workspace')
+    if main.has_workspace if isinstance(main, Sandbox) else named is not None and named is not False:
+        return
+    needing = [f'the toolset {one.name}' for one in toolsets if one.needs_workspace]
+    if setup.checkpoints or needing:
+        who = 'checkpoints=True' if setup.checkpoints else needing[0]
+        msg = f"{who} needs a workspace: pass Agent(…, workspace='folder')"
+        raise AgentError(msg)
+
+
+def check_checkpoints(setup: AgentSetup) -> None:
+    """Refuse checkpoints that could not be stored, or not be found again. Raises `AgentError`."""
+    if not setup.checkpoints:
+        return
+    if setup.journal == OFF:
+        msg = "checkpoints=True needs a journal, which says to which run they belong: leave out journal='off'"
+        raise AgentError(msg)
+    if setup.sandbox_settings.get('workspace') is True:
+        msg = "checkpoints=True needs a folder that stays: pass workspace='folder' instead of workspace=True"
+        raise AgentError(msg)
+    if shutil.which('git') is None:
+        raise AgentError(NO_GIT)
+
+
+def needs_sandbox(tools: Iterable[AnyTool]) -> bool:
+    """Whether some of the tools work in the sandbox or on its workspace, also where the model writes no code."""
+    return any(isinstance(one, Toolset) and (one.needs_workspace or one.needs_processes) for one in tools)
 
 
 def name_of_deps(deps: object) -> str:

@@ -67,6 +67,7 @@ class AgentSetup:
     on_disagreement: OnDisagreement
     escalate: ModelChoice | None
     journal: JournalChoice = field(repr=False)
+    checkpoints: bool
     settings: Settings = field(repr=False)
 
 

@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
-from habilis.agent.agent_tools import check_cycles, check_deps, each_tool, name_of_deps, resolve_tools
+from habilis.agent.agent_tools import (
+    check_checkpoints,
+    check_cycles,
+    check_deps,
+    check_sandbox,
+    each_tool,
+    name_of_deps,
+    resolve_tools,
+)
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
@@ -42,6 +50,8 @@ class Runner:
     """The runs of one agent, and its models, which are loaded when they are first needed."""
 
     def __init__(self, setup: AgentSetup, agent: NamedAgent) -> None:
+        check_sandbox(setup, setup.tools)
+        check_checkpoints(setup)
         self.setup = setup
         self._agent = agent
         self.ledger = Ledger()
@@ -218,6 +228,7 @@ class Runner:
         check_cycles(self, request.tools or ())
         tools = resolve_tools(tools)
         check_deps(self.setup, tools, request.deps)
+        check_sandbox(self.setup, tools)
         return tools
 
     def _find_tools(self, request: RunRequest, tools: Sequence[AnyTool]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.deadline import Deadline, current_deadline
 from habilis.sandbox.functions import HostFunction, label_arguments
 from habilis.sandbox.guest_messages import parse_message
+from habilis.sandbox.guest_work import GuestPort
 from habilis.sandbox.network import Network
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 
@@ -62,6 +63,9 @@ class CellHost:
         self._context.run(current_deadline.set, self.deadline)
         self._inbox: SimpleQueue[_Call | None] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
+        self._working: tuple[_Call, GuestPort] | None = None
+        """A call for which the guest does work."""
+
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
         self._decoders: dict[Stream, codecs.IncrementalDecoder] = {}
         self._printed = 0
@@ -83,6 +87,8 @@ class CellHost:
         self.ended = self.ended or kind
         self._force = True
         self._inbox.put(None)
+        if self._working is not None:
+            self._working[1].wake()
 
     def output(self, stream: Stream) -> str:
         """The output of a stream so far."""
@@ -99,6 +105,8 @@ class CellHost:
         for task in list(self._tasks.values()):
             task.cancel()
         self._tasks.clear()
+        if self._working is not None:
+            self._working[1].close()
         with contextlib.suppress(Empty):
             while True:
                 call = self._inbox.get_nowait()
@@ -168,10 +176,37 @@ class CellHost:
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
         call = _Call(tool)
+        if tool.uses_guest and self._working is None:
+            self._working = call, GuestPort()
+            context = self._working[1].entered(self._context)
+            self._working[1].start(lambda: self._run(call, arguments, context))
+            return self._next_work(*self._working)
         self._run(call, arguments)
         reply = self._finish(call)
         self.check()
         return dump(reply)
+
+    def _next_work(self, call: '_Call', port: GuestPort) -> str:
+        """What the guest is to do for a call, or its result."""
+        work = port.next()
+        if work is not None:
+            return dump({'do': work})
+        if not port.is_done:  # the cell has ended
+            self.check()
+        self._working = None
+        reply = self._finish(call)
+        self.check()
+        return dump(reply)
+
+    def _take_work(self, body: str) -> str:
+        if self._working is None:
+            return dump({'error': ['RuntimeError', 'unknown message']})
+        call, port = self._working
+        try:
+            port.give(parse_message(body))
+        except CodecError:
+            port.close()
+        return self._next_work(call, port)
 
     def _submit(self, body: str) -> str:
         self._argument_bytes += len(body)
@@ -194,11 +229,11 @@ class CellHost:
             raise _Refused('NameError', f'there is no tool called {name[:100]!r}')
         return tool
 
-    def _run(self, call: '_Call', packed: Json) -> None:
-        """Call a plain function on the thread of the guest, which waits for it anyway."""
+    def _run(self, call: '_Call', packed: Json, context: contextvars.Context | None = None) -> None:
+        """Call a plain function on this thread, which is that of the guest in most cases: it waits anyway."""
         if self._unpack(call, packed):
             try:
-                call.result = self._context.run(call.tool.call, *call.args, **call.kwargs)
+                call.result = (context or self._context).run(call.tool.call, *call.args, **call.kwargs)
             except BaseException as raised:
                 call.error = raised
         call.seconds = time.monotonic() - call.started
@@ -398,6 +433,7 @@ _HANDLERS: dict[str, Callable[[CellHost, str], str]] = {
     'c': CellHost._call,  # pyright: ignore[reportPrivateUsage]
     's': CellHost._submit,  # pyright: ignore[reportPrivateUsage]
     'k': CellHost._cancel,  # pyright: ignore[reportPrivateUsage]
+    'r': CellHost._take_work,  # pyright: ignore[reportPrivateUsage]
     'w': CellHost._wait,  # pyright: ignore[reportPrivateUsage]
     'n': CellHost._use_network,  # pyright: ignore[reportPrivateUsage]
     'i': CellHost._input,  # pyright: ignore[reportPrivateUsage]

@@ -229,6 +229,7 @@ class Backend(Protocol):
     """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once per process.
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
+    A backend whose guests can start processes has an attribute `has_processes = True`.
     """
 
     isolation: str

@@ -23,6 +23,8 @@ class HostFunction:
     parameters: tuple[str, ...] = ()
     signature: str = '(…)'
     doc: str | None = None
+    uses_guest: bool = False
+    """Whether it has work done by the guest; see `guest_work.py`."""
 
     def describe(self) -> dict[str, Json]:
         """The description for the guest."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
@@ -253,6 +253,14 @@ class Sandbox:
             await self._wake()
             await self._offer(functions)
 
+    async def do_work(self, work: dict[str, Json], seconds: float) -> Json:
+        """Have the guest run a command, while no cell runs; for `tools/toolsets/shell.py`."""
+        check('work', work, dict, 'a dict with a command')
+        async with self._turns.next():
+            await self._wake()
+            host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
+            return await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+
     @property
     def workspace(self) -> Workspace:
         """The workspace, for access from the host."""
@@ -284,6 +292,11 @@ class Sandbox:
         """Variables that could not be saved, and so were lost at the last restore."""
         checkpoint = self._interpreter.checkpoint
         return checkpoint.lost if checkpoint else ()
+
+    @property
+    def has_processes(self) -> bool:
+        """Whether code inside can start processes."""
+        return getattr(self._interpreter.backend, 'has_processes', False)
 
     @property
     def isolation(self) -> str:
@@ -320,9 +333,7 @@ class Sandbox:
             )
 
     def _quiet_host(self, seconds: float) -> CellHost:
-        """The host of requests that are not cells. Code may run during them (such as `__reduce__`), but without tools,
-        whose
-        calls would be in no `Cell`."""
+        """The host of requests that are not cells. Code that runs during them has no tools: no `Cell` has its calls."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
 
     def _folder(self, path: str) -> Workspace:

@@ -5,12 +5,15 @@ to `/etc/passwd` is an error and not a leak.
 """
 
 import contextlib
+import difflib
+import errno
 import os
+import secrets
 import stat
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import cast
+from typing import BinaryIO, cast
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.contract import FileChange
@@ -19,9 +22,14 @@ from habilis.sandbox.temporary_folders import temporary_folder
 MAX_FILES = 10_000
 """Maximum number of files that are scanned for changes."""
 
+MAX_DEPTH = 100
+"""Maximum depth of folders that are visited: each level keeps one descriptor open."""
+
 WORKSPACE = '/workspace'
+Skip = Callable[[str], bool]
 FileStates = dict[str, tuple[int, int, int]]
 _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW
 
 
 class _Temporary:
@@ -74,50 +82,119 @@ class Workspace:
             if temporary.users == 0:
                 temporary.remove()
 
+    def is_file(self, path: str) -> bool:
+        """Whether it is a regular file. Raises `WorkspaceError` if there is nothing at this path."""
+        with self._opened(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0)) as descriptor:
+            return stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    @contextlib.contextmanager
+    def opened(self, path: str) -> Generator[BinaryIO]:
+        """A file, open for reading."""
+        with self._opened(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0)) as descriptor:
+            _require_file(path, descriptor)
+            with os.fdopen(os.dup(descriptor), 'rb') as file:
+                yield file
+
     def read(self, path: str, *, limit: int = 1 << 30) -> bytes:
         """The bytes of a file."""
-        with self._opened(path, os.O_RDONLY | getattr(os, 'O_NONBLOCK', 0)) as descriptor:
-            info = _require_file(path, descriptor)
-            if info.st_size > limit:
-                msg = f'{path!r} has {info.st_size:,} bytes, more than the {limit:,} allowed'
+        with self.opened(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                msg = f'{path!r} has {size:,} bytes, more than the {limit:,} allowed'
                 raise WorkspaceError(msg)
-            with os.fdopen(os.dup(descriptor), 'rb') as file:
-                return file.read(limit)
+            return file.read(limit)
 
-    def write(self, path: str, data: bytes | str) -> None:
-        """Create or replace a file, and create its parent folders."""
-        if self.read_only:
-            msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
-            raise WorkspaceError(msg)
+    def write(self, path: str, data: bytes | str, *, create_dirs: bool = True) -> None:
+        """Create or replace a file, and create its parent folders unless told otherwise."""
+        self._check_writable(path)
         if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
             msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
             raise TypeError(msg)
         content = data.encode() if isinstance(data, str) else data
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, 'O_NONBLOCK', 0)
-        with self._opened(path, flags, make=True) as descriptor:
+        with self._opened(path, flags, make=create_dirs) as descriptor:
             _require_file(path, descriptor)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
 
+    def replace(self, path: str, data: bytes, mode: int) -> None:
+        """Put a file or link in the place of another, atomically. The data of a link is its target."""
+        self._check_writable(path)
+        *parents, name = _steps(path, self.target)
+        temporary = f'.habilis-{secrets.token_hex(6)}'
+        with self._folder(path, parents, make=True) as folder:
+            try:
+                if stat.S_ISLNK(mode):
+                    os.symlink(data, temporary, dir_fd=folder)
+                else:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
+                    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), 'wb') as file:
+                        file.write(data)
+                        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.unlink(temporary, dir_fd=folder)
+                raise _explained(path, name, folder, error) from error
+
+    def remove(self, path: str) -> None:
+        """Remove a file or a link, and the folders that are empty then."""
+        self._check_writable(path)
+        *parents, name = _steps(path, self.target)
+        with self._folder(path, parents) as folder:
+            try:
+                os.unlink(name, dir_fd=folder)
+            except OSError as error:
+                raise _explained(path, name, folder, error) from error
+        while parents:
+            last = parents.pop()
+            with self._folder(path, parents) as folder:
+                try:
+                    os.rmdir(last, dir_fd=folder)
+                except OSError:  # not empty
+                    return
+
+    def read_link(self, path: str) -> bytes:
+        """The target of a link."""
+        *parents, name = _steps(path, self.target)
+        with self._folder(path, parents) as folder:
+            try:
+                return os.fsencode(os.readlink(name, dir_fd=folder))
+            except OSError as error:
+                raise _explained(path, name, folder, error) from error
+
+    def _check_writable(self, path: str) -> None:
+        if self.read_only:
+            msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
+            raise WorkspaceError(msg)
+
     def files(self) -> list[str]:
         """The paths of all files, sorted."""
         return sorted(self.scan())
 
+    def walk(
+        self, path: str = '', skip: Callable[[str], bool] = lambda _: False
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """The paths below a folder with their states, parents first, sorted in each folder. No link is followed.
+
+        Args:
+            path: the folder; the whole workspace by default.
+            skip: takes the path of a folder; what is in it is left out if it returns True.
+        """
+        steps = _steps(path, self.target) if path else ()
+        with self._folder(path, steps) as descriptor:
+            yield from _walk(descriptor, '/'.join(steps), skip, MAX_DEPTH)
+
     def scan(self) -> FileStates:
         """Size, modification time and inode of the files, for `changes`."""
         seen: FileStates = {}
-        folders = ['']
-        while folders and len(seen) < MAX_FILES:
-            folder = folders.pop()
-            with contextlib.suppress(OSError), os.scandir(self.folder / folder) as entries:
-                for entry in entries:
-                    path = f'{folder}/{entry.name}' if folder else entry.name
-                    info = entry.stat(follow_symlinks=False)
-                    if stat.S_ISDIR(info.st_mode):
-                        folders.append(path)
-                    elif stat.S_ISREG(info.st_mode):
-                        seen[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
+        with contextlib.suppress(WorkspaceError):  # the folder was removed
+            for path, info in self.walk():
+                if stat.S_ISREG(info.st_mode):
+                    seen[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
+                    if len(seen) == MAX_FILES:
+                        break
         return seen
 
     def changes(self, before: FileStates) -> tuple[FileChange, ...]:
@@ -139,28 +216,85 @@ class Workspace:
     def _opened(self, path: str, flags: int, *, make: bool = False) -> Generator[int]:
         """Open a file of the folder, component by component, without following links."""
         *parents, name = _steps(path, self.target)
-        folder = descriptor = -1
+        with self._folder(path, parents, make=make) as folder:
+            try:
+                descriptor = os.open(name, flags | _NO_FOLLOW, 0o644, dir_fd=folder)
+            except OSError as error:
+                raise _explained(path, name, folder, error) from error
+            try:
+                yield descriptor
+            except OSError as error:
+                msg = f'{path!r}: {error.strerror or error}'
+                raise WorkspaceError(msg) from error
+            finally:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def _folder(self, path: str, steps: Sequence[str], *, make: bool = False) -> Generator[int]:
+        """Open a folder component by component, without following links. `path` is for errors."""
         try:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
-            for step in parents:
-                if make:
-                    with contextlib.suppress(FileExistsError):
-                        os.mkdir(step, dir_fd=folder)
-                below = os.open(step, os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW, dir_fd=folder)
+        except OSError as error:
+            msg = f'{path!r}: the workspace cannot be opened: {error.strerror or error}'
+            raise WorkspaceError(msg) from error
+        try:
+            for step in steps:
+                try:
+                    if make:
+                        with contextlib.suppress(FileExistsError):
+                            os.mkdir(step, dir_fd=folder)
+                    below = os.open(step, _FOLDER, dir_fd=folder)
+                except OSError as error:
+                    raise _explained(path, step, folder, error) from error
                 os.close(folder)
                 folder = below
-            descriptor = os.open(name, flags | _NO_FOLLOW, 0o644, dir_fd=folder)
-            yield descriptor
-        except OSError as error:
-            msg = f'{path!r}: {error.strerror or error} (links are not followed)'
-            raise WorkspaceError(msg) from error
-        except UnicodeEncodeError as error:
-            msg = f'{path!r} is not a valid file name'
-            raise WorkspaceError(msg) from error
+            yield folder
         finally:
-            for opened in (folder, descriptor):
-                if opened >= 0:
-                    os.close(opened)
+            os.close(folder)
+
+
+def _walk(folder: int, prefix: str, skip: Skip, depth: int) -> Iterator[tuple[str, os.stat_result]]:
+    """What is in an open folder and below. Entries that vanish meanwhile are left out."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = f'{prefix}/{entry.name}' if prefix else entry.name
+        try:
+            info = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        yield path, info
+        if stat.S_ISDIR(info.st_mode) and depth and not skip(path):
+            try:
+                below = os.open(entry.name, _FOLDER, dir_fd=folder)
+            except OSError:  # a link by now, or not readable
+                continue
+            try:
+                yield from _walk(below, path, skip, depth - 1)
+            finally:
+                os.close(below)
+
+
+def _explained(path: str, step: str, folder: int, error: OSError) -> WorkspaceError:
+    """What is wrong with the component `step` of a path, which is in this open folder."""
+    if isinstance(error, FileNotFoundError):
+        near = difflib.get_close_matches(step, os.listdir(folder), n=1)
+        at = path.rfind(step)
+        advice = f'; did you mean {path[:at] + near[0] + path[at + len(step) :]!r}?' if near else ''
+        return WorkspaceError(f'{path!r}: no such file or folder{advice}')
+    if isinstance(error, IsADirectoryError):
+        return WorkspaceError(f'{path!r} is a folder, not a file')
+    if error.errno in (errno.ELOOP, errno.ENOTDIR):
+        what = 'a link, and links are not followed' if _is_link(step, folder) else 'a file, not a folder'
+        return WorkspaceError(f'{path!r}: {step!r} is {what}')
+    return WorkspaceError(f'{path!r}: {error.strerror or error}')
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def usable_folder(folder: Path, role: str, *, make: bool) -> Path:
@@ -190,13 +324,12 @@ def usable_folder(folder: Path, role: str, *, make: bool) -> Path:
     return folder
 
 
-def _require_file(path: str, descriptor: int) -> os.stat_result:
+def _require_file(path: str, descriptor: int) -> None:
     """Raise `WorkspaceError` unless it is a regular file."""
-    info = os.fstat(descriptor)
-    if not stat.S_ISREG(info.st_mode):
-        msg = f'{path!r} is not a file'
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        msg = f'{path!r} is a folder, not a file' if stat.S_ISDIR(mode) else f'{path!r} is not a file'
         raise WorkspaceError(msg)
-    return info
 
 
 def _steps(path: str, target: str) -> tuple[str, ...]:
@@ -210,4 +343,9 @@ def _steps(path: str, target: str) -> tuple[str, ...]:
     if not parts or parts[0].startswith('/') or '..' in parts or '\0' in path:
         msg = f'{path!r} is not a path inside the workspace'
         raise WorkspaceError(msg)
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        msg = f'{path!r} is not a valid file name'
+        raise WorkspaceError(msg) from error
     return parts

@@ -22,8 +22,10 @@ from habilis.tools.logs import log
 from habilis.tools.tool import Tool, tool
 from habilis.tools.toolbox import Toolbox
 from habilis.tools.toolset import Toolset
-from habilis.tools.toolsets.files import files_toolset
+from habilis.tools.toolsets.files import Files
 from habilis.tools.toolsets.samples import samples_toolset
+from habilis.tools.toolsets.shell import Shell
+from habilis.tools.toolsets.shell_policy import CommandPolicy
 from habilis.tools.toolsets.todo import todo_toolset
 from habilis.tools.toolsets.user import people_toolset
 
@@ -35,19 +37,21 @@ __all__ = [
     'CallJournal',
     'Change',
     'ChangeResult',
+    'CommandPolicy',
     'Context',
     'Decision',
     'Deny',
+    'Files',
     'Gate',
     'GateCall',
     'ModelFunction',
     'NeedsAnswer',
     'ResultDecision',
     'ResultGate',
+    'Shell',
     'Tool',
     'Toolbox',
     'Toolset',
-    'files_toolset',
     'log',
     'people_toolset',
     'samples_toolset',

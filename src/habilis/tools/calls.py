@@ -15,6 +15,7 @@ from typing import Any, Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
+from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
 from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
@@ -34,7 +35,7 @@ from habilis.tools.contract import (
 )
 from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
-from habilis.tools.logs import LOGGER, Channel, close_channel, open_channel
+from habilis.tools.logs import LOGGER, Channel, MakeEvent, close_channel, open_channel
 from habilis.tools.permits import Permit, check_open
 from habilis.tools.plain_data import NotConvertible, to_plain
 
@@ -52,6 +53,7 @@ class CallableTool(Protocol):
     options: ToolOptions
     description: str
     is_async: bool
+    uses_guest: bool
 
     @property
     def can_run_here(self) -> bool: ...
@@ -115,8 +117,10 @@ class Calls:
         emit: Emit | None = None,
         journal: CallJournal | None = None,
         context: Context[Any] | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._enabled = enabled
+        self._sandbox = sandbox
         self.context = context
         self._emit = emit
         self._journal = journal
@@ -197,7 +201,7 @@ class Calls:
     ) -> object:
         """Make a call. `here`: a plain function runs on this thread."""
         call = _Call(id=self._next_id(), tool=tool, side=side, arguments=written, ended=ended)
-        channel = Channel(emit=lambda make: self.emit(make(call.as_gate_call())), memory=self._memory)
+        channel = self._channel(lambda make: self.emit(make(call.as_gate_call())))
         call.context = None if self.context is None else self.context.of_call(channel)
         if self._emit is not None:
             self.emit(ToolCalled(call=call.as_gate_call()))
@@ -222,12 +226,15 @@ class Calls:
 
     async def repeat(self, tool: CallableTool, arguments: Mapping[str, object]) -> None:
         """Repeat a call of an earlier process, for its effects in memory. No record, no events."""
-        token = open_channel(channel := Channel(emit=lambda make: None, memory=self._memory))
+        token = open_channel(channel := self._channel(lambda make: None))
         context = None if self.context is None else self.context.of_call(channel)
         try:
             await tool.run(tool.validate_named(arguments), context=context)
         finally:
             close_channel(token)
+
+    def _channel(self, emit: Callable[[MakeEvent], None]) -> Channel:
+        return Channel(emit=emit, memory=self._memory, sandbox=self._sandbox)
 
     def _next_id(self) -> int:
         with self._counting:

@@ -43,6 +43,7 @@ class HostCalls:
             parameters=tool.positional,
             signature=tool.signature,
             doc=tool.description or None,
+            uses_guest=tool.uses_guest,
         )
 
     def cancel(self) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from habilis.sandbox import Sandbox
 from habilis.tools.contract import GateCall
 from habilis.tools.events import ToolEvent, ToolLogged, ToolProgress
 
@@ -30,6 +31,9 @@ class Channel:
     lines: list[str] = field(default_factory=list[str])
     memory: dict[object, object] = field(default_factory=dict[object, object])
     """What tools store for the duration of a run, each under its own key."""
+
+    sandbox: Sandbox | None = None
+    """The sandbox of the run."""
 
     reported_at: float | None = None
     """When the tool last reported its progress."""
@@ -79,6 +83,12 @@ def memory() -> dict[object, object] | None:
     """The memory of the run that calls the running tool; None outside of a run."""
     channel = _channel.get()
     return None if channel is None else channel.memory
+
+
+def sandbox() -> Sandbox | None:
+    """The sandbox of the run that calls the running tool; None outside of a run, or if it has none."""
+    channel = _channel.get()
+    return None if channel is None else channel.sandbox
 
 
 def open_channel(channel: Channel) -> contextvars.Token[Channel | None]:

@@ -42,6 +42,9 @@ class _Compiled:
 class Tool(Generic[P, R]):
     """A function of the host with validation, stub and options. Calling it calls the function itself."""
 
+    uses_guest = False
+    """Whether it has work done in the sandbox that calls it; see `sandbox/guest_work.py`."""
+
     def __init__(
         self,
         function: Callable[P, R],

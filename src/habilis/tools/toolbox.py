@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Generator, Iterable, Mapping, S
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
+from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
@@ -34,6 +35,7 @@ class Toolbox:
         journal: CallJournal | None = None,
         code: bool = True,
         context: Context[Any] | None = None,
+        sandbox: Sandbox | None = None,
         look_up: 'Callable[[str], AnyTool | None] | None' = None,
     ) -> None:
         """Create a toolbox.
@@ -46,6 +48,7 @@ class Toolbox:
             journal: records the calls, so that none is made twice.
             code: whether the run has code that calls tools. If not, the model may call all of them.
             context: for tools that take one.
+            sandbox: that of the run, for tools that work in it or on its workspace.
             look_up: finds a tool that code calls by name without having been told of it; see `add_called`.
         """
         self._toolsets: dict[str, Toolset] = {}
@@ -64,7 +67,13 @@ class Toolbox:
         for tool in self._tools.values():
             tool.check()
         self._calls = Calls(
-            enabled=self._enabled, gates=gates, approve=approve, emit=emit, journal=journal, context=context
+            enabled=self._enabled,
+            gates=gates,
+            approve=approve,
+            emit=emit,
+            journal=journal,
+            context=context,
+            sandbox=sandbox,
         )
         self._host_calls = HostCalls(self._calls)
 

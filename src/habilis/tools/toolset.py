@@ -18,6 +18,12 @@ class Toolset:
         self.enabled = enabled
         """Whether its tools are enabled at the start. A toolbox can change that later."""
 
+        self.needs_workspace = False
+        """Whether its tools work on the workspace of the run."""
+
+        self.needs_processes = False
+        """Whether its tools start processes in the sandbox of the run."""
+
         unique_names(self.tools)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from habilis.journal.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.sandbox.workers import WORKERS
-from habilis.tools import ApprovalRequest, Ask, Deny, GateCall, files_toolset, tool
+from habilis.tools import ApprovalRequest, Ask, Deny, Files, GateCall, tool
 from tests.agent.hooks.watching import Seen, code
 from tests.waiting import until
 
@@ -293,7 +293,7 @@ async def test_a_change_that_was_made_is_not_previewed_again_when_the_code_rerun
     (tmp_path / 'x').write_text('one two')
     store = MemoryStore()
     replies = [code("update_file('x', 'one', '1')\nupdate_file('x', 'two', '2')\nfinal_answer(read_file('x'))")]
-    files = files_toolset(tmp_path, needs_approval=True)
+    files = Files(tmp_path, needs_approval=True)
     async with Agent(ScriptedModel(replies), tools=[files], journal=store) as agent:
         await agent.run('go', run_id='run-1')
         await agent.answer('run-1', True)
@@ -310,7 +310,7 @@ async def test_a_file_that_changed_before_the_answer_came_is_not_overwritten(tmp
     file.write_text('old')
     write = "try:\n    write_file('x', 'mine')\nexcept Exception as e:\n    print(e)"
     store, model = MemoryStore(), ScriptedModel([code(write), code(write)])
-    async with Agent(model, tools=[files_toolset(tmp_path, needs_approval=True)], journal=store) as agent:
+    async with Agent(model, tools=[Files(tmp_path, needs_approval=True)], journal=store) as agent:
         await agent.run('go', run_id='run-1')
         file.write_text('theirs')
         await agent.answer('run-1', True)

@@ -155,5 +155,8 @@ def test_a_difference_is_coloured_on_a_terminal(place: Place) -> None:
         assert terminal.process.wait(timeout=20) == 1
 
 
-def test_diff_needs_two_runs(place: Place) -> None:
-    assert runs('diff', make(place)).returncode == 2
+def test_diff_needs_two_runs_or_one_with_checkpoints(place: Place) -> None:
+    done = runs('diff', run := make(place))
+    assert (done.returncode, done.stdout) == (1, '')
+    assert f'{run} has no checkpoints' in done.stderr
+    assert runs('diff').returncode == runs('diff', run, run, '--at', '1').returncode == 2

@@ -1,18 +1,24 @@
 """The toolset `files`: text files of a folder, and nothing outside it."""
 
+import contextlib
+import shutil
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from habilis.core.errors import ToolDenied, WorkspaceError
 from habilis.sandbox.workspace import Workspace
-from habilis.tools import ApprovalRequest, Deny, GateCall, Toolbox, files_toolset
+from habilis.tools import ApprovalRequest, Deny, Files, GateCall, Toolbox
+from habilis.tools.toolsets import file_search
+from habilis.tools.toolsets.file_text import MAX_BYTES
 from tests.tools.patches import apply
 
 
 @pytest.fixture
 def box(tmp_path: Path) -> Toolbox:
-    return Toolbox([files_toolset(tmp_path)])
+    return Toolbox([Files(tmp_path)])
 
 
 class Person:
@@ -55,17 +61,17 @@ async def test_nothing_outside_the_folder_can_be_reached(tmp_path: Path, path: s
     (inside / 'file_link').symlink_to(outside / 'x')
     arguments = {'read_file': [], 'write_file': ['gone'], 'update_file': ['secret', 'gone']}[call]
     with pytest.raises(WorkspaceError):
-        await Toolbox([files_toolset(inside)]).call(call, path, *arguments)
+        await Toolbox([Files(inside)]).call(call, path, *arguments)
     assert [(outside / 'x').read_text(), (tmp_path / 'x').read_text()] == ['secret', 'secret']
 
 
 async def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError, match='does not exist'):
-        files_toolset(tmp_path / 'nowhere')
+        Files(tmp_path / 'nowhere')
 
 
 async def test_a_workspace_can_be_shared_with_a_sandbox(tmp_path: Path) -> None:
-    box = Toolbox([files_toolset(Workspace(tmp_path))])
+    box = Toolbox([Files(Workspace(tmp_path))])
     await box.call('write_file', 'x', 'y')
     assert (tmp_path / 'x').read_text() == 'y'
 
@@ -124,7 +130,7 @@ async def test_d14_a_denying_gate_stops_write_file(tmp_path: Path) -> None:
     def gate(call: GateCall) -> Deny | None:
         return Deny('the folder is frozen') if call.tool == 'write_file' else None
 
-    box = Toolbox([files_toolset(tmp_path)], gates=[gate])
+    box = Toolbox([Files(tmp_path)], gates=[gate])
     with pytest.raises(ToolDenied, match='write_file was not called: the folder is frozen'):
         await box.call('write_file', 'x', 'y')
     assert list(tmp_path.iterdir()) == []
@@ -148,7 +154,7 @@ async def test_d15_the_diff_is_right_and_no_leaves_the_file_untouched(
     if before is not None:
         file.write_bytes(before)
     refusing, agreeing = Person(False), Person(True)
-    toolset = files_toolset(tmp_path, needs_approval=True)
+    toolset = Files(tmp_path, needs_approval=True)
     with pytest.raises(ToolDenied, match='the user said no'):
         await Toolbox([toolset], approve=refusing).call(call, 'x.txt', *arguments)
     assert (file.read_bytes() if file.exists() else None) == before
@@ -160,7 +166,7 @@ async def test_d15_the_diff_is_right_and_no_leaves_the_file_untouched(
 
 async def test_nobody_is_asked_about_a_change_that_cannot_be_made(tmp_path: Path) -> None:
     person = Person(True)
-    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=person)
+    box = Toolbox([Files(tmp_path, needs_approval=True)], approve=person)
     with pytest.raises(WorkspaceError):
         await box.call('update_file', 'missing.txt', 'a', 'b')
     with pytest.raises(WorkspaceError):
@@ -187,7 +193,7 @@ async def test_d15_a_file_that_changed_while_the_person_decided_is_not_overwritt
             file.write_text('theirs')
         return True
 
-    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=approve)
+    box = Toolbox([Files(tmp_path, needs_approval=True)], approve=approve)
     with pytest.raises(ToolDenied, match=r'write_file was not called: .* no longer what the user was shown'):
         await box.call('write_file', 'x.txt', 'mine')
     assert file.read_text() == 'theirs'
@@ -203,11 +209,233 @@ async def test_d15_an_update_is_made_if_what_the_person_saw_is_still_so(tmp_path
         file.write_text(''.join(lines[:-1]) + 'last\n')
         return True
 
-    box = Toolbox([files_toolset(tmp_path, needs_approval=True)], approve=approve)
+    box = Toolbox([Files(tmp_path, needs_approval=True)], approve=approve)
     await box.call('update_file', 'x.txt', '0\n1\n', 'first\n')
     assert file.read_text() == 'first\n' + ''.join(lines[2:-1]) + 'last\n'
 
 
 async def test_reading_needs_no_approval(tmp_path: Path) -> None:
     (tmp_path / 'x').write_text('y')
-    assert await Toolbox([files_toolset(tmp_path, needs_approval=True)]).call('read_file', 'x') == 'y'
+    assert await Toolbox([Files(tmp_path, needs_approval=True)]).call('read_file', 'x') == 'y'
+
+
+# Lines ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_d4_a_slice_has_the_right_lines_and_numbers(box: Toolbox, tmp_path: Path) -> None:
+    (tmp_path / 'x').write_text(''.join(f'line {number}\n' for number in range(1, 101)) + 'end')
+    assert await box.call('read_file', 'x', 3, 2) == 'line 3\nline 4\n'
+    assert await box.call('read_file', 'x', start_line=100, numbers=True) == '   100\tline 100\n   101\tend'
+    assert await box.call('read_file', 'x', numbers=True, max_lines=1) == '     1\tline 1\n'
+    with pytest.raises(WorkspaceError, match='has 101 lines, and none at 102'):
+        await box.call('read_file', 'x', 102)
+    with pytest.raises(WorkspaceError, match='must be 1 or more'):
+        await box.call('read_file', 'x', 0)
+
+
+async def test_lines_of_a_file_that_is_too_large_to_read_whole(box: Toolbox, tmp_path: Path) -> None:
+    with (tmp_path / 'x').open('wb') as file:
+        file.write(b'first\nsecond\n')
+        file.truncate(MAX_BYTES + 100)
+    with pytest.raises(WorkspaceError, match='read some of its lines, with start_line and max_lines'):
+        await box.call('read_file', 'x')
+    assert await box.call('read_file', 'x', 2, 1) == 'second\n'
+    with pytest.raises(WorkspaceError, match='these lines have more than'):
+        await box.call('read_file', 'x', 2)
+
+
+async def test_a_binary_line_is_refused_and_an_empty_file_is_not(box: Toolbox, tmp_path: Path) -> None:
+    (tmp_path / 'x').write_bytes(b'text\nPNG\0\n')
+    assert await box.call('read_file', 'x', max_lines=1) == 'text\n'
+    with pytest.raises(WorkspaceError, match='binary data'):
+        await box.call('read_file', 'x', 2)
+    (tmp_path / 'empty').write_bytes(b'')
+    assert await box.call('read_file', 'empty', numbers=True) == ''
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_errors_of_files_say_what_to_do(box: Toolbox, tmp_path: Path) -> None:
+    (tmp_path / 'src').mkdir()
+    (tmp_path / 'src' / 'main.py').write_text('a\n  b\na\n')
+    for path, complaint in {
+        'src/mian.py': r"no such file or folder; did you mean 'src/main.py'\?",
+        'scr/main.py': r"no such file or folder; did you mean 'src/main.py'\?",
+        'zebra': 'no such file or folder$',
+        'src': 'is a folder, not a file',
+        'src/main.py/x': "'main.py' is a file, not a folder",
+        '/etc/passwd': 'is not a path inside the workspace',
+    }.items():
+        with pytest.raises(WorkspaceError, match=complaint):
+            await box.call('read_file', path)
+    with pytest.raises(WorkspaceError, match='no such file or folder'):
+        await box.call('write_file', 'made/here/x', 'y', create_dirs=False)
+    assert not (tmp_path / 'made').exists()
+    with pytest.raises(WorkspaceError, match='found in line 1, 3'):
+        await box.call('update_file', 'src/main.py', 'a', 'c')
+    with pytest.raises(WorkspaceError, match='line 1 differs in white space'):
+        await box.call('update_file', 'src/main.py', 'a\nb\n', 'c')
+
+
+# Search ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    texts = {
+        'main.py': 'import os\nTODO = 1\n',
+        'notes.txt': 'a todo\nnothing\r\nTodo: ünlaut\n',
+        'src/app.ts': 'let todo = 1\n',
+        'src/lib/deep/util.ts': 'export const TODO = "x"\nTODO\n',
+        'src/lib/a..b.txt': 'TODO no line end',
+        '.config/settings.toml': 'todo = true\n',
+        'node_modules/dep/index.ts': 'TODO\n',
+        '.git/HEAD': 'TODO\n',
+        'it\'s "so".txt': 'TODO\n',
+        'two\nlines.txt': 'TODO\n',
+    }
+    for path, text in texts.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(text.encode())
+    (tmp_path / 'data.bin').write_bytes(b'TODO\0\x01TODO')
+    (tmp_path / 'link.txt').symlink_to(tmp_path / 'main.py')
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ('pattern', 'paths'),
+    [
+        ('*.py', ['main.py']),
+        ('**/*.py', ['main.py']),
+        ('src/**/*.ts', ['src/app.ts', 'src/lib/deep/util.ts']),
+        ('**/deep/*.ts', ['src/lib/deep/util.ts']),
+        ('src/*', ['src/app.ts', 'src/lib/']),
+        ('src/**', ['src/app.ts', 'src/lib/', 'src/lib/a..b.txt', 'src/lib/deep/', 'src/lib/deep/util.ts']),
+        ('*.{py,bin}', ['data.bin', 'main.py']),
+        ('/workspace/m*', ['main.py']),
+        ('./m*', ['main.py']),
+        ('.config/*', ['.config/settings.toml']),
+        ('node_modules/**/*.ts', ['node_modules/dep/index.ts']),
+        ('?wo*', ['two\nlines.txt']),
+        ('it\'s "so"*', ['it\'s "so".txt']),
+        ('link*', ['link.txt']),
+        ('*.zzz', []),
+        ('**/' * 30 + 'x', []),
+    ],
+)
+async def test_d7_find_files(box: Toolbox, tree: Path, pattern: str, paths: list[str]) -> None:
+    assert await box.call('find_files', pattern) == paths
+
+
+@pytest.mark.parametrize('pattern', ['../*', '/etc/*', 'a/../../*', '', '{a,b}' * 10, 'missing/*'])
+async def test_a_pattern_that_cannot_be_right_is_refused(box: Toolbox, tree: Path, pattern: str) -> None:
+    with pytest.raises(WorkspaceError):
+        await box.call('find_files', pattern)
+
+
+async def test_a_long_list_of_paths_is_cut_and_says_so(tmp_path: Path) -> None:
+    for number in range(1001):
+        (tmp_path / f'{number}').touch()
+    box = Toolbox([Files(tmp_path)])
+    paths = await box.call('find_files', '*')
+    assert isinstance(paths, list)
+    assert len(paths) == 1000  # pyright: ignore[reportUnknownArgumentType]
+    assert box.take_records()[0].log == ('the first 1,000 of 1,001 paths: use a narrower pattern',)
+
+
+GREPS: list[tuple[dict[str, object], list[str]]] = [
+    ({'pattern': 'TODO'}, []),
+    ({'pattern': 'todo', 'ignore_case': True}, ['-i']),
+    ({'pattern': r'^\s*import \w+$'}, []),
+    ({'pattern': 'TODO', 'glob': '*.ts'}, ['-g', '*.ts']),
+    ({'pattern': 'TODO', 'glob': 'src/**/*.ts'}, ['-g', 'src/**/*.ts']),
+    ({'pattern': 'TODO', 'glob': '*.{py,ts}'}, ['-g', '*.{py,ts}']),
+    ({'pattern': 'todo', 'ignore_case': True, 'output': 'files'}, ['-i', '-l']),
+    ({'pattern': 'todo', 'ignore_case': True, 'output': 'count'}, ['-i', '-c']),
+    ({'pattern': 'ü|x"'}, []),
+    ({'pattern': 'nothing.$'}, []),
+    ({'pattern': 'no such thing'}, []),
+]
+
+
+@pytest.mark.parametrize(('arguments', 'options'), GREPS)
+@pytest.mark.skipif(shutil.which('rg') is None, reason='ripgrep is not installed')
+async def test_d8_grep_equals_ripgrep(
+    box: Toolbox, tree: Path, arguments: dict[str, object], options: list[str]
+) -> None:
+    (tree / 'two\nlines.txt').unlink()  # ripgrep prints it in two lines
+    same = ['--no-ignore', '--hidden', '-g', '!.git', '-g', '!node_modules', '--no-heading', '--with-filename']
+    lines = [] if {'-l', '-c'} & {*options} else ['-n']
+    command = ['rg', *same, *lines, *options, '-e', str(arguments['pattern'])]
+    found = subprocess.run(command, cwd=tree, capture_output=True, check=False)
+    ours = str(await box.call('grep', **arguments))
+    assert sorted(ours.split('\n')) == sorted(found.stdout.decode().removesuffix('\n').split('\n'))
+
+
+async def test_d8_grep(box: Toolbox, tree: Path) -> None:
+    """What the comparison with ripgrep covers, where that is not installed; and one file, a folder, odd names."""
+    assert str(await box.call('grep', 'TODO', 'src')).split('\n') == [
+        'src/lib/a..b.txt:1:TODO no line end',
+        'src/lib/deep/util.ts:1:export const TODO = "x"',
+        'src/lib/deep/util.ts:2:TODO',
+    ]
+    assert await box.call('grep', 'TODO', '/workspace/main.py') == 'main.py:2:TODO = 1'
+    assert await box.call('grep', 'TODO', glob='two*') == r"'two\nlines.txt':1:TODO"
+    assert await box.call('grep', 'TODO', output='count', glob='*.ts') == 'src/lib/deep/util.ts:2'
+    assert await box.call('grep', 'nowhere') == ''
+    (tree / 'long').write_text('y' * 600)
+    assert await box.call('grep', 'yy', 'long') == f'long:1:{"y" * 500}… (600 characters)'
+    for path in ('../x', '/etc', 'missing', 'link.txt'):
+        with pytest.raises(WorkspaceError):
+            await box.call('grep', 'TODO', path)
+    with pytest.raises(WorkspaceError, match='is not a regular expression: missing'):
+        await box.call('grep', '(')
+
+
+async def test_a_regular_expression_that_never_ends_is_stopped(
+    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_search, 'MAX_SECONDS', 0.5)
+    (tmp_path / 'x').write_text('a' * 50 + 'b\n')
+    with pytest.raises(WorkspaceError, match=r'took longer than 0\.5 s: use a simpler expression'):
+        await box.call('grep', '(a+)+$')
+
+
+# Races ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_that_becomes_a_link_leads_nowhere(tmp_path: Path) -> None:
+    inside, outside = tmp_path / 'inside', tmp_path / 'outside'
+    for folder in (inside / 'a', outside):
+        folder.mkdir(parents=True)
+        (folder / 'x').write_text('secret' if folder == outside else 'mine')
+    (inside / 'link').symlink_to(outside)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for source, target in (('a', 'b'), ('link', 'a'), ('a', 'link'), ('b', 'a')):
+                (inside / source).rename(inside / target)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    files, seen = Files(inside), set[str]()
+    try:
+        for _ in range(300):
+            for attempt in (
+                lambda: files.read_file('a/x'),
+                lambda: files.write_file('a/x', 'mine', create_dirs=False),
+                lambda: ' '.join(files.find_files('**')),
+            ):
+                with contextlib.suppress(WorkspaceError):
+                    seen.add(attempt())
+        with contextlib.suppress(WorkspaceError):
+            seen.add(files.grep('secret'))
+    finally:
+        stop.set()
+        swapper.join()
+    assert 'mine' in seen, 'some attempts succeeded'
+    assert not [text for text in seen if 'secret' in text or 'link/x' in text]
+    assert (outside / 'x').read_text() == 'secret'
+    assert [file.name for file in outside.iterdir()] == ['x']

@@ -13,7 +13,9 @@ from habilis.agent.durable.records import (
     APPROVE,
     ASK,
     CELL,
+    CHECKPOINT_CODEC,
     CODE,
+    FILES,
     INPUTS_CODEC,
     INSTRUCTIONS,
     MAX_CODE_LENGTH,
@@ -28,6 +30,7 @@ from habilis.agent.durable.records import (
     VALIDATED,
     VERDICT,
     VERDICT_CODEC,
+    Checkpoint,
     Inputs,
     Messages,
     Prompt,
@@ -253,6 +256,10 @@ class Recorder:
     async def resumed(self, note: Resumed) -> None:
         """Record that the run is resumed."""
         await self.journal.write('noted', self.scope.path, value={RESUMED: RESUMED_CODEC.write(note)})
+
+    async def stored(self, checkpoint: Checkpoint) -> None:
+        """Record that the files of the workspace were stored."""
+        await self.journal.write('noted', self.scope.path, value={FILES: CHECKPOINT_CODEC.write(checkpoint)})
 
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""

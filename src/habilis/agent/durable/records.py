@@ -38,6 +38,9 @@ PROMPT = 'prompt'
 MESSAGES = 'messages'
 """Field of a note: the messages of a run of a session that ended without an answer."""
 
+FILES = 'files'
+"""Field of a note: the files of the workspace were stored."""
+
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
 
@@ -118,6 +121,25 @@ class Messages:
     messages: tuple[Message, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """The files of the workspace after a step; step 0 is the start of the run."""
+
+    step: int
+    workspace: str
+    """The folder."""
+
+    commit: str = ''
+    """Name of the state in the history of the folder; empty if the files could not be stored."""
+
+    too_large: tuple[str, ...] = ()
+    """Files that were left out."""
+
+    problem: str = ''
+    """Why they could not be stored."""
+
+
+CHECKPOINT_CODEC = DataCodec(Checkpoint, what='a checkpoint')
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
 MESSAGES_CODEC = DataCodec(Messages, what='messages')
 PROMPT_CODEC = DataCodec(Prompt, what='a prompt')

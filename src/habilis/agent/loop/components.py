@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from habilis.agent.context.conversation import Conversation
+from habilis.agent.durable.checkpoints import Checkpoints
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.agreement import Comparison
@@ -52,6 +53,9 @@ class Components:
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     temperature: float | None = None
     """Temperature of all requests; None leaves it to the settings of the model."""
+
+    checkpoints: Checkpoints | None = None
+    """Stores the files of the workspace after each step, where the agent was asked to."""
 
     comparison: Comparison | None = None
     """Solves the task again to compare the answers, where the agent was asked to."""

@@ -113,6 +113,8 @@ class Run:
         events.is_muted = is_replayed = recorder is not None and recorder.is_replaying
         if not is_replayed and (reached := meter.limit_reached(len(self.steps), components.ledger.total)):
             return await self._end(reached)
+        if components.checkpoints is not None and not self.steps and not is_replayed:
+            await components.checkpoints.save(0)
         events.emit(StepStarted())
         started = time.perf_counter()
         try:
@@ -131,6 +133,8 @@ class Run:
         finally:
             events.on_live = None
         meter.add(self.steps[-1].seconds if is_replayed else time.perf_counter() - started)
+        if components.checkpoints is not None and not (recorder is not None and recorder.is_replaying):
+            await components.checkpoints.save(len(self.steps), self.steps[-1].code or '')
         events.emit(StepFinished(finished=self.steps[-1]))
         return await self._end_of_step()
 

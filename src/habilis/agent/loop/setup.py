@@ -4,10 +4,12 @@ import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 
+from habilis.agent.agent_tools import needs_sandbox
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
+from habilis.agent.durable.checkpoints import Checkpoints
 from habilis.agent.durable.records import Prompt
 from habilis.agent.events import RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher
@@ -59,7 +61,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
     _check_python(setup, inputs.variables)
     sandboxes = inputs.sandboxes
-    if sandboxes is None and setup.python:
+    if sandboxes is None and (setup.python or setup.checkpoints or needs_sandbox(setup.tools)):
         has_files = bool(inputs.files or inputs.start.files)
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
@@ -86,17 +88,19 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     policy, history = load_policy(setup.loop_policy, model.traits), History(tools=toolbox.signatures())
     answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
-    code = sandboxes and CodeRunner(
-        sandboxes,
-        toolbox=toolbox,
-        answer=answer,
-        events=events,
-        bounds=setup.observations,
-        meter=meter,
-        policy=policy,
-        history=history,
-        recorder=recorder,
-    )
+    code = None
+    if sandboxes is not None and setup.python:
+        code = CodeRunner(
+            sandboxes,
+            toolbox=toolbox,
+            answer=answer,
+            events=events,
+            bounds=setup.observations,
+            meter=meter,
+            policy=policy,
+            history=history,
+            recorder=recorder,
+        )
     prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
     variables = await code.begin(inputs.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
@@ -106,7 +110,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         task_message(
             inputs.task,
             described,
-            workspace=sandboxes.describe_files() if sandboxes else '',
+            workspace=sandboxes.describe_files() if sandboxes and code else '',
             gone=code.gone if code else (),
             files=await _place(inputs, sandboxes),
         ),
@@ -139,6 +143,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         scripted=model.traits.scripted,
         variables=inputs.variables,
         temperature=inputs.temperature,
+        checkpoints=_checkpoints(setup, inputs, sandboxes),
         comparison=compare_with(start_run, setup, inputs, results, start_state) if results and start_state else None,
     )
     return StartedRun(
@@ -151,6 +156,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         artifacts=inputs.artifacts,
         task=inputs.task,
     )
+
+
+def _checkpoints(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> Checkpoints | None:
+    if not setup.checkpoints or inputs.recorder is None or sandboxes is None:
+        return None
+    return Checkpoints(sandboxes.main.workspace, inputs.recorder, inputs.task)
 
 
 def _toolbox(
@@ -170,6 +181,7 @@ def _toolbox(
         journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
         context=Context(inputs.deps, run_id=inputs.run_id),
+        sandbox=sandboxes.main if sandboxes else None,
         look_up=inputs.library.tool if inputs.library is not None else None,
     )
     toolbox.bind(asyncio.get_running_loop())

@@ -72,6 +72,12 @@ def run(
         ),
     ] = None,
     create: Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')] = False,
+    checkpoints: Annotated[
+        bool,
+        typer.Option(
+            '--checkpoints', help='Store the files of the workspace after each step, for `habilis runs restore`.'
+        ),
+    ] = False,
     tools: Annotated[
         list[str] | None,
         typer.Option(
@@ -164,6 +170,9 @@ def run(
         msg = 'leave out --network or --no-network'
         raise typer.BadParameter(msg, param_hint='--no-network')
     workspace = options.existing_folder(workspace, create=create)
+    if checkpoints and workspace is None:
+        msg = 'give the folder whose files are stored with --workspace DIR'
+        raise typer.BadParameter(msg, param_hint='--checkpoints')
     files = read_files(image or (), file or ())
     text, data = read_task(task, quiet=quiet)
     status = StatusLine()
@@ -189,6 +198,7 @@ def run(
                 'user': user,
             },
             workspace=workspace,
+            checkpoints=checkpoints,
             tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
             library=library,
             packages=options.words(packages),

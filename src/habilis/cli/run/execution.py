@@ -192,6 +192,7 @@ class Execution:
             # A small model would ask instead of working.
             tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
             workspace=self._request.workspace,
+            checkpoints=self._request.checkpoints,
             sandbox_settings=self._request.sandbox_settings,
             library=True if (folder := self._request.library_folder) == DEFAULT_LIBRARY else folder,
             settings=self._settings,

@@ -99,6 +99,9 @@ class RunRequest:
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
     workspace: str | None = None
+    checkpoints: bool = False
+    """Store the files of the workspace after each step."""
+
     tools: ToolNames | None = None
     library: str | None = None
     """Folder of the tool library; `default` for that of the settings."""
@@ -153,6 +156,7 @@ class RunRequest:
                 'workspace': None if self.workspace is None else os.path.abspath(self.workspace),
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
+                **({'checkpoints': True} if self.checkpoints else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
@@ -183,6 +187,7 @@ class RunRequest:
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
+            checkpoints=known.get('checkpoints') is True and overrides.get('trusted', True),
             tools=None if tools is None else ToolNames(**tools),
             library=known.get('library'),
             packages=_names(known, 'packages'),

@@ -115,14 +115,37 @@ def calls(run: RunId, as_json: AsJson = False, journal: Journal = None, user: Us
 @app.command()
 def diff(
     a: RunId,
-    b: Annotated[str, typer.Argument(metavar='RUN', help='The other run, named likewise.', show_default=False)],
+    b: Annotated[
+        str | None,
+        typer.Argument(metavar='RUN', help='Another run to compare with, named likewise.', show_default=False),
+    ] = None,
+    at: Annotated[
+        str | None, typer.Option('--at', metavar='STEP', help='Only what this step changed in files.')
+    ] = None,
     journal: Journal = None,
     user: User = None,
 ) -> None:
-    """Compare two runs step by step. The exit code is 0 if they are equal and 1 if they differ."""
-    from habilis.cli.runs.diff import diff_runs
+    """Show what a run changed in the files of its workspace (see `files`), or compare two runs step by step.
 
+    The exit code is 0 if two runs are equal and 1 if they differ.
+    """
+    if b is not None and at is not None:
+        msg = 'is for the files of one run; leave it out to compare two'
+        raise typer.BadParameter(msg, param_hint='--at')
+    from habilis.cli.runs.diff import diff_runs
+    from habilis.cli.runs.files import diff_files
+
+    if b is None:
+        raise typer.Exit(diff_files(a, at, journal=journal, user=user))
     raise typer.Exit(diff_runs(a, b, journal=journal, user=user))
+
+
+@app.command()
+def files(run: RunId, as_json: AsJson = False, journal: Journal = None, user: User = None) -> None:
+    """List the checkpoints of a run made with checkpoints: after which steps which files had changed."""
+    from habilis.cli.runs.files import list_checkpoints
+
+    raise typer.Exit(list_checkpoints(run, as_json=as_json, journal=journal, user=user))
 
 
 @app.command()
@@ -270,6 +293,16 @@ def fork(
         int | None,
         typer.Option('--before', metavar='N', help='Number of a record as in `events`, such as a damaged one.'),
     ] = None,
+    workspace: Annotated[
+        str | None,
+        typer.Option(
+            '--workspace',
+            '-w',
+            metavar='DIR',
+            help='Empty folder for the files of that step, of a run with checkpoints (default: the folder of the run).',
+            callback=folder,
+        ),
+    ] = None,
     no_resume: NoResume = False,
     program: App = None,
     as_json: AsJson = False,
@@ -285,7 +318,9 @@ def fork(
     from habilis.cli.runs.resume import ResumeOptions, check_resumable, read_recorded_run, resume_run
 
     known, point = find_fork_point(run, at, before, journal=journal, user=user)
-    options = ResumeOptions(run=known, journal=journal, user=user, app=program, as_json=as_json, quiet=quiet)
+    options = ResumeOptions(
+        run=known, journal=journal, user=user, workspace=workspace, app=program, as_json=as_json, quiet=quiet
+    )
     if not no_resume:  # before anything is copied
         given = f' --before {before}' if at is None else f' --at {shlex.quote(at)}'
         check_resumable(options, read_recorded_run(options), 'fork', given)
@@ -293,6 +328,21 @@ def fork(
     typer.echo(copy, err=not no_resume)
     if not no_resume:
         raise typer.Exit(resume_run(replace(options, run=copy)))
+
+
+@app.command()
+def restore(
+    run: RunId,
+    at: Annotated[
+        str, typer.Option('--at', metavar='STEP', help='Number of a step; 0 for the start. Or the ID of a checkpoint.')
+    ],
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Bring the files of the workspace back as they were after a step. What is there now is stored first."""
+    from habilis.cli.runs.files import restore_files
+
+    raise typer.Exit(restore_files(run, at, journal=journal, user=user))
 
 
 # Export, score, delete ------------------------------------------------------------------------------------------------

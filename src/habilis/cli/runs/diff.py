@@ -54,7 +54,12 @@ def _lines(text: str | None, run: str) -> list[str]:
 def _show_difference(page: Page, path: str, ours: Sequence[str], theirs: Sequence[str], a: str, b: str) -> None:
     page.line()
     for line in unified_diff(ours, theirs, f'{a} {path}', f'{b} {path}', lineterm=''):
-        page.line(line, 'bold' if line.startswith(('---', '+++')) else _STYLES.get(line[:1], ''))
+        page.line(line, diff_style(line))
+
+
+def diff_style(line: str) -> str:
+    """The style of a line of a unified diff."""
+    return 'bold' if line.startswith(('---', '+++')) else _STYLES.get(line[:1], '')
 
 
 # A step as text -------------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Messages to the host, the only way out of the sandbox. Each is a text with one reply.
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
-`k` cancel it, `w` wait, `i` ask for input, `n` use the network, `x` tell the exit code. A reply that starts with `!`
-ends the cell; the rest names the limit.
+`k` cancel it, `r` the result of work that a tool has given, `w` wait, `i` ask for input, `n` use the network, `x` tell
+the exit code. A reply that starts with `!` ends the cell; the rest names the limit.
 """
 
 import builtins
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, check_size, dump, pack, parse, unpack
 
@@ -43,7 +43,10 @@ class Bridge:
 
     def call(self, name: str, arguments: Json) -> object:
         """Call a tool and wait for its answer."""
-        return result_of(parse(self._ask('c' + _bounded(name, dump([name, arguments])))))
+        reply = parse(self._ask('c' + _bounded(name, dump([name, arguments]))))
+        while isinstance(reply, dict) and 'do' in reply:  # the tool has something done here
+            reply = parse(self._ask('r' + dump(do_work(reply['do']))))
+        return result_of(reply)
 
     def submit(self, name: str, arguments: Json) -> int:
         """Start an asynchronous tool; `wait` returns its answer with the number that is returned here."""
@@ -74,6 +77,13 @@ class Bridge:
         if reply[:1] == '!':
             raise CellEnded(reply[1:])
         return reply
+
+
+def do_work(work: Json) -> Json:
+    """Do what a tool of the host wants done here: run a command."""
+    from habilis.sandbox.guest.shell import run_command
+
+    return run_command(**cast('dict[str, Any]', work))
 
 
 def _bounded(tool: str, message: str) -> str:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
-from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError
+from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
 from habilis.sandbox.guest.displays import displays_of
 from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
@@ -444,6 +444,7 @@ _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
     'set': Kernel.set_variables,
     'tools': Kernel.use_tools,
     'names': Kernel.names,
+    'work': lambda kernel, request: do_work(request['work']),
 }
 _SAVING = frozenset({'run', 'save'})
 """Requests whose answers may contain the variables."""

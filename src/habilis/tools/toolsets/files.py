@@ -1,128 +1,161 @@
-"""The toolset `files`: reads and changes files of a workspace folder on the host, and no others."""
+"""`Files`: tools that read, change and search the files of a workspace, and no others."""
 
-from functools import partial
+import functools
+from collections import Counter
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
-from habilis.core.errors import WorkspaceError
+from habilis.core.errors import ToolCallError
 from habilis.sandbox.contract import Side
 from habilis.sandbox.workspace import Workspace
+from habilis.tools.logs import log, sandbox
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.diffs import unified_diff
+from habilis.tools.toolsets.file_search import MAX_ENTRIES, find, search
+from habilis.tools.toolsets.file_text import encoded, read_text, read_text_or_none, replaced, selected_lines
 
-MAX_BYTES = 10 << 20
-"""Maximum size of a file."""
+MAX_PATHS = 1000
+"""Maximum number of paths that `find_files` returns."""
+
+MAX_MATCHES = 1000
+"""Maximum number of lines that `grep` returns."""
+
+MAX_LINE = 500
+"""Maximum number of characters of a line that `grep` returns."""
 
 FilePath = Annotated[str, 'inside the workspace, such as notes/today.txt']
 
 
-def files_toolset(
-    workspace: Workspace | Path | str, *, needs_approval: bool = False, enabled: bool = True, side: Side = 'code'
-) -> Toolset:
-    """The toolset `files`: `read_file`, `write_file` and `update_file`.
+class Files(Toolset):
+    """The toolset `files`: `read_file`, `write_file`, `update_file`, `find_files` and `grep`.
 
-    Args:
-        workspace: the folder. A path must exist.
-        needs_approval: a person sees the diff of each change and must approve it.
-        enabled: whether it is enabled at the start.
-        side: who may call its tools, as for `@tool`.
+    They work from the host, whatever the backend of the sandbox is. No path and no link leads out of the workspace.
     """
-    space = workspace if isinstance(workspace, Workspace) else Workspace.at(Path(workspace), must_exist=True)
 
-    @tool(side=side)
-    def read_file(path: FilePath) -> str:
-        """Read a text file."""
-        return _text(space, path)
+    def __init__(
+        self,
+        workspace: Workspace | Path | str | None = None,
+        *,
+        needs_approval: bool = False,
+        enabled: bool = True,
+        side: Side = 'code',
+    ) -> None:
+        """Create the toolset.
 
-    @tool(needs_approval=needs_approval, preview=partial(_preview_write, space), side=side)
-    def write_file(path: FilePath, text: str) -> str:
+        Args:
+            workspace: a folder that exists; by default the workspace of the run.
+            needs_approval: a person sees the diff of each change and must approve it.
+            enabled: whether it is enabled at the start.
+            side: who may call its tools, as for `@tool`.
+        """
+        if isinstance(workspace, str | Path):
+            workspace = Workspace.at(Path(workspace), must_exist=True)
+        self._own = workspace
+        reads = tool(side=side)
+        changes = functools.partial(tool, needs_approval=needs_approval, side=side)
+        tools = [
+            reads(self.read_file),
+            changes(preview=self._preview_write)(self.write_file),
+            changes(preview=self._preview_update, idempotent=False)(self.update_file),
+            reads(self.find_files),
+            reads(self.grep),
+        ]
+        super().__init__('files', tools, enabled=enabled)
+        self.needs_workspace = workspace is None
+
+    def read_file(
+        self,
+        path: FilePath,
+        start_line: Annotated[int, 'from 1'] = 1,
+        max_lines: int | None = None,
+        numbers: Annotated[bool, 'put the line number before each line'] = False,
+    ) -> str:
+        """Read a text file, or some of its lines."""
+        if (start_line, max_lines, numbers) == (1, None, False):
+            return read_text(self._space, path)
+        return selected_lines(self._space, path, start_line, max_lines, numbers=numbers)
+
+    def write_file(self, path: FilePath, text: str, create_dirs: bool = True) -> str:
         """Make a text file, or replace a whole one. Folders are made as needed."""
-        is_new = _text_or_none(space, path) is None
-        size = _write(space, path, text)
-        return f'{"made" if is_new else "replaced"} {path} ({size:,} bytes)'
+        space = self._space
+        is_new = read_text_or_none(space, path) is None
+        data = encoded(path, text)
+        space.write(path, data, create_dirs=create_dirs)
+        return f'{"made" if is_new else "replaced"} {path} ({len(data):,} bytes)'
 
-    @tool(needs_approval=needs_approval, preview=partial(_preview_update, space), idempotent=False, side=side)
     def update_file(
+        self,
         path: FilePath,
         old: Annotated[str, 'text that is in the file, exactly'],
         new: str,
         expected_matches: Annotated[int, 'how often old occurs; all are replaced'] = 1,
     ) -> str:
         """Replace a part of a text file."""
-        after = _replaced(path, _text(space, path), old, new, expected_matches)
-        size = _write(space, path, after)
-        return f'changed {path} ({size:,} bytes)'
+        space = self._space
+        data = encoded(path, replaced(path, read_text(space, path), old, new, expected_matches))
+        space.write(path, data)
+        return f'changed {path} ({len(data):,} bytes)'
 
-    return Toolset('files', [read_file, write_file, update_file], enabled=enabled)
+    def find_files(
+        self, pattern: Annotated[str, 'such as *.csv or src/**/*.py; ** is any number of folders']
+    ) -> list[str]:
+        """Paths of the files and folders that match a glob pattern. Folders end with a slash."""
+        found = find(self._space, pattern)
+        if not found.complete:
+            log(f'the workspace has more than {MAX_ENTRIES:,} files, and not all were visited: start with a folder')
+        elif len(found.paths) > MAX_PATHS:
+            log(f'the first {MAX_PATHS:,} of {len(found.paths):,} paths: use a narrower pattern')
+        return found.paths[:MAX_PATHS]
 
+    def grep(
+        self,
+        pattern: Annotated[str, 'a regular expression, for each line'],
+        path: Annotated[str, 'a file, or a folder to search in'] = '.',
+        glob: Annotated[str | None, 'only these files, such as *.py or src/**'] = None,
+        ignore_case: bool = False,
+        output: Annotated[
+            Literal['content', 'files', 'count'], 'lines as path:line:text, paths, or path:number of lines'
+        ] = 'content',
+    ) -> str:
+        """Search text files for a regular expression. Returns one line for each match; empty if nothing matches."""
+        found = search(self._space, pattern, path=path, names=glob, ignore_case=ignore_case)
+        if output == 'content':
+            matches = list(islice(found, MAX_MATCHES + 1))
+            lines = [f'{_shown(match.path)}:{match.line}:{_cut(match.text)}' for match in matches[:MAX_MATCHES]]
+            if len(matches) > MAX_MATCHES:
+                log(f'only the first {MAX_MATCHES:,} lines: search for something more specific')
+        else:
+            counts = Counter(_shown(match.path) for match in found)
+            lines = list(counts) if output == 'files' else [f'{name}:{count}' for name, count in counts.items()]
+        return '\n'.join(lines)
 
-def _preview_write(space: Workspace, path: str, text: str) -> str:
-    _data(path, text)
-    return unified_diff(path, _text_or_none(space, path), text)
+    @property
+    def _space(self) -> Workspace:
+        if self._own is not None:
+            return self._own
+        current = sandbox()
+        if current is None or not current.has_workspace:
+            msg = 'there is no workspace: pass Agent(workspace=…), or name a folder: Files("folder")'
+            raise ToolCallError(msg)
+        return current.workspace
 
+    def _preview_write(self, path: str, text: str, create_dirs: bool = True) -> str:
+        encoded(path, text)
+        return unified_diff(path, read_text_or_none(self._space, path), text)
 
-def _preview_update(space: Workspace, path: str, old: str, new: str, expected_matches: int = 1) -> str:
-    before = _text(space, path)
-    after = _replaced(path, before, old, new, expected_matches)
-    _data(path, after)
-    return unified_diff(path, before, after)
-
-
-def _text(space: Workspace, path: str) -> str:
-    data = space.read(path, limit=MAX_BYTES)
-    try:
-        text = data.decode('utf-8')
-    except UnicodeDecodeError:
-        text = '\0'
-    if '\0' in text:
-        msg = f'{path!r} is not a text file in UTF-8, but binary data: read it with open(…, "rb") in the sandbox'
-        raise WorkspaceError(msg)
-    return text
-
-
-def _text_or_none(space: Workspace, path: str) -> str | None:
-    """The text, or None if the file does not exist."""
-    try:
-        return _text(space, path)
-    except WorkspaceError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return None
-        raise
-
-
-def _write(space: Workspace, path: str, text: str) -> int:
-    data = _data(path, text)
-    space.write(path, data)
-    return len(data)
-
-
-def _data(path: str, text: str) -> bytes:
-    """The text in UTF-8. Raises `WorkspaceError` if it cannot be encoded."""
-    try:
-        data = text.encode('utf-8')
-    except UnicodeEncodeError as error:
-        msg = f'{path!r} was not written: the text has a lone surrogate at {error.start}, which cannot be encoded'
-        raise WorkspaceError(msg) from None
-    if b'\0' in data:
-        msg = f'{path!r} was not written: the text has a NUL character, so it is binary data'
-        raise WorkspaceError(msg)
-    return data
-
-
-def _replaced(path: str, text: str, old: str, new: str, expected: int) -> str:
-    if not old:
-        msg = f'{path!r} was not changed: `old` is empty; give the text to replace'
-        raise WorkspaceError(msg)
-    if old not in text and '\r\n' in text:  # the file has Windows line endings
-        old, new = _with_crlf(old), _with_crlf(new)
-    found = text.count(old)
-    if found != expected or not found:
-        advice = 'read the file again and copy the text exactly' if not found else 'give more of the text around it'
-        msg = f'{path!r} was not changed: `old` occurs {found} times, not {expected}; {advice}, or set expected_matches'
-        raise WorkspaceError(msg)
-    return text.replace(old, new)
+    def _preview_update(self, path: str, old: str, new: str, expected_matches: int = 1) -> str:
+        before = read_text(self._space, path)
+        after = replaced(path, before, old, new, expected_matches)
+        encoded(path, after)
+        return unified_diff(path, before, after)
 
 
-def _with_crlf(text: str) -> str:
-    return text.replace('\r\n', '\n').replace('\n', '\r\n')
+def _shown(path: str) -> str:
+    """A path in one line."""
+    return path if path.isprintable() else repr(path)
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= MAX_LINE else f'{line[:MAX_LINE]}… ({len(line):,} characters)'

@@ -1,0 +1,151 @@
+"""`habilis runs files`, `diff RUN` and `restore`: the files of the workspace at the checkpoints of a run."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from habilis.agent.durable.checkpoints import StoredCheckpoint, history_of, read_checkpoints
+from habilis.agent.durable.trajectory import read_trajectories, step_count
+from habilis.agent.hooks.sanitize import one_line
+from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.run.report import count_steps
+from habilis.cli.runs.diff import diff_style
+from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
+from habilis.cli.streams import say
+from habilis.core.errors import JournalError
+from habilis.journal.runs import RunView
+
+SHOWN_ID = 10
+"""Characters of the id of a checkpoint that are shown."""
+
+MAX_NAMED = 5
+_ID = re.compile('[0-9a-f]{7,40}')
+_KINDS = {'A': 'new', 'M': 'changed', 'D': 'deleted'}
+
+
+def list_checkpoints(run: str, *, as_json: bool, journal: str | None, user: str | None) -> int:
+    """Print the checkpoints of a run, with the files that changed."""
+
+    async def work(access: JournalAccess) -> int:
+        reading, found = await _read(access, run)
+        rows = [(stored, _changes(stored)) for stored in found]
+        if as_json:
+            print(json.dumps([_as_json(stored, changes) for stored, changes in rows]))
+        else:
+            table = [
+                (
+                    str(stored.checkpoint.step),
+                    format_time(stored.at),
+                    stored.checkpoint.commit[:SHOWN_ID] or '-',
+                    stored.checkpoint.problem or _summary(changes, is_first=stored.before is None),
+                )
+                for stored, changes in rows
+            ]
+            print_table(('STEP', 'TIME', 'ID', 'FILES'), table, flexible=('FILES',))
+        return report_damage(access, reading)
+
+    return with_journal(journal, user, work)
+
+
+def diff_files(run: str, at: str | None, *, journal: str | None, user: str | None) -> int:
+    """Print what a run, or one of its steps, changed in files."""
+
+    async def work(access: JournalAccess) -> int:
+        reading, found = await _read(access, run)
+        stored = [each for each in found if each.checkpoint.commit]
+        if at is not None:
+            _check_step(reading, at)
+            stored = [each for each in stored if each.before and each.checkpoint.step == int(at)][:1]
+        text = ''
+        if stored:
+            first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
+            text = history_of(last).diff(first, last.commit)
+        if not text:
+            say('no files were changed')
+        page = Page()
+        for line in text.splitlines():
+            page.line(line, diff_style(line))
+        return 0
+
+    return with_journal(journal, user, work)
+
+
+def restore_files(run: str, at: str, *, journal: str | None, user: str | None) -> int:
+    """Bring files back, and say how to undo it."""
+
+    async def work(access: JournalAccess) -> int:
+        reading, found = await _read(access, run)
+        stored = [each.checkpoint for each in found if each.checkpoint.commit]
+        history = history_of(stored[-1])
+        commit = at
+        if not _ID.fullmatch(at):
+            _check_step(reading, at)
+            commit = [checkpoint.commit for checkpoint in stored if checkpoint.step <= int(at)][-1]
+        elif not history.has(at):
+            msg = f'{reading.run} has no checkpoint {at}; see: {access.command("files", reading.run)}'
+            raise JournalError(msg)
+        before, changed = history.restore(commit)
+        folder = str(history.workspace.folder)
+        if not changed:
+            say(f'the files of {folder} are so already')
+            return 0
+        say(f'{_count(len(changed))} changed in {folder}: {_names(changed)}')
+        say(f'undo with: {access.command("restore", reading.run, f" --at {before[:SHOWN_ID]}")}')
+        return 0
+
+    return with_journal(journal, user, work)
+
+
+def _check_step(reading: RunView, at: str) -> None:
+    steps = step_count(reading)
+    if not at.isdecimal() or int(at) > steps:
+        msg = f'{reading.run} has no step {at}: it has {count_steps(steps)}'
+        raise JournalError(msg)
+
+
+async def _read(access: JournalAccess, run: str) -> tuple[RunView, list[StoredCheckpoint]]:
+    reading = await access.read(run)
+    agents = await read_trajectories(reading)
+    found = await read_checkpoints(reading, agents[0].path) if agents else []
+    if not found:
+        msg = f'{reading.run} has no checkpoints: make them with habilis run --checkpoints, or Agent(checkpoints=True)'
+        raise JournalError(msg)
+    return reading, found
+
+
+def _changes(stored: StoredCheckpoint) -> list[tuple[str, str]]:
+    """What has changed since the checkpoint before; all files for the first one."""
+    if not stored.checkpoint.commit:
+        return []
+    return history_of(stored.checkpoint).changes(stored.before, stored.checkpoint.commit)
+
+
+def _summary(changes: Sequence[tuple[str, str]], *, is_first: bool) -> str:
+    if is_first:
+        return f'{_count(len(changes))} at the start'
+    counts = Counter(_KINDS.get(kind, 'changed') for kind, _ in changes)
+    kinds = ', '.join(f'{count} {kind}' for kind, count in counts.items())
+    return f'{kinds}: {_names([path for _, path in changes])}'
+
+
+def _names(paths: Sequence[str]) -> str:
+    more = f' and {len(paths) - MAX_NAMED} more' if len(paths) > MAX_NAMED else ''
+    return ', '.join(one_line(path, 60) for path in paths[:MAX_NAMED]) + more
+
+
+def _count(number: int) -> str:
+    return f'{number:,} {"file" if number == 1 else "files"}'
+
+
+def _as_json(stored: StoredCheckpoint, changes: Sequence[tuple[str, str]]) -> dict[str, object]:
+    checkpoint = stored.checkpoint
+    return {
+        'step': checkpoint.step,
+        'at': stored.at,
+        'id': checkpoint.commit,
+        'workspace': checkpoint.workspace,
+        'changes': {path: _KINDS.get(kind, 'changed') for kind, path in changes} if stored.before else {},
+        'too_large': list(checkpoint.too_large),
+        'problem': checkpoint.problem,
+    }

@@ -1,0 +1,215 @@
+"""Finds files of a workspace by name and by content."""
+
+import contextlib
+import fnmatch
+import itertools
+import json
+import re
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from habilis.core.errors import WorkspaceError
+from habilis.sandbox.workspace import Workspace
+
+SKIPPED = ('.git', '.hg', '.svn', 'node_modules', '.venv', '__pycache__', '.mypy_cache', '.pytest_cache', '.ruff_cache')
+"""Folders that are not searched unless their name is given."""
+
+MAX_BYTES = 10 << 20
+"""Maximum size of a file that is searched."""
+
+MAX_ENTRIES = 100_000
+"""Maximum number of files and folders that are visited."""
+
+MAX_SECONDS = 10.0
+"""Time limit of one search."""
+
+MAX_BRACES = 64
+_WORKER = Path(__file__).with_name('grep_worker.py')
+_BRACES = re.compile(r'\{([^{}]*)\}')
+_WILD = re.compile(r'[*?[{]')
+
+
+# By name --------------------------------------------------------------------------------------------------------------
+
+
+class PathPattern:
+    """A pattern such as `src/**/*.py`: `**` stands for any number of folders, `{a,b}` for a or b."""
+
+    def __init__(self, pattern: str) -> None:
+        self._choices = [_components(choice) for choice in _without_braces(pattern)]
+
+    def matches(self, path: str) -> bool:
+        """Whether the pattern fits the whole path."""
+        parts = path.split('/')
+        return any(_fits(choice, parts) for choice in self._choices)
+
+
+_Component = Callable[[str], object] | None
+"""Matches one component of a path; None for `**`."""
+
+
+def _components(pattern: str) -> tuple[_Component, ...]:
+    parts = [part for part in pattern.split('/') if part not in ('', '.')]
+    if parts[-1:] == ['**']:
+        parts.append('*')
+    return tuple(None if part == '**' else re.compile(fnmatch.translate(part)).match for part in parts)
+
+
+def _fits(pattern: Sequence[_Component], parts: Sequence[str]) -> bool:
+    """By dynamic programming: many `**` must not take exponential time."""
+    reached = {0}
+    for component in pattern:
+        if component is None:
+            reached = set(range(min(reached), len(parts) + 1)) if reached else reached
+        else:
+            reached = {at + 1 for at in reached if at < len(parts) and component(parts[at])}
+    return len(parts) in reached
+
+
+def _without_braces(pattern: str) -> list[str]:
+    done: list[str] = []
+    todo = [pattern]
+    while todo:
+        if len(todo) + len(done) > MAX_BRACES:
+            msg = f'{pattern!r} has too many braces'
+            raise WorkspaceError(msg)
+        text = todo.pop()
+        braces = _BRACES.search(text)
+        if braces is None:
+            done.append(text)
+        else:
+            todo += [text[: braces.start()] + choice + text[braces.end() :] for choice in braces[1].split(',')]
+    return done
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """The paths that match."""
+
+    paths: list[str]
+    complete: bool = True
+    """False if the workspace has too many files to visit all of them."""
+
+
+def find(space: Workspace, pattern: str) -> Found:
+    """Files and folders whose path fits the pattern; folders end with a slash."""
+    parts = _relative(pattern, space).split('/')
+    start = list(itertools.takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+    matcher = PathPattern('/'.join(parts))
+    names = {*parts}
+    paths: list[str] = []
+    for count, (path, info) in enumerate(space.walk('/'.join(start), lambda path: _is_skipped(path, names))):
+        if count >= MAX_ENTRIES:
+            return Found(paths=paths, complete=False)
+        if matcher.matches(path):
+            paths.append(f'{path}/' if stat.S_ISDIR(info.st_mode) else path)
+    return Found(paths=paths)
+
+
+def _is_skipped(path: str, wanted: set[str]) -> bool:
+    name = path.rpartition('/')[2]
+    return name in SKIPPED and name not in wanted
+
+
+def _relative(pattern: str, space: Workspace) -> str:
+    text = pattern.removeprefix(f'{space.target}/').removeprefix('./')
+    if not text or text.startswith('/') or '..' in text.split('/') or '\0' in text:
+        msg = f'{pattern!r} is not a pattern inside the workspace; write it as in src/**/*.py'
+        raise WorkspaceError(msg)
+    return text
+
+
+# By content -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Match:
+    """A line that matches."""
+
+    path: str
+    line: int
+    text: str
+
+
+def search(
+    space: Workspace, expression: str, *, path: str = '', names: str | None = None, ignore_case: bool = False
+) -> Iterator[Match]:
+    """The lines of text files that match a regular expression, file by file. Binary and large files are left out.
+
+    Args:
+        space: the workspace.
+        expression: a regular expression of Python, applied to each line.
+        path: a file, or a folder to search in.
+        names: a pattern for the files; without a slash it is for their names, in any folder.
+        ignore_case: whether case is ignored.
+    """
+    wanted = None if names is None else PathPattern(names if '/' in names else f'**/{names}')
+    with _worker(expression, ignore_case) as matching_lines:
+        for file in _files(space, path):
+            if wanted is not None and not wanted.matches(file):
+                continue
+            data = _text(space, file)
+            numbers = matching_lines(data) if data else []
+            lines = data.decode('utf-8', 'replace').split('\n') if numbers else []
+            for number in numbers:
+                yield Match(path=file, line=number, text=lines[number - 1])
+
+
+def _files(space: Workspace, path: str) -> Iterator[str]:
+    """The files to search: one, or those of a folder."""
+    path = '' if path in ('', '.', './', space.target, f'{space.target}/') else _relative(path, space).rstrip('/')
+    if path and space.is_file(path):
+        yield path
+        return
+    for count, (file, info) in enumerate(space.walk(path, lambda path: _is_skipped(path, set()))):
+        if count >= MAX_ENTRIES:
+            msg = f'the folder has more than {MAX_ENTRIES:,} files: give a path to search in'
+            raise WorkspaceError(msg)
+        if stat.S_ISREG(info.st_mode) and info.st_size <= MAX_BYTES:
+            yield file
+
+
+def _text(space: Workspace, path: str) -> bytes:
+    """The bytes of a text file; empty for a binary one, and for one that cannot be read."""
+    try:
+        data = space.read(path, limit=MAX_BYTES)
+    except WorkspaceError:
+        return b''
+    return b'' if b'\0' in data else data
+
+
+@contextlib.contextmanager
+def _worker(expression: str, ignore_case: bool) -> Generator[Callable[[bytes], list[int]]]:
+    """Start the process that matches lines. It is killed at the end, or when it takes too long."""
+    command = [sys.executable, '-I', '-S', str(_WORKER)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        requests, replies = process.stdin, process.stdout
+
+        def ask(message: bytes) -> str | list[int]:
+            try:
+                requests.write(message)
+                requests.flush()
+                return json.loads(replies.readline())
+            except (BrokenPipeError, json.JSONDecodeError):
+                msg = f'the search took longer than {MAX_SECONDS:g} s: use a simpler expression, or give a path'
+                raise WorkspaceError(msg) from None
+
+        timer = threading.Timer(MAX_SECONDS, process.kill)
+        timer.start()
+        try:
+            if problem := ask(f'{json.dumps([expression, ignore_case])}\n'.encode()):
+                msg = f'{expression!r} is not a regular expression: {problem}'
+                raise WorkspaceError(msg)
+            yield lambda data: [int(number) for number in ask(f'{len(data)}\n'.encode() + data)]
+        finally:
+            timer.cancel()
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what it has not read is discarded
+                requests.close()

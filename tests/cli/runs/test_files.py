@@ -1,0 +1,65 @@
+"""`habilis runs files`, `diff RUN`, `restore` and `fork`: the files of a run with checkpoints."""
+
+import json
+
+from tests.cli.chat import code, script
+from tests.cli.process import habilis
+from tests.cli.runs.making import make, runs
+from tests.place import Place
+
+WRITES = (
+    code("open('a.txt', 'w').write('one\\n')"),
+    code('1 + 1'),
+    code("open('a.txt', 'w').write('two\\n')\nopen('b.txt', 'w').write('b')"),
+    code('final_answer(7)'),
+)
+
+
+def test_files_of_a_run_are_listed_compared_and_restored(place: Place) -> None:
+    space = place.folder / 'space'
+    space.mkdir()
+    (space / 'mine.txt').write_text('mine')
+    run = make(place, *WRITES, options=('--workspace', str(space), '--checkpoints'))
+    listed = runs('files', run).stdout.splitlines()
+    assert listed[0].split() == ['STEP', 'TIME', 'ID', 'FILES']
+    assert [line.split()[0] for line in listed[1:]] == ['0', '1', '3']
+    assert listed[1].endswith('1 file at the start')
+    assert listed[3].endswith('1 changed, 1 new: a.txt, b.txt')
+    rows = json.loads(runs('files', run, '--json').stdout)
+    assert rows[2]['changes'] == {'a.txt': 'changed', 'b.txt': 'new'}
+    assert '-one\n+two\n' in runs('diff', run, '--at', '3').stdout
+    assert runs('diff', run, '--at', '2').stderr == 'habilis: no files were changed\n'
+    assert '+two\n' in runs('diff', run).stdout
+    assert '-one' not in runs('diff', run).stdout, 'the whole run, not step by step'
+
+    done = runs('restore', run, '--at', '2')
+    assert done.returncode == 0, done.stderr
+    told = done.stderr.splitlines()
+    assert told[0] == f'habilis: 2 files changed in {space}: a.txt, b.txt'
+    assert {file.name: file.read_text() for file in space.iterdir()} == {'mine.txt': 'mine', 'a.txt': 'one\n'}
+    undo = told[1].partition('habilis runs ')[2].split()
+    assert runs(*undo).returncode == 0
+    assert (space / 'b.txt').read_text() == 'b'
+
+    script(place.folder, *('x' * 2), code("final_answer(open('a.txt').read())"))
+    forked = runs('fork', run, '--at', '3', '-q')
+    assert forked.stdout == 'one\n\n', forked.stderr
+    assert not (space / 'b.txt').exists()
+    other = place.folder / 'other'
+    (space / 'a.txt').write_text('work of a person')
+    assert 'have changed since the last checkpoint' in runs('fork', run, '--at', '3', '-q').stderr
+    other.mkdir()
+    assert runs('fork', run, '--at', '3', '-q', '--workspace', str(other)).stdout == 'one\n\n'
+    assert (space / 'a.txt').read_text() == 'work of a person'
+
+
+def test_a_wrong_step_and_a_run_without_checkpoints_are_refused(place: Place) -> None:
+    space = place.folder / 'space'
+    space.mkdir()
+    run = make(place, *WRITES, options=('--workspace', str(space), '--checkpoints'))
+    for at in ('9', 'x', '--output=x'):
+        done = runs('restore', run, f'--at={at}')
+        assert (done.returncode, done.stderr) == (1, f'habilis: {run} has no step {at}: it has 4 steps\n')
+    assert 'has no checkpoint 1234567abc; see: habilis runs files' in runs('restore', run, '--at', '1234567abc').stderr
+    assert 'has no checkpoints: make them with habilis run --checkpoints' in runs('files', make(place)).stderr
+    assert 'give the folder' in habilis('run', 'x', '--checkpoints').stderr
