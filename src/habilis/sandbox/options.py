@@ -148,11 +148,13 @@ class Options:
 
 def backend_settings(settings: Settings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
+    of_backend = BackendSettings.__annotations__
     if unknown := settings.keys() - Settings.__annotations__.keys():
-        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
+        known = ', '.join(sorted(Settings.__annotations__, key=lambda name: name in of_backend))
+        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {known}'
         raise TypeError(msg)
     check_settings(settings)
-    return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}
+    return {name: value for name, value in settings.items() if name in of_backend}
 
 
 async def make_options(settings: Settings) -> Options:
