@@ -17,7 +17,7 @@ from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
-from habilis.sandbox.wasm import warm_guests
+from habilis.sandbox import warm_guests
 
 CODE = '1 + 1'
 ANSWER = 2
