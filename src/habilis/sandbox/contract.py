@@ -231,8 +231,10 @@ class Backend(Protocol):
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
     """
 
-    isolation: str
-    """How the code is isolated, in one line for users."""
+    @property
+    def isolation(self) -> str:
+        """How the code is isolated, in one line for users."""
+        ...
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest. May block. Raises `SandboxError` that says what is missing."""

@@ -10,7 +10,7 @@ from typing import Any
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec, Mount
 from habilis.sandbox.docker.engine import INSIDE, Engine
-from habilis.sandbox.docker.guest import DockerGuest, SilentHost
+from habilis.sandbox.docker.guest import MARK, DockerGuest, SilentHost
 from habilis.sandbox.warm_guests import WarmGuests
 
 DEFAULT_IMAGE = 'python:3.14-slim'
@@ -18,7 +18,7 @@ NOBODY = '65534:65534'
 PROCESSES = 128
 """Maximum number of processes and threads of a container."""
 
-_COMMAND = ['python3', f'{INSIDE}/first_process.py', json.dumps({})]
+_COMMAND = ['python3', f'{INSIDE}/first_process.py', json.dumps({'mark': MARK.decode()})]
 
 
 class DockerBackend:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import tarfile
 import tempfile
+import weakref
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from habilis.sandbox.guest_sources import GUEST_FILES, PACKAGE, copy_guest, hash
 
 try:
     import docker
+    import docker.utils
     from docker.errors import APIError, DockerException, ImageNotFound, NotFound
 except ImportError as error:
     msg = 'the Docker SDK is missing: pip install "habilis[docker]"'
@@ -29,11 +31,15 @@ GUEST_OF = 'habilis.guest-of'
 INSIDE = '/opt/habilis'
 FIRST_PROCESS = Path(__file__).with_name('first_process.py')
 SECONDS = 60
-_PREPARE = f"""
+OLDEST = 3, 11
+"""The oldest Python that runs the guest."""
+
+_PREPARE = """
 import compileall, sys
-if sys.version_info < (3, 11):
-    sys.exit(f'it has Python {{sys.version_info[0]}}.{{sys.version_info[1]}}; use one with Python 3.11 or later')
-compileall.compile_dir({INSIDE!r}, quiet=1)
+oldest = {oldest}
+if sys.version_info < oldest:
+    sys.exit('it has Python %d.%d; use one with Python %d.%d or later' % (sys.version_info[:2] + oldest))
+compileall.compile_dir({inside!r}, quiet=1)
 """
 _LOCKED_DOWN = {'network_mode': 'none', 'cap_drop': ['ALL'], 'security_opt': ['no-new-privileges:true']}
 
@@ -44,10 +50,12 @@ class Engine:
     def __init__(self) -> None:
         self.owner = new_owner()
         try:
-            self.api: Any = docker.APIClient(version='auto', timeout=SECONDS, **docker.utils.kwargs_from_env())  # pyright: ignore[reportUnknownMemberType]
+            place = cast('dict[str, Any]', docker.utils.kwargs_from_env())  # pyright: ignore[reportUnknownMemberType]
+            self.api: Any = docker.APIClient(version='auto', timeout=SECONDS, **place)
             self._info: dict[str, Any] = self.api.info()
         except DockerException as error:
             raise BackendNotFound(_no_engine(error)) from error
+        weakref.finalize(self, self.api.close)
 
     @property
     def has_gvisor(self) -> bool:
@@ -109,7 +117,8 @@ class Engine:
             raise BackendNotFound(msg) from error
         except DockerException as error:
             raise SandboxError(_first_line(error)) from error
-        tag = base.rpartition(':')[2][:12] + '-' + hash_files([*(PACKAGE / name for name in GUEST_FILES), FIRST_PROCESS])
+        guest = hash_files([*(PACKAGE / name for name in GUEST_FILES), FIRST_PROCESS])
+        tag = f'{base.rpartition(":")[2][:12]}-{guest}'
         name = f'habilis-sandbox:{tag}'
         with contextlib.suppress(ImageNotFound):
             self.api.inspect_image(name)
@@ -118,7 +127,8 @@ class Engine:
         return name
 
     def _prepare(self, image: str, tag: str) -> None:
-        container = self.create(image, ['python3', '-c', _PREPARE], host={}, user='0:0')
+        code = _PREPARE.format(oldest=OLDEST, inside=INSIDE)
+        container = self.create(image, ['python3', '-c', code], host={}, user='0:0')
         try:
             self.api.put_archive(container, '/', _guest_archive())
             try:
@@ -200,4 +210,5 @@ def _no_engine(error: Exception) -> str:
             'this user may not use the Docker engine: add it to the group docker '
             '(sudo usermod -aG docker $USER, then log in again), or use rootless Docker'
         )
-    return f'no Docker engine answers ({_first_line(error):.200}): start it (sudo systemctl start docker), or set DOCKER_HOST'
+    reason = f'{_first_line(error):.200}'
+    return f'no Docker engine answers ({reason}): start it (sudo systemctl start docker), or set DOCKER_HOST'

@@ -31,7 +31,7 @@ def wait(child: int) -> int:
     """The exit code of the guest; 0 as soon as the host has closed its end of the pipe."""
     told, tell = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGCHLD, _wake)
     events = select.poll()
     events.register(0, 0)  # nothing but the hang-up
     events.register(told, select.POLLIN)
@@ -41,6 +41,10 @@ def wait(child: int) -> int:
         if any(descriptor == 0 for descriptor, _ in events.poll()):
             return 0
         os.read(told, 4096)
+
+
+def _wake(number: int, frame: object) -> None:
+    """That there is a handler makes Python write to the pipe."""
 
 
 def collect(child: int) -> int | None:

@@ -10,6 +10,9 @@ from habilis.sandbox.docker.engine import Engine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
 from habilis.sandbox.pipe_guest import MAX_LINE, LineGuest
 
+MARK = b'\0end of output\0'
+"""What the guest writes to stderr before each answer. Only code that wants to confuse its own output writes it, too."""
+
 CHUNK = 1 << 16
 HEADER = 8
 STDERR = 2
@@ -26,6 +29,8 @@ class DockerGuest(LineGuest):
         self._socket, self._close_stream = engine.attach(container)
         self._input = bytearray()
         self._lines = bytearray()
+        self._output = b''
+        self._marks = 0
 
     def write_line(self, line: bytes) -> None:
         """Send a line to stdin of the container."""
@@ -35,21 +40,38 @@ class DockerGuest(LineGuest):
             raise BrokenPipeError from None
 
     def read_line(self, host: HostSide) -> bytes:
-        """The next line of stdout. What arrives on stderr bypassed the kernel, and is output."""
+        """The next line of stdout. The output of a request is complete before its answer."""
         searched = 0
         while (end := self._lines.find(b'\n', searched)) < 0:
             searched = len(self._lines)
-            stream, data = self._frame()
-            if not data or searched > MAX_LINE:
+            if searched > MAX_LINE or not self._read(host):
                 return b''
-            if stream == STDERR:
-                host.write('stderr', data)
-                host.check()
-            else:
-                self._lines += data
         line = bytes(self._lines[: end + 1])
         del self._lines[: end + 1]
+        while line[:1] == b'a' and not self._marks:  # the engine reads the two streams independently
+            if not self._read(host):
+                return b''
+        self._marks -= line[:1] == b'a'
         return line
+
+    def _read(self, host: HostSide) -> bool:
+        """Read one frame. False at the end."""
+        stream, data = self._frame()
+        if stream == STDERR:
+            self._take_output(data, host)
+        else:
+            self._lines += data
+        return bool(data)
+
+    def _take_output(self, data: bytes, host: HostSide) -> None:
+        """Pass on what bypassed the kernel, such as the output of another process."""
+        *parts, rest = (self._output + data).split(MARK)
+        self._marks += len(parts)
+        kept = next((size for size in range(len(MARK) - 1, 0, -1) if rest.endswith(MARK[:size])), 0)
+        self._output = rest[len(rest) - kept :]
+        if output := b''.join([*parts, rest[: len(rest) - kept]]):
+            host.write('stdout', output)
+            host.check()
 
     def _frame(self) -> tuple[int, bytes]:
         """One frame of the engine: the number of the stream, and data; empty at the end."""
@@ -107,4 +129,3 @@ class SilentHost:
 
     def check(self) -> None:
         """Never interrupts."""
-

@@ -3,12 +3,14 @@
     python -m habilis.sandbox.guest '{"memory_mb": 256, "places": {"/workspace": "/tmp/folder"}}'
 
 Messages are lines of JSON text. Lines to the host start with `q` (a message of the kernel) or `a` (the answer to a
-request). `places` maps paths inside the sandbox to paths of this process.
+request). `places` maps paths inside the sandbox to paths of this process. `mark` is written to stderr before each
+answer, for hosts that read both: what came before it belongs to the request.
 """
 
 import json
 import os
 import sys
+import threading
 from typing import Any, TextIO
 
 from habilis.sandbox.guest.kernel import Kernel
@@ -18,17 +20,26 @@ def main() -> None:
     """Handle requests until the pipe is closed."""
     settings: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     requests, replies = _take_pipes()
+    mark, errors = settings.get('mark', '').encode(), os.dup(2)
     _limit_memory(settings.get('memory_mb'))
 
+    channel = threading.Lock()  # a thread that a cell has left waits with its messages for the next request
+
     def send(message: str) -> str:
-        replies.write(f'q{json.dumps(message)}\n')
-        replies.flush()
-        return str(json.loads(requests.readline()))
+        with channel:
+            replies.write(f'q{json.dumps(message)}\n')
+            replies.flush()
+            return str(json.loads(requests.readline()))
 
     kernel = Kernel(send, settings.get('places') or {})
     kernel.install()
+    channel.acquire()
     for line in requests:
+        channel.release()
         answer = kernel.enter(json.loads(line))
+        channel.acquire()
+        if mark:
+            os.write(errors, mark)
         replies.write(f'a{json.dumps(answer)}\n')
         replies.flush()
 
