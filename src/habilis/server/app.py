@@ -36,8 +36,8 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
     ]
     routes += [
         WebSocketRoute('/v1/guests', partial(serve_guest, service)),
-        Route('/openapi.json', lambda _request: JSONResponse(document)),
-        Route('/docs', lambda _request: HTMLResponse(page)),
+        Route('/openapi.json', partial(_show, JSONResponse(document))),
+        Route('/docs', partial(_show, HTMLResponse(page))),
     ]
 
     @contextlib.asynccontextmanager
@@ -48,6 +48,10 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         await asyncio.gather(sweeper, return_exceptions=True)
 
     return Access(Starlette(routes=routes, lifespan=lifespan), settings)
+
+
+async def _show(response: Response, _request: Request) -> Response:
+    return response
 
 
 def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awaitable[Response]]:

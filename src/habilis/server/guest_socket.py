@@ -46,7 +46,8 @@ async def serve_guest(service: Service, socket: WebSocket) -> None:
     try:
         name, hosted, seen = await _greet(service, socket)
     except _Refused as refused:
-        await socket.close(refused.code, str(refused)[:MAX_REASON])
+        with contextlib.suppress(WebSocketDisconnect):
+            await socket.close(refused.code, str(refused)[:MAX_REASON])
         return
     except (WebSocketDisconnect, TimeoutError):
         return
@@ -109,7 +110,7 @@ class _Connection:
 
     async def _close(self, code: int, reason: str) -> None:
         if self._socket.application_state is WebSocketState.CONNECTED:
-            with contextlib.suppress(RuntimeError):
+            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
                 await self._socket.close(code, reason[:MAX_REASON])
 
 

@@ -24,7 +24,7 @@ class LimitsModel(Strict):
 class CreateRequest(Strict):
     """A new sandbox. It has a workspace of its own."""
 
-    limits: LimitsModel = LimitsModel()
+    limits: LimitsModel = Field(default_factory=lambda: LimitsModel.model_validate({}))
     variables: dict[str, Any] = {}
     env: dict[str, str] = {}
 

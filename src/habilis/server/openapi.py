@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -22,11 +22,10 @@ _ERRORS = {
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """The OpenAPI document."""
-    models = {
-        model for operation in operations for model in (operation.request, operation.response) if _is_model(model)
-    }
+    models = {model for operation in operations for model in (operation.request, operation.response)}
+    described = [model for model in {*models, ErrorModel} if _is_model(model)]
     _, schemas = models_json_schema(
-        [(model, 'serialization') for model in sorted({*models, ErrorModel}, key=lambda model: model.__name__)],
+        [(model, 'serialization') for model in sorted(described, key=lambda model: model.__name__)],
         ref_template='#/components/schemas/{model}',
     )
     paths: dict[str, dict[str, Any]] = {}
@@ -83,5 +82,5 @@ def _content(model: type[BaseModel] | type[bytes] | None) -> dict[str, Any]:
     return {'application/octet-stream': {'schema': {'type': 'string', 'format': 'binary'}}}
 
 
-def _is_model(model: object) -> bool:
+def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
     return isinstance(model, type) and issubclass(model, BaseModel)

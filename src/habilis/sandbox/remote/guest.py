@@ -7,12 +7,12 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import BackendNotFound, SandboxError, WorkspaceError
-from habilis.sandbox.contract import ErrorKind, GuestDied, GuestSpec, HostSide, Interrupted, Stream
+from habilis.sandbox.contract import ErrorKind, GuestDied, GuestSpec, HostSide, Interrupted
 from habilis.sandbox.remote import file_sync
 from habilis.sandbox.remote.wire import DONE, MAX_FRAME, NO_SUCH_GUEST, REFUSED, Channel, Frame, parse_frame
 
 try:
-    from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+    from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus, WebSocketException
     from websockets.sync.client import ClientConnection, connect
 except ImportError as error:
     msg = 'the client of remote sandboxes is missing: pip install "habilis[remote]"'
@@ -20,6 +20,9 @@ except ImportError as error:
 
 RESUME_SECONDS = 30.0
 """How long the client tries to reach the server again after the connection was lost."""
+
+RETRIES = 3
+"""How often a guest is started again if the connection is lost before it is there."""
 
 FIRST_PAUSE = 0.05
 _DEATHS = frozenset({'time', 'memory', 'output', 'cancelled', 'stack', 'exit', 'broken'})
@@ -67,7 +70,7 @@ class RemoteGuest:
             host.answer(frame.body)
         elif frame.kind == 'output':
             stream, text = _pair(frame.body)
-            host.write(cast('Stream', 'stderr' if stream == 'stderr' else 'stdout'), text.encode('latin-1', 'replace'))
+            host.write('stderr' if stream == 'stderr' else 'stdout', text.encode('latin-1', 'replace'))
             host.check()
         elif frame.kind == 'files':
             file_sync.apply(self._folders, frame.body, writable_only=True)
@@ -156,7 +159,7 @@ class RemoteGuest:
 def start(url: str, key: str | None, spec: GuestSpec) -> RemoteGuest:
     """Start a guest on the server. The errors say what to do."""
     try:
-        return RemoteGuest(url, key, spec)
+        return _start(url, key, spec)
     except InvalidStatus as error:
         raise SandboxError(_refusal(url, error)) from error
     except ConnectionClosed as error:
@@ -165,6 +168,17 @@ def start(url: str, key: str | None, spec: GuestSpec) -> RemoteGuest:
     except (WebSocketException, OSError, CodecError, TimeoutError) as error:
         msg = f'no sandbox server answers at {url} ({error}): check the url, or start one: habilis serve sandboxes'
         raise BackendNotFound(msg) from error
+
+
+def _start(url: str, key: str | None, spec: GuestSpec) -> RemoteGuest:
+    """Start a guest; again if the connection is lost before it is there. One that was started in vain expires."""
+    for _ in range(RETRIES):
+        try:
+            return RemoteGuest(url, key, spec)
+        except (ConnectionClosed, InvalidMessage) as error:
+            if _is_final(error):
+                raise
+    return RemoteGuest(url, key, spec)
 
 
 def _refusal(url: str, error: InvalidStatus) -> str:
