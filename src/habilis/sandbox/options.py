@@ -12,7 +12,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.arguments import check_settings, wrong
 from habilis.sandbox.cell_host import AnswerInput
-from habilis.sandbox.contract import Mount
+from habilis.sandbox.contract import WASM_PYTHON, Mount, PythonTarget
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.policy import Policy
@@ -60,6 +60,8 @@ class Packages:
     """Those that a snapshot can name: requirements with their versions."""
 
     folder: Path | None = None
+    python: PythonTarget = WASM_PYTHON
+    """The Python that imports them."""
 
     async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
         """These and more, downloaded if needed; see `packages.merge`."""
@@ -71,8 +73,8 @@ class Packages:
         merged = packages.merge(self.names, wanted, replaces=replaces)
         if merged == list(self.names):
             return self
-        folder = await asyncio.to_thread(packages.package_folder, merged)
-        return Packages(names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
+        folder = await asyncio.to_thread(packages.package_folder, merged, self.python)
+        return replace(self, names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +157,8 @@ def backend_settings(settings: Settings) -> dict[str, object]:
     return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}
 
 
-async def make_options(settings: Settings) -> Options:
-    """Prepare the settings of `Sandbox.create`; download packages if needed."""
+async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -> Options:
+    """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
@@ -165,7 +167,7 @@ async def make_options(settings: Settings) -> Options:
     paths: list[str] = []
     packages = settings.get('packages') or ()
     wanted = [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
-    installed = await Packages().add(wanted)
+    installed = await Packages(python=python).add(wanted)
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)

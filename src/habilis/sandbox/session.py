@@ -15,7 +15,7 @@ from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
-from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.contract import Cell, Variable, python_of
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
 from habilis.sandbox.options import Options, Settings, backend_settings, make_options, package_text
@@ -57,7 +57,8 @@ class Sandbox:
             read_only: mount the workspace read-only.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
-            packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
+            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
+                pure Python; for numpy and the like, use `process`.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or a list of lines.
@@ -69,7 +70,7 @@ class Sandbox:
         """
         check('the backend', backend_name, str, 'a name, such as "wasm"')
         maker = backend(backend_name, **backend_settings(settings))
-        options = await make_options(settings)
+        options = await make_options(settings, python_of(maker))
         made = cls(Interpreter(maker, options), options)
         try:
             await made._interpreter.start()
