@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -371,7 +372,19 @@ class IsolationConformance(Suite):
         assert cell.error is not None
         assert cell.error.kind == 'exception'
 
-    def test_no_process_can_be_started(self) -> None:
-        for code in ("import os; os.system('id')", "import subprocess; subprocess.run(['id'])", 'import os; os.fork()'):
-            cell = self.run(code)
-            assert cell.error is not None
+    has_processes: ClassVar[bool] = False
+    """Whether code may start processes inside."""
+
+    def test_no_process_can_be_started_or_it_is_inside_and_ends_with_the_sandbox(self, tmp_path: Path) -> None:
+        if not self.has_processes:
+            for code in ("os.system('id')", "subprocess.run(['id'])", 'os.fork()'):
+                assert self.run(f'import os, subprocess\n{code}').error is not None
+            return
+        loop = 'while true; do echo . >> beat; sleep 0.05; done'
+        start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {loop!r}], start_new_session=True)\n"
+        with self.create(workspace=tmp_path) as sandbox:
+            assert sandbox.run("import os\nos.system('cat /etc/passwd /root/.ssh/*') != 0").value is True
+            assert sandbox.run(f"{start}import time, os\nwhile not os.path.exists('beat'): time.sleep(0.01)").ok
+        before = (tmp_path / 'beat').read_bytes()
+        time.sleep(0.5)
+        assert (tmp_path / 'beat').read_bytes() == before

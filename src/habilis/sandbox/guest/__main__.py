@@ -3,7 +3,8 @@
     python -m habilis.sandbox.guest '{"memory_mb": 256, "places": {"/workspace": "/tmp/folder"}}'
 
 Messages are lines of JSON text. Lines to the host start with `q` (a message of the kernel) or `a` (the answer to a
-request). `places` maps paths inside the sandbox to paths of this process.
+request). `places` maps paths inside the sandbox to paths of this process; `stdout` is a descriptor for output that
+bypasses the kernel, which goes to stderr without it.
 """
 
 import json
@@ -11,13 +12,13 @@ import os
 import sys
 from typing import Any, TextIO
 
+from habilis.sandbox.guest.children import detach_after_fork
 from habilis.sandbox.guest.kernel import Kernel
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Handle requests until the pipe is closed."""
-    settings: dict[str, Any] = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    requests, replies = _take_pipes()
+    requests, replies = _take_pipes(settings.get('stdout', 2))
     _limit_memory(settings.get('memory_mb'))
 
     def send(message: str) -> str:
@@ -26,19 +27,25 @@ def main() -> None:
         return str(json.loads(requests.readline()))
 
     kernel = Kernel(send, settings.get('places') or {})
+    end_if_child = detach_after_fork(kernel)
     kernel.install()
     for line in requests:
-        answer = kernel.enter(json.loads(line))
+        try:
+            answer = kernel.enter(json.loads(line))
+        finally:
+            end_if_child()
         replies.write(f'a{json.dumps(answer)}\n')
         replies.flush()
 
 
-def _take_pipes() -> tuple[TextIO, TextIO]:
+def _take_pipes(stdout: int) -> tuple[TextIO, TextIO]:
     """Move the pipes to other descriptors: output of a cell to descriptor 1 must not be taken for an answer."""
     requests, replies = os.fdopen(os.dup(0), encoding='utf-8'), os.fdopen(os.dup(1), 'w', encoding='utf-8')
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)
+    os.dup2(stdout, 1)
+    if stdout > 2:
+        os.close(stdout)
     return requests, replies
 
 
@@ -50,4 +57,4 @@ def _limit_memory(megabytes: int | None) -> None:
 
 
 if __name__ == '__main__':
-    main()
+    main(json.loads(sys.argv[1]) if len(sys.argv) > 1 else {})
