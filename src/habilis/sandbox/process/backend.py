@@ -89,7 +89,7 @@ class ProcessBackend:
             msg = f'cannot mount at {other[0]}: that needs bubblewrap and user namespaces (see habilis doctor)'
             raise SandboxError(msg)
         folder = guest_folder(*INSIDE)
-        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev')
+        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom', '/dev/zero')
         confinement = Confinement(
             memory_mb=spec.limits.memory_mb,
             readable=[*system, sys.base_prefix, str(folder), *places.values()],

@@ -17,7 +17,10 @@ WRITABLE = ('/tmp', '/dev')
 """Where the inside may write beside its mounts: nothing of it is the host's."""
 
 _SYSTEM = ('/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32')
-_CONFIGURATION = ('ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime', 'mime.types', 'ssl/certs')
+_CONFIGURATION = (
+    *('ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime'),
+    *('mime.types', 'fonts', 'ssl/certs'),
+)
 _MEGABYTE = 1 << 20
 NOBODY = 65534
 
@@ -56,7 +59,8 @@ def namespaces() -> list[str]:
 
 def files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
     """The options for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
-    options: list[str] = []
+    targets = [sys.base_prefix, *(f'/etc/{name}' for name in _CONFIGURATION), *(mount.target for mount in mounts)]
+    options = _parents(targets)
     for path in _SYSTEM:
         if os.path.islink(path):
             options += ['--symlink', os.readlink(path), path]
@@ -75,6 +79,13 @@ def files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
     for mount in sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)):
         options += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]
     return [*options, '--remount-ro', '/', '--chdir', '/']
+
+
+def _parents(targets: Sequence[str]) -> list[str]:
+    """Make the folders above these paths, so that any user may enter them: bubblewrap copies the host's rights."""
+    parents = {str(parent) for target in targets for parent in PurePosixPath(target).parents} - {'/'}
+    ours = [parent for parent in sorted(parents) if not parent.startswith(_SYSTEM)]
+    return [option for parent in ours for option in ('--perms', '0755', '--dir', parent)]
 
 
 def installed_packages() -> list[str]:

@@ -13,6 +13,9 @@ from habilis.sandbox.process.seccomp import MACHINES
 _SCOPES = 6
 """The version of Landlock that keeps signals and abstract sockets inside."""
 
+_TRUNCATION = 3
+"""The version of Landlock that protects files from being truncated."""
+
 _ADVICE = 'install bubblewrap (apt install bubblewrap), or use sandbox="wasm"'
 
 
@@ -43,9 +46,9 @@ def find_level(*, allow_weak: bool) -> Level:
             landlock=landlock,
             counts_processes=os.geteuid() == 0 or _kernel() >= (5, 14),
         )
-    if landlock:
+    if landlock >= _TRUNCATION:
         return Level(description=_describe_alone(landlock, refused or ''), landlock=landlock)
-    reason = f'{refused}; this kernel has no Landlock'
+    reason = f'{refused}; Landlock has the version {landlock} here, {_TRUNCATION} is needed'
     if not allow_weak:
         msg = f'no isolation for the process sandbox: {reason}. To change that, {_ADVICE}'
         raise SandboxError(msg)

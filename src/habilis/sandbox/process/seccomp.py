@@ -51,8 +51,18 @@ _NO_PROCESSES = {
     'kill': (62, 129), 'tkill': (200, 130), 'rt_sigqueueinfo': (129, 138), 'rt_tgsigqueueinfo': (297, 240),
     'pidfd_send_signal': (424, 424), 'semget': (64, 190), 'msgget': (68, 186), 'mq_open': (240, 180),
     'setpriority': (141, 140), 'ioprio_set': (251, 30), 'sched_setscheduler': (144, 119),
+    'chown': (92, None), 'fchown': (93, 55), 'lchown': (94, None), 'fchownat': (260, 54),
+    'setxattr': (188, 5), 'lsetxattr': (189, 6), 'fsetxattr': (190, 7), 'removexattr': (197, 14),
+    'lremovexattr': (198, 15), 'fremovexattr': (199, 16), 'setxattrat': (463, 463), 'removexattrat': (466, 466),
+    'file_setattr': (469, 469),
 }  # fmt: skip
-"""Refused too where there are no namespaces: other processes are within reach then."""
+"""Refused too where there are no namespaces: other processes, and attributes of all files, are within reach then."""
+
+_IGNORED = {
+    'chmod': (90, None), 'fchmod': (91, 52), 'fchmodat': (268, 53), 'fchmodat2': (452, 452), 'utime': (132, None),
+    'utimes': (235, None), 'futimesat': (261, None), 'utimensat': (280, 88),
+}  # fmt: skip
+"""Without namespaces these seem to succeed and do nothing: copying a file uses them, and Landlock does not cover them."""
 
 _MODES = {
     'chmod': ((90, None), 1), 'fchmod': ((91, 52), 1), 'fchmodat': ((268, 53), 2), 'fchmodat2': ((452, 452), 2),
@@ -86,6 +96,9 @@ def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
     for numbers in (_DENIED if alone_with_pid is None else _DENIED | _NO_PROCESSES).values():
         if (number := numbers[column]) is not None:
             program += [(_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
+    for numbers in () if alone_with_pid is None else _IGNORED.values():
+        if (number := numbers[column]) is not None:
+            program += [(_EQUAL, 0, 1, number), _refuse(0)]
     for number in (435, 437):  # clone3 and openat2 hide their flags in memory; callers fall back to the older calls
         program += [(_EQUAL, 0, 1, number), _refuse(errno.ENOSYS)]
     for rule in _argument_rules(column, alone_with_pid):
