@@ -53,6 +53,18 @@ class PipeGuest:
         """Send a request to the kernel, and reply to its messages until it answers."""
         self.running = True
         try:
+            return self._exchange(message, host)
+        except Interrupted:
+            self.close()
+            raise GuestDied('cancelled', 'interrupted') from None
+        except GuestDied:
+            self.close()  # here, because nobody else does it if the session has stopped waiting for this thread
+            raise
+        finally:
+            self.running = False
+
+    def _exchange(self, message: str, host: HostSide) -> str:
+        try:
             self._send(message)
             while True:
                 kind, text = self._receive(host)
@@ -60,13 +72,8 @@ class PipeGuest:
                     self._pass_on(list(self._streams), host)
                     return text
                 self._send(host.answer(text))
-        except Interrupted:
-            self.interrupt()
-            raise GuestDied('cancelled', 'interrupted') from None
         except BrokenPipeError:
             raise self._death(host) from None
-        finally:
-            self.running = False
 
     def read_line(self, seconds: float) -> bytes | None:
         """One line of its stdout before the first request; None at its end, or after a timeout."""
@@ -86,7 +93,11 @@ class PipeGuest:
         return self._process.stderr.read().decode(errors='replace') if self._process.stderr else ''
 
     def _send(self, text: str) -> None:
-        self._in.write(json.dumps(text).encode() + b'\n')
+        try:
+            data = json.dumps(text, ensure_ascii=False).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            data = json.dumps(text).encode()
+        self._in.write(data + b'\n')
         self._in.flush()
 
     def _receive(self, host: HostSide) -> tuple[str, str]:

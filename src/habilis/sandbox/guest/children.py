@@ -2,18 +2,17 @@
 
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from habilis.sandbox.guest.kernel import Kernel
 
-_sleep, _exit = time.sleep, os._exit
+_exit = os._exit
 
 
 def detach_after_fork(kernel: 'Kernel') -> Callable[[], None]:
-    """Give forked processes the sleep, exit and streams of an ordinary one. Returns a function that ends such a process
+    """Give forked processes the exit and streams of an ordinary one. Returns a function that ends such a process
     and does nothing in the first one."""
     detached = False
     posix: Any = sys.modules[os.name]
@@ -22,7 +21,6 @@ def detach_after_fork(kernel: 'Kernel') -> Callable[[], None]:
         nonlocal detached
         detached = True
         kernel.bridge.send = _refuse
-        time.sleep = _sleep
         os._exit = posix._exit = _exit
         for stream in (kernel.stdout, kernel.stderr):
             stream.pending.clear()  # the parent will send it

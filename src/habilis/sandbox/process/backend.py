@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import IO
 
 from packaging.tags import platform_tags
 
@@ -70,15 +71,12 @@ class ProcessBackend:
             if os.geteuid() == 0:
                 mapped = stack.enter_context(map_mounts(spec.mounts))
                 confinement = replace(confinement, user=mapped.user)
-            rules = stack.enter_context(tempfile.TemporaryFile())
-            rules.write(seccomp_filter())
-            rules.seek(0)
-            command = [program, *bubblewrap.namespaces()]
-            for name, value in bubblewrap.environment().items():
-                command += ['--setenv', name, value]
-            command += bubblewrap.files(folder, spec.mounts, spec.limits.memory_mb)
-            command += ['--seccomp', str(rules.fileno()), '--']
-            guest = _start(command, bubblewrap.GUEST, confinement, {}, rules.fileno(), mapped)
+            rules = stack.enter_context(_file(seccomp_filter()))
+            options = bubblewrap.options(folder, spec.mounts, spec.limits.memory_mb, seccomp=rules.fileno())
+            arguments = stack.enter_context(_file('\0'.join(options).encode()))  # not in /proc/1/cmdline
+            command = [program, '--args', str(arguments.fileno()), '--']
+            passed = (rules.fileno(), arguments.fileno())
+            guest = _start(command, bubblewrap.GUEST, confinement, {}, passed, mapped)
         watch(guest, spec.limits)
         return guest
 
@@ -100,7 +98,7 @@ class ProcessBackend:
             landlock=self._level.landlock > 0,
             seccomp=self._level.landlock > 0,
         )
-        return _start([], str(folder), confinement, places, None, MappedMounts())
+        return _start([], str(folder), confinement, places, (), MappedMounts())
 
 
 def _start(
@@ -108,7 +106,7 @@ def _start(
     folder: str,
     confinement: Confinement,
     places: dict[str, str],
-    rules: int | None,
+    passed: tuple[int, ...],
     mapped: MappedMounts,
 ) -> PipeGuest:
     """Start the guest's process; output that bypasses its kernel has pipes of its own."""
@@ -122,7 +120,7 @@ def _start(
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=[write] if rules is None else [write, rules],
+            pass_fds=(write, *passed),
             env={} if prefix else bubblewrap.environment(),
             cwd='/',
             start_new_session=not prefix,
@@ -134,6 +132,14 @@ def _start(
     finally:
         os.close(write)
     return PipeGuest(process, stdout=read)
+
+
+def _file(content: bytes) -> IO[bytes]:
+    """A file without a name, to be read by another process."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(content)
+    file.seek(0)
+    return file
 
 
 def _owner(mounts: tuple[Mount, ...]) -> int | None:

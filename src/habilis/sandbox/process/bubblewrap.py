@@ -57,28 +57,34 @@ def namespaces() -> list[str]:
     return ['--unshare-user', '--uid', str(NOBODY), '--gid', str(NOBODY), *options]
 
 
-def files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
-    """The options for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
+def options(guest: Path, mounts: Sequence[Mount], memory_mb: int, *, seccomp: int) -> list[str]:
+    """All options for a guest. `seccomp` is a descriptor that the filter is read from."""
+    variables = [option for name, value in environment().items() for option in ('--setenv', name, value)]
+    return [*namespaces(), *variables, *_files(guest, mounts, memory_mb), '--seccomp', str(seccomp)]
+
+
+def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
+    """The made for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
     targets = [sys.base_prefix, *(f'/etc/{name}' for name in _CONFIGURATION), *(mount.target for mount in mounts)]
-    options = _parents(targets)
+    made = _parents(targets)
     for path in _SYSTEM:
         if os.path.islink(path):
-            options += ['--symlink', os.readlink(path), path]
+            made += ['--symlink', os.readlink(path), path]
         elif os.path.isdir(path):
-            options += ['--ro-bind', path, path]
+            made += ['--ro-bind', path, path]
     for name in _CONFIGURATION:
-        options += ['--ro-bind-try', f'/etc/{name}', f'/etc/{name}']
+        made += ['--ro-bind-try', f'/etc/{name}', f'/etc/{name}']
     if not PurePosixPath(sys.base_prefix).is_relative_to('/usr'):
-        options += ['--ro-bind', sys.base_prefix, sys.base_prefix]
+        made += ['--ro-bind', sys.base_prefix, sys.base_prefix]
     for folder in installed_packages():  # those of the host are none of the sandbox's
-        options += ['--tmpfs', folder, '--remount-ro', folder]
-    options += ['--proc', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
+        made += ['--tmpfs', folder, '--remount-ro', folder]
+    made += ['--proc', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
     for folder in ('/dev/shm', '/tmp'):
-        options += ['--perms', '1777', '--size', str(memory_mb * _MEGABYTE), '--tmpfs', folder]
-    options += ['--ro-bind', str(guest), GUEST]
+        made += ['--perms', '1777', '--size', str(memory_mb * _MEGABYTE), '--tmpfs', folder]
+    made += ['--ro-bind', str(guest), GUEST]
     for mount in sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)):
-        options += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]
-    return [*options, '--remount-ro', '/', '--chdir', '/']
+        made += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]
+    return [*made, '--remount-ro', '/', '--chdir', '/']
 
 
 def _parents(targets: Sequence[str]) -> list[str]:

@@ -62,7 +62,7 @@ _IGNORED = {
     'chmod': (90, None), 'fchmod': (91, 52), 'fchmodat': (268, 53), 'fchmodat2': (452, 452), 'utime': (132, None),
     'utimes': (235, None), 'futimesat': (261, None), 'utimensat': (280, 88),
 }  # fmt: skip
-"""Without namespaces these seem to succeed and do nothing: copying a file uses them, and Landlock does not cover them."""
+"""Without namespaces these seem to succeed and do nothing: copying files uses them, Landlock does not cover them."""
 
 _MODES = {
     'chmod': ((90, None), 1), 'fchmod': ((91, 52), 1), 'fchmodat': ((268, 53), 2), 'fchmodat2': ((452, 452), 2),
