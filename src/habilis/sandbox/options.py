@@ -1,6 +1,7 @@
 """The settings of a sandbox, validated and prepared."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
+logger = logging.getLogger('habilis.sandbox')
 
 
 class BackendSettings(TypedDict, total=False):
@@ -157,6 +159,20 @@ def backend_settings(settings: Settings) -> dict[str, object]:
     return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}
 
 
+async def choose_backend(settings: Settings) -> str:
+    """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
+    if wanted := _package_texts(settings):
+        from habilis.sandbox.packages import NeedsNativeCode
+
+        try:
+            await Packages().add(wanted)
+        except NeedsNativeCode as error:
+            logger.info('sandbox="auto" chose process: %s', error)
+            return 'process'
+    logger.info('sandbox="auto" chose wasm')
+    return 'wasm'
+
+
 async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -> Options:
     """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
@@ -165,9 +181,7 @@ async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -
     mounted = _mounts(settings.get('mounts'))
     folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
-    packages = settings.get('packages') or ()
-    wanted = [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
-    installed = await Packages(python=python).add(wanted)
+    installed = await Packages(python=python).add(_package_texts(settings))
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
@@ -191,6 +205,11 @@ async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
+
+
+def _package_texts(settings: Settings) -> list[str]:
+    packages = settings.get('packages') or ()
+    return [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
 
 
 def package_text(package: object) -> str:

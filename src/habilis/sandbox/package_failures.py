@@ -11,6 +11,7 @@ from packaging.version import Version
 
 from habilis.sandbox.contract import PythonTarget
 
+NATIVE_ADVICE = 'this needs native code'
 NAMED_VERSIONS = 5
 """Maximum number of versions in a message."""
 
@@ -78,7 +79,7 @@ def _explain_missing(text: str, parent: str | None, log: str, python: PythonTarg
 
 def native_advice(name: str) -> str:
     """What to do about a package that `wasm` cannot run."""
-    return f"this needs native code: Agent(sandbox='process', packages=[{name!r}])"
+    return f"{NATIVE_ADVICE}: Agent(sandbox='process', packages=[{name!r}])"
 
 
 def _reason(name: str, needed: str, version: Version, files: list[_File], python: PythonTarget) -> str:

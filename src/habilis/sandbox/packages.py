@@ -18,11 +18,15 @@ from habilis.core.errors import PackageError
 from habilis.core.folders import cache_folder
 from habilis.sandbox.contract import WASM_PYTHON, PythonTarget
 from habilis.sandbox.file_lock import file_lock
-from habilis.sandbox.package_failures import explain, native_advice
+from habilis.sandbox.package_failures import NATIVE_ADVICE, explain, native_advice
 from habilis.sandbox.progress import progress
 
 PROGRESS_AFTER = 2.0
 """Seconds after which an installation shows that it is running."""
+
+
+class NeedsNativeCode(PackageError):
+    """A package has native code, which this sandbox cannot run."""
 
 
 def merge(packages: Sequence[str], more: Iterable[str], *, replaces: bool) -> list[str]:
@@ -184,7 +188,7 @@ def _refuse_native_code(packages: Sequence[str], folder: Path) -> None:
     native = [str(path.relative_to(folder)) for path in folder.rglob('*') if path.suffix in ('.so', '.pyd')]
     if native:
         msg = f'{", ".join(packages)}: not pure Python ({native[0]}); {native_advice(packages[0])}'
-        raise PackageError(msg)
+        raise NeedsNativeCode(msg)
 
 
 def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
@@ -194,7 +198,8 @@ def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
     command += ['--target', str(target), '--only-binary', ':all:', *_pip_target(python), '--', *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise PackageError(explain(packages, done.stdout + done.stderr, python))
+        reason = explain(packages, done.stdout + done.stderr, python)
+        raise (NeedsNativeCode if NATIVE_ADVICE in reason else PackageError)(reason)
 
 
 def _pip_target(python: PythonTarget) -> list[str]:

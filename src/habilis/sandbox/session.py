@@ -18,7 +18,7 @@ from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable, python_of
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.options import Options, Settings, backend_settings, make_options, package_text
+from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
 from habilis.sandbox.turns import Turns
@@ -49,7 +49,8 @@ class Sandbox:
         """Create a sandbox.
 
         Args:
-            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds.
+            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds, `process` runs native code,
+                and `auto` is `process` if the packages need it, else `wasm`.
             limits: limits of each cell.
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
@@ -69,7 +70,8 @@ class Sandbox:
             key: for `remote`: the key for it.
         """
         check('the backend', backend_name, str, 'a name, such as "wasm"')
-        maker = backend(backend_name, **backend_settings(settings))
+        own = backend_settings(settings)
+        maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
         options = await make_options(settings, python_of(maker))
         made = cls(Interpreter(maker, options), options)
         try:
