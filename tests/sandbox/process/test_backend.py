@@ -40,7 +40,11 @@ async def test_the_isolation_names_the_layers() -> None:
 @pytest.fixture
 def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine that refuses user namespaces."""
-    monkeypatch.setattr(levels, 'why_unusable', lambda program: 'No permissions to create a new namespace')
+
+    def refused(program: str) -> str:
+        return 'No permissions to create a new namespace'
+
+    monkeypatch.setattr(levels, 'why_unusable', refused)
 
 
 async def test_without_namespaces_landlock_and_seccomp_isolate_and_the_isolation_says_so(
@@ -107,6 +111,11 @@ async def test_other_systems_are_told_to_use_wasm(monkeypatch: pytest.MonkeyPatc
 async def test_what_keeps_bubblewrap_from_starting_is_told(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r'the sandbox could not start: bwrap: .*/usr/lib/new'):
         await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/usr/lib/new')])
+
+
+async def test_a_limit_that_cannot_be_kept_is_refused() -> None:
+    with pytest.raises(SandboxError, match=r'leave Limits\.cpu at 1'):
+        await Sandbox.create('process', limits=Limits(cpu=0.5))
 
 
 # Files, threads, network ----------------------------------------------------------------------------------------------

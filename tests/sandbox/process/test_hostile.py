@@ -60,9 +60,9 @@ def assert_usable(sandbox: SyncSandbox) -> None:
 # System calls ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('name', [name for name, numbers in seccomp._DENIED.items() if numbers[COLUMN] is not None])
+@pytest.mark.parametrize('name', [name for name, numbers in seccomp.DENIED.items() if numbers[COLUMN] is not None])
 def test_a_system_call_that_is_not_for_guests_is_refused(box: SyncSandbox, name: str) -> None:
-    number = seccomp._DENIED[name][COLUMN]
+    number = seccomp.DENIED[name][COLUMN]
     assert box.run(f'call({number}, 0, 0, 0, 0, 0) == errno.EPERM').value is True
 
 

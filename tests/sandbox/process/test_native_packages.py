@@ -114,7 +114,7 @@ def test_uv_installs_where_pip_has_no_settings_of_its_own(tmp_path: Path, monkey
 
     own = PythonTarget(version=f'{sys.version_info.major}.{sys.version_info.minor}', platforms=('linux_x86_64',))
     monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path)
-    monkeypatch.setattr('shutil.which', lambda name: f'/usr/bin/{name}')
+    monkeypatch.setattr('shutil.which', lambda *_: '/usr/bin/uv')
     monkeypatch.setattr(subprocess, 'run', run)
     for configured in (True, False):
         monkeypatch.setattr('habilis.sandbox.packages._pip_is_configured', lambda configured=configured: configured)

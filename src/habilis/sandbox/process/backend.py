@@ -44,6 +44,9 @@ class ProcessBackend:
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest, and wait until it is confined."""
+        if spec.limits.cpu < 1:
+            msg = 'the process sandbox cannot slow code down: leave Limits.cpu at 1'
+            raise SandboxError(msg)
         guest = _spawner.start(lambda: self._spawn(spec))
         if guest.read_line(START_SECONDS) != b'ready':
             errors = guest.read_errors().strip()

@@ -20,7 +20,7 @@ _CLONE_THREAD = 0x10000
 _SET_ID = 0o6000
 _CREATE = 0o100
 
-_DENIED = {
+DENIED = {
     # other processes
     'ptrace': (101, 117), 'process_vm_readv': (310, 270), 'process_vm_writev': (311, 271), 'kcmp': (312, 272),
     'pidfd_getfd': (438, 438), 'process_madvise': (440, 440),
@@ -93,7 +93,7 @@ def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
         (_GREATER, 0, 1, NEWEST),  # and the x32 calls of x86_64, whose numbers are large
         _refuse(errno.ENOSYS),
     ]
-    for numbers in (_DENIED if alone_with_pid is None else _DENIED | _NO_PROCESSES).values():
+    for numbers in (DENIED if alone_with_pid is None else DENIED | _NO_PROCESSES).values():
         if (number := numbers[column]) is not None:
             program += [(_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
     for numbers in () if alone_with_pid is None else _IGNORED.values():

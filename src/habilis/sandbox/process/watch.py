@@ -51,7 +51,8 @@ def _check(guest: PipeGuest, limits: Limits) -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    found, unseen = [], [pid]
+    found: list[int] = []
+    unseen = [pid]
     while unseen and len(found) <= MAX_PROCESSES:
         parent = unseen.pop()
         with contextlib.suppress(OSError):
