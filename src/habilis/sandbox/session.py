@@ -15,13 +15,14 @@ from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
-from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.contract import Cell, Variable, python_of
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.options import Options, Settings, backend_settings, make_options, package_text
+from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
 from habilis.sandbox.turns import Turns
+from habilis.sandbox.workers import WORKERS
 from habilis.sandbox.workspace import Workspace
 
 
@@ -49,7 +50,8 @@ class Sandbox:
         """Create a sandbox.
 
         Args:
-            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds.
+            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds, `process` runs native code,
+                and `auto` is `process` if the packages need it, else `wasm`.
             limits: limits of each cell.
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
@@ -57,7 +59,8 @@ class Sandbox:
             read_only: mount the workspace read-only.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
-            packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
+            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
+                pure Python; for numpy and the like, use `process`.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or a list of lines.
@@ -68,8 +71,9 @@ class Sandbox:
             key: for `remote`: the key for it.
         """
         check('the backend', backend_name, str, 'a name, such as "wasm"')
-        maker = backend(backend_name, **backend_settings(settings))
-        options = await make_options(settings)
+        own = backend_settings(settings)
+        maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
+        options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
         made = cls(Interpreter(maker, options), options)
         try:
             await made._interpreter.start()

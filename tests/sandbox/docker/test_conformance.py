@@ -28,4 +28,4 @@ class TestDocker(SandboxConformance):
 
 class TestDockerIsolation(IsolationConformance):
     backend = BACKEND
-    has_processes = True
+    has_processes = has_system = True

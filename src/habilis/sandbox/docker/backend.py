@@ -1,14 +1,13 @@
 """The `docker` backend."""
 
 import atexit
-import json
 import os
 import threading
 from queue import SimpleQueue
 from typing import Any
 
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Guest, GuestSpec, Mount
+from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.docker.engine import INSIDE, Engine
 from habilis.sandbox.docker.guest import MARK, DockerGuest, SilentHost
 from habilis.sandbox.warm_guests import WarmGuests
@@ -18,7 +17,12 @@ NOBODY = '65534:65534'
 PROCESSES = 128
 """Maximum number of processes and threads of a container."""
 
-_COMMAND = ['python3', f'{INSIDE}/first_process.py', json.dumps({'mark': MARK.decode()})]
+_START = f"""
+import sys
+sys.path.insert(0, {INSIDE!r})
+from habilis.sandbox.docker.first_process import main
+main({{'mark': {MARK.decode()!r}}})
+"""
 
 
 class DockerBackend:
@@ -37,6 +41,12 @@ class DockerBackend:
         """How the code is isolated."""
         runtime = ' by gVisor' if self._engine is not None and self._engine.has_gvisor else ''
         return f'a container of the image {self._image}, run{runtime} without network, capabilities and writable system'
+
+    @property
+    def python(self) -> PythonTarget:
+        """The Python of the image. May block."""
+        engine, _ = self._load()
+        return engine.python_of(self._prepared)
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a container; a warm one, if it needs no folder of the host."""
@@ -65,7 +75,7 @@ class DockerBackend:
     def _start(self, engine: Engine, spec: GuestSpec) -> DockerGuest:
         container = engine.create(
             self._prepared,
-            _COMMAND,
+            ['python3', '-c', _START],
             host=_host_config(engine, spec),
             user=_user(engine, spec.mounts),
             environment={'HOME': '/tmp'},

@@ -3,16 +3,15 @@
 import contextlib
 import io
 import tarfile
-import tempfile
 import weakref
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.owners import new_owner, owner_state
-from habilis.sandbox.guest_sources import GUEST_FILES, PACKAGE, copy_guest, hash_files
+from habilis.sandbox.contract import PythonTarget
+from habilis.sandbox.guest_folder import guest_folder
 
 try:
     import docker
@@ -25,21 +24,26 @@ except ImportError as error:
 OWNER = 'habilis.owner'
 """Label of a container: the process that started it."""
 
+PYTHON = 'habilis.python'
+"""Label of an image with the guest: version of its Python, machine and version of glibc."""
+
 GUEST_OF = 'habilis.guest-of'
 """Label of an image with the guest: the image that it was made from."""
 
 INSIDE = '/opt/habilis'
-FIRST_PROCESS = Path(__file__).with_name('first_process.py')
+FIRST_PROCESS = 'sandbox/docker/first_process.py'
 SECONDS = 60
+OLDEST_GLIBC = 17
 OLDEST = 3, 11
 """The oldest Python that runs the guest."""
 
 _PREPARE = """
-import compileall, sys
+import compileall, platform, sys
 oldest = {oldest}
 if sys.version_info < oldest:
     sys.exit('it has Python %d.%d; use one with Python %d.%d or later' % (sys.version_info[:2] + oldest))
 compileall.compile_dir({inside!r}, quiet=1)
+print('%d.%d' % sys.version_info[:2], platform.machine(), platform.libc_ver()[1] or 'musl')
 """
 _LOCKED_DOWN = {'network_mode': 'none', 'cap_drop': ['ALL'], 'security_opt': ['no-new-privileges:true']}
 
@@ -117,14 +121,24 @@ class Engine:
             raise BackendNotFound(msg) from error
         except DockerException as error:
             raise SandboxError(_first_line(error)) from error
-        guest = hash_files([*(PACKAGE / name for name in GUEST_FILES), FIRST_PROCESS])
-        tag = f'{base.rpartition(":")[2][:12]}-{guest}'
+        tag = f'{base.rpartition(":")[2][:12]}-{guest_folder(FIRST_PROCESS).name}'
         name = f'habilis-sandbox:{tag}'
         with contextlib.suppress(ImageNotFound):
-            self.api.inspect_image(name)
-            return name
+            if PYTHON in (self.api.inspect_image(name)['Config']['Labels'] or {}):
+                return name
         self._prepare(image, tag)
         return name
+
+    def python_of(self, name: str) -> PythonTarget:
+        """The Python of an image with the guest, for which packages are installed."""
+        with _explained():
+            label = self.api.inspect_image(name)['Config']['Labels'][PYTHON]
+        version, machine, libc = label.split()
+        if libc == 'musl':
+            return PythonTarget(version=version, platforms=tuple(f'musllinux_1_{n}_{machine}' for n in (2, 1)))
+        newest = int(libc.split('.')[1])
+        tags = [f'manylinux_2_{minor}_{machine}' for minor in range(newest, OLDEST_GLIBC - 1, -1)]
+        return PythonTarget(version=version, platforms=(*tags, f'manylinux2014_{machine}'))
 
     def _prepare(self, image: str, tag: str) -> None:
         code = _PREPARE.format(oldest=OLDEST, inside=INSIDE)
@@ -136,11 +150,13 @@ class Engine:
             except SandboxError as error:
                 msg = f'the image {image!r} cannot be used: it has no python3 ({error})'
                 raise SandboxError(msg) from error
-            if self.exit_code(container) != 0:
-                said = self.api.logs(container, tail=5).decode(errors='replace').strip().splitlines()
+            failed = self.exit_code(container) != 0
+            said = self.api.logs(container, tail=5).decode(errors='replace').strip().splitlines()
+            if failed or not said:
                 msg = f'the image {image!r} cannot be used: {said[-1] if said else "its python3 failed"}'
                 raise SandboxError(msg)
-            self.api.commit(container, 'habilis-sandbox', tag, changes=f'LABEL {GUEST_OF}="{image}"')
+            labels = f'LABEL {GUEST_OF}="{image}" {PYTHON}="{said[-1]}"'
+            self.api.commit(container, 'habilis-sandbox', tag, changes=labels)
         finally:
             self.remove(container)
         self._remove_older(image, tag)
@@ -171,15 +187,14 @@ def _close_stream(stream: Any) -> None:
 def _guest_archive() -> bytes:
     """The guest and the first process, to be unpacked at the root of a container."""
     data = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=data, mode='w') as archive:
-        tree = Path(folder)
-        copy_guest(tree)
-        (tree / FIRST_PROCESS.name).write_bytes(FIRST_PROCESS.read_bytes())
-        archive.add(tree, INSIDE, filter=_of_root)
+    with tarfile.open(fileobj=data, mode='w') as archive:
+        archive.add(guest_folder(FIRST_PROCESS), INSIDE, filter=_of_root)
     return data.getvalue()
 
 
-def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _of_root(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    if entry.name.endswith('/__pycache__'):  # of the host's Python
+        return None
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ''
     entry.mode = 0o755 if entry.isdir() else 0o644

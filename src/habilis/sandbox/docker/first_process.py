@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 OUT_OF_MEMORY = 200
 """Exit code if the kernel ended the guest because of the memory limit. A signal n is 128 + n."""
@@ -16,13 +17,13 @@ OUT_OF_MEMORY = 200
 _KILL_COUNTS = ('/sys/fs/cgroup/memory.events', '/sys/fs/cgroup/memory/memory.oom_control')
 
 
-def main() -> None:
+def main(settings: dict[str, Any]) -> None:
     """Run the guest in a child process; this one waits."""
     from habilis.sandbox.guest.__main__ import main as run_guest  # before the fork, so that both share its memory
 
     child = os.fork()
     if child == 0:
-        run_guest()
+        run_guest(settings)
         os._exit(0)
     sys.exit(wait(child))
 
@@ -76,7 +77,3 @@ def was_out_of_memory() -> bool:
             continue
         return 'oom_kill 0' not in lines
     return True
-
-
-if __name__ == '__main__':
-    main()

@@ -1,14 +1,16 @@
 """A guest in a container, reached through the engine's stream."""
 
 import contextlib
+import json
 import socket
 import threading
 from collections.abc import Callable
 
-from habilis.sandbox.contract import GuestDied, HostSide, Stream
+from habilis.core.codec import parse
+from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Stream
 from habilis.sandbox.docker.engine import Engine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
-from habilis.sandbox.pipe_guest import MAX_LINE, LineGuest
+from habilis.sandbox.pipe_guest import MAX_LINE
 
 MARK = b'\0end of output\0'
 """What the guest writes to stderr before each answer. Only code that wants to confuse its own output writes it, too."""
@@ -18,7 +20,7 @@ HEADER = 8
 STDERR = 2
 
 
-class DockerGuest(LineGuest):
+class DockerGuest:
     """Talks to the guest through stdin and stdout of its container."""
 
     def __init__(self, engine: Engine, container: str, remove: Callable[[str], None]) -> None:
@@ -32,14 +34,38 @@ class DockerGuest(LineGuest):
         self._output = b''
         self._marks = 0
 
-    def write_line(self, line: bytes) -> None:
-        """Send a line to stdin of the container."""
+    def enter(self, message: str, host: HostSide) -> str:
+        """Send a request to the kernel, and reply to its messages until it answers."""
         try:
-            self._socket.sendall(line)
+            self._send(message)
+            while True:
+                kind, text = self._receive(host)
+                if kind == 'a':
+                    return text
+                self._send(host.answer(text))
+        except Interrupted:
+            self.interrupt()
+            raise GuestDied('cancelled', 'interrupted') from None
         except OSError:
-            raise BrokenPipeError from None
+            raise self._death() from None
 
-    def read_line(self, host: HostSide) -> bytes:
+    def _send(self, text: str) -> None:
+        self._socket.sendall(json.dumps(text).encode() + b'\n')
+
+    def _receive(self, host: HostSide) -> tuple[str, str]:
+        line = self._read_line(host)
+        if not line:
+            raise self._death()
+        try:
+            kind, text = line[:1].decode(), parse(line[1:].decode().strip())
+        except ValueError:
+            kind, text = '', None
+        if kind not in ('a', 'q') or not isinstance(text, str):
+            self.interrupt()
+            raise GuestDied('broken', 'the sandbox sent a malformed message')
+        return kind, text
+
+    def _read_line(self, host: HostSide) -> bytes:
         """The next line of stdout. The output of a request is complete before its answer."""
         searched = 0
         while (end := self._lines.find(b'\n', searched)) < 0:
@@ -92,7 +118,7 @@ class DockerGuest(LineGuest):
         del self._input[:size]
         return taken
 
-    def death(self) -> GuestDied:
+    def _death(self) -> GuestDied:
         """Why the container has ended."""
         if self._stopped.is_set():
             return GuestDied('cancelled', 'interrupted')
@@ -112,8 +138,9 @@ class DockerGuest(LineGuest):
             self._remove(self.container)
 
     def close(self) -> None:
-        """Remove the container, in the background."""
+        """End the container with all its processes; it is removed in the background."""
         self.interrupt()
+        self._engine.exit_code(self.container)
         self._close_stream()
 
 

@@ -3,6 +3,7 @@
 python -m habilis.sandbox.wasm.build FILE
 """
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.sandbox.guest_sources import GUEST_FILES, PACKAGE, copy_guest, hash_files
+from habilis.sandbox.guest_folder import GUEST_FILES, PACKAGE
 from habilis.sandbox.wasm.immortal_objects import immortalize
 
 HERE = Path(__file__).parent
@@ -22,8 +23,14 @@ BUNDLED = HERE / 'component.wasm'
 
 def source_key() -> str:
     """A hash of all sources of the component."""
-    guest = [PACKAGE / name for name in GUEST_FILES]
-    return hash_files([*guest, *sorted((HERE / 'component').glob('*.*')), HERE / 'immortal_objects.py'])
+    digest = hashlib.sha256()
+    for path in [
+        *(PACKAGE / name for name in GUEST_FILES),
+        *sorted((HERE / 'component').glob('*.*')),
+        HERE / 'immortal_objects.py',
+    ]:
+        digest.update(path.name.encode() + b'\0' + path.read_bytes() + b'\0')
+    return digest.hexdigest()[:24]
 
 
 def builder_key() -> str:
@@ -57,9 +64,19 @@ def build(target: Path) -> None:
 
 def _copy_sources(tree: Path) -> None:
     """Copy the modules of the component, with their import names on the host."""
-    copy_guest(tree, ('cloudpickle', 'tzdata'))  # without `tzdata`, `zoneinfo` knows only UTC
+    for name in GUEST_FILES:
+        path = tree / 'habilis' / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(PACKAGE / name, path)
+    for folder in ('habilis', 'habilis/core', 'habilis/sandbox'):
+        (tree / folder / '__init__.py').touch()  # empty: those of the host import too much
     for path in (HERE / 'component').glob('*.py'):
         shutil.copy(path, tree)
+    for package in ('cloudpickle', 'tzdata'):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:  # without `tzdata`, `zoneinfo` knows only UTC
+            skipped = shutil.ignore_patterns('__pycache__')
+            shutil.copytree(Path(spec.origin).parent, tree / package, ignore=skipped)
 
 
 def _componentize(tree: Path, target: Path) -> None:
