@@ -24,6 +24,7 @@ Compared if installed: a plain subprocess, Docker, pyeryx, pydantic-monty, smola
 \b
 Examples:
   habilis bench sandbox --quick
+  habilis bench sandbox --backends docker,remote
   habilis bench sandbox --json > numbers.json
   habilis bench sandbox --check            exit with 1 if a target is missed
 """
@@ -68,11 +69,23 @@ Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is
 
 
 @app.command(epilog=SANDBOX_EPILOG)
-def sandbox(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+def sandbox(
+    quick: Quick = False,
+    json: Json = False,
+    check: Check = False,
+    backends: Annotated[
+        str, typer.Option('--backends', metavar='NAMES', help='Measure these backends, too: docker,remote.')
+    ] = '',
+) -> None:
     """Measure the sandbox: start, cells, tool calls, memory."""
+    from habilis.bench.sandbox.other_backends import MEASURES
     from habilis.bench.sandbox.suite import measure
 
-    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+    names = [name.strip() for name in backends.split(',') if name.strip()]
+    if unknown := [name for name in names if name not in MEASURES]:
+        msg = f'cannot measure {unknown[0]!r}; choose from {", ".join(MEASURES)}'
+        raise typer.BadParameter(msg, param_hint='--backends')
+    _run(lambda progress: measure(quick=quick, progress=progress, backends=names), json=json, check=check)
 
 
 @app.command(epilog=AGENT_EPILOG)

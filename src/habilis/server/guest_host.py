@@ -12,13 +12,13 @@ from habilis.core.errors import WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Backend, Guest, GuestDied, GuestSpec, Interrupted, Mount, Stream
 from habilis.sandbox.remote import file_sync
-from habilis.sandbox.remote.wire import Channel, Frame
+from habilis.sandbox.remote.wire import MAX_WAITING, Channel, Frame
 from habilis.sandbox.temporary_folders import temporary_folder
 from habilis.sandbox.workers import WORKERS
 from habilis.server.settings import ServiceSettings
 
-MAX_WAITING = 4 << 20
-"""Characters of output that the client has not seen, after which the guest waits for it."""
+TOLD = frozenset('oesk')
+"""Messages whose reply is empty unless the cell must end: output, the start and the end of an asynchronous tool."""
 
 
 class HostedGuest:
@@ -179,13 +179,16 @@ class _ClientSide:
         return 0.0 if self._since is None else now - self._since
 
     def answer(self, message: str) -> str:
-        """Ask the client. Output within the limit does not wait for its reply, which would be empty."""
+        """Ask the client. What has an empty reply is told, and does not wait for it."""
         self.check()
-        if message[:1] in ('o', 'e'):
+        kind = message[:1]
+        if kind in ('o', 'e'):
             self._printed += len(message.encode('utf-8', 'replace')) - 1
-            if self._printed <= self._hosted.output_bytes and self._hosted.channel.waiting_bytes < MAX_WAITING:
-                self._hosted.channel.send('tell', message)
-                return ''
+        if kind in TOLD and self._printed <= self._hosted.output_bytes and self._hosted.channel.has_room:
+            if kind == 's':
+                self._hosted.send_files()
+            self._hosted.channel.send('tell', message)
+            return ''
         self._hosted.send_files()
         self._since = None
         self._hosted.channel.send('ask', message)

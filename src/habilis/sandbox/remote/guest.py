@@ -37,6 +37,7 @@ class RemoteGuest:
         self._channel = Channel()
         self._folders = [file_sync.SyncedFolder(mount.source, writable=mount.writable) for mount in spec.mounts]
         self._stopped = threading.Event()
+        self._ending = ''
         self._connection, welcome = self._open(dump({'spec': _describe(spec)}))
         self._id = str(welcome.get('id'))
         self.isolation = f'{str(welcome.get("isolation", ""))[:300]} (on {url})'
@@ -46,6 +47,7 @@ class RemoteGuest:
 
     def enter(self, message: str, host: HostSide) -> str:
         """Send a request, and reply to messages of the kernel until it answers."""
+        self._ending = ''
         try:
             self._send_with_files('enter', message)
             while True:
@@ -65,9 +67,13 @@ class RemoteGuest:
 
     def _handle(self, frame: Frame, host: HostSide) -> None:
         if frame.kind == 'ask':
-            self._send_with_files('reply', host.answer(frame.body))
+            reply = self._ending or host.answer(frame.body)
+            self._ending = ''
+            self._send_with_files('reply', reply)
         elif frame.kind == 'tell':
-            host.answer(frame.body)
+            reply = host.answer(frame.body)
+            if reply.startswith('!'):  # the cell must end; the guest hears it when it asks next
+                self._ending = reply
         elif frame.kind == 'output':
             stream, text = _pair(frame.body)
             host.write('stderr' if stream == 'stderr' else 'stdout', text.encode('latin-1', 'replace'))

@@ -12,7 +12,7 @@ closing the WebSocket with the code `DONE`; a connection that ends in any other 
 | `files` | both | JSON: changes of files, which belong to the frame that follows |
 | `enter` | client | a request for the kernel |
 | `ask` | server | a message of the kernel, which waits for a `reply` |
-| `tell` | server | a message of the kernel that is output, and waits for nothing |
+| `tell` | server | a message of the kernel that waits for nothing: output, the start and the end of an asynchronous tool |
 | `output` | server | output that bypassed the kernel: JSON of stream and text |
 | `reply` | client | the reply to `ask` |
 | `answer` | server | the answer to `enter` |
@@ -40,6 +40,10 @@ DONE = 4000
 
 REFUSED = 4400
 """Code of the WebSocket if the server refuses what was asked; the reason says why."""
+
+MAX_WAITING = 4 << 20
+MAX_UNSEEN = 1000
+"""Characters and number of the frames that one side may send without hearing from the other."""
 
 _MAX_HEADER = 64
 
@@ -78,13 +82,17 @@ class Channel:
         self._seen = 0
         self._unseen: deque[Frame] = deque()
         self._transmit: Callable[[str], None] | None = None
-        self.waiting_bytes = 0
-        """Characters of the frames that were not seen yet."""
+        self._waiting = 0
 
     @property
     def seen(self) -> int:
         """Number of the last frame that was received."""
         return self._seen
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more may be sent before the other side has seen the last frames."""
+        return self._waiting < MAX_WAITING and len(self._unseen) < MAX_UNSEEN
 
     def send(self, kind: Kind, body: str) -> None:
         """Send a frame, now or when there is a connection again."""
@@ -92,7 +100,7 @@ class Channel:
             self._sent += 1
             frame = Frame(self._sent, self._seen, kind, body)
             self._unseen.append(frame)
-            self.waiting_bytes += len(body)
+            self._waiting += len(body)
             if self._transmit is not None:
                 self._transmit(frame.encode())
 
@@ -126,4 +134,4 @@ class Channel:
             msg = 'the other side has seen a frame that was not sent'
             raise CodecError(msg)
         while self._unseen and self._unseen[0].number <= seen:
-            self.waiting_bytes -= len(self._unseen.popleft().body)
+            self._waiting -= len(self._unseen.popleft().body)
