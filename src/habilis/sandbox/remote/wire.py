@@ -12,7 +12,7 @@ closing the WebSocket with the code `DONE`; a connection that ends in any other 
 | `files` | both | JSON: changes of files, which belong to the frame that follows |
 | `enter` | client | a request for the kernel |
 | `ask` | server | a message of the kernel, which waits for a `reply` |
-| `tell` | server | a message of the kernel that waits for nothing: output, the start and the end of an asynchronous tool |
+| `tell` | server | a message of the kernel that waits for nothing: output, the start or end of an async tool |
 | `output` | server | output that bypassed the kernel: JSON of stream and text |
 | `reply` | client | the reply to `ask` |
 | `answer` | server | the answer to `enter` |
