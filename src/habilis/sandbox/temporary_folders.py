@@ -65,7 +65,7 @@ def _remove(folder: Path, lock: int | None) -> None:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Remove a folder that may be hostile: with folders that nobody may enter, or nested deeper than Python recurses."""
+    """Remove a folder that may be hostile: with folders that nobody may enter, or nested too deep for Python."""
     with contextlib.suppress(RecursionError):
         shutil.rmtree(folder, ignore_errors=True)
     if folder.exists() and os.name == 'posix':
