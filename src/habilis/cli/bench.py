@@ -24,7 +24,6 @@ Compared if installed: a plain subprocess, Docker, pyeryx, pydantic-monty, smola
 \b
 Examples:
   habilis bench sandbox --quick
-  habilis bench sandbox --backends docker,remote
   habilis bench sandbox --json > numbers.json
   habilis bench sandbox --check            exit with 1 if a target is missed
 """
@@ -73,19 +72,17 @@ def sandbox(
     quick: Quick = False,
     json: Json = False,
     check: Check = False,
-    backends: Annotated[
-        str, typer.Option('--backends', metavar='NAMES', help='Measure these backends, too: docker,remote.')
-    ] = '',
+    backends: Annotated[bool, typer.Option('--backends', help='Measure start and cells of every backend.')] = False,
 ) -> None:
     """Measure the sandbox: start, cells, tool calls, memory."""
-    from habilis.bench.sandbox.other_backends import MEASURES
+    if backends:
+        from habilis.bench.sandbox.backends import measure_backends
+
+        _run(lambda progress: measure_backends(quick=quick, progress=progress), json=json, check=check)
+        return
     from habilis.bench.sandbox.suite import measure
 
-    names = [name.strip() for name in backends.split(',') if name.strip()]
-    if unknown := [name for name in names if name not in MEASURES]:
-        msg = f'cannot measure {unknown[0]!r}; choose from {", ".join(MEASURES)}'
-        raise typer.BadParameter(msg, param_hint='--backends')
-    _run(lambda progress: measure(quick=quick, progress=progress, backends=names), json=json, check=check)
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 
 
 @app.command(epilog=AGENT_EPILOG)

@@ -1,6 +1,7 @@
 """Packages for the inside: fetched on the host with uv or pip, kept in the cache, mounted read-only."""
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -53,13 +54,19 @@ def pins(packages: Sequence[str], folder: Path) -> tuple[str, ...]:
     """The requirements among the packages, each with the version that is in the folder: they can be installed anywhere,
     unlike wheels, folders and addresses."""
     found: list[str] = []
-    installed = {_normalized(dist.name): dist.version for dist in importlib.metadata.distributions(path=[str(folder)])}
+    installed = _versions(folder, folder.stat().st_mtime_ns)
     for package in packages:
         requirement = _requirement(package)
         if requirement and not requirement.url and (version := installed.get(_name(requirement) or '')):
             extras = f'[{",".join(sorted(requirement.extras))}]' if requirement.extras else ''
             found.append(f'{requirement.name}{extras}=={version}')
     return tuple(found)
+
+
+@functools.lru_cache(64)
+def _versions(folder: Path, changed: int) -> dict[str, str]:
+    """The versions of the packages in a folder. `changed` is when it was changed."""
+    return {_normalized(dist.name): dist.version for dist in importlib.metadata.distributions(path=[str(folder)])}
 
 
 def is_pin(package: str) -> bool:

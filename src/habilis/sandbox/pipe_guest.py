@@ -90,7 +90,10 @@ class PipeGuest:
         """What a process that could not start has written to its stderr."""
         self.interrupt()
         self._process.wait()
-        return self._process.stderr.read().decode(errors='replace') if self._process.stderr else ''
+        if self._process.stderr is None:
+            return ''
+        os.set_blocking(self._process.stderr.fileno(), True)
+        return self._process.stderr.read().decode(errors='replace')
 
     def _send(self, text: str) -> None:
         try:
@@ -153,6 +156,10 @@ class PipeGuest:
         if 0 < code <= _SIGNALS:
             return GuestDied('exit', f'the code ended the interpreter with exit code {code}')
         return GuestDied('broken', f'the interpreter ended (signal {code - _SIGNALS if code > 0 else -code})')
+
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
 
     def kill(self, kind: ErrorKind, reason: str) -> None:
         """Kill the process because of a limit; `enter` raises `GuestDied` with this reason. Thread-safe."""

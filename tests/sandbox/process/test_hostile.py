@@ -374,7 +374,7 @@ def test_escape_sequences_and_bytes_that_are_no_text_arrive_as_text(box: SyncSan
 def test_deep_folders_and_many_files_are_removed_with_the_sandbox() -> None:
     with create(workspace=True, limits=Limits(seconds=30)) as sandbox:
         folder = sandbox.sandbox.workspace.folder
-        assert sandbox.run("for _ in range(300):\n    os.mkdir('d' * 50)\n    os.chdir('d' * 50)").ok
+        assert sandbox.run("for _ in range(1500):\n    os.mkdir('d' * 9)\n    os.chdir('d' * 9)").ok
         assert sandbox.run("for n in range(20_000): os.close(os.open(f'/workspace/{n}', os.O_CREAT))").ok
         assert sandbox.run("os.mkdir('/workspace/closed', 0); os.symlink('/etc', '/workspace/link')").ok
     assert not folder.exists()

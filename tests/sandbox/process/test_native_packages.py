@@ -1,8 +1,10 @@
 """numpy, pandas and matplotlib in the `process` backend, from the package registry."""
 
+import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import PythonTarget
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.session import Sandbox, SyncSandbox
+from tests.sandbox.test_packages import make_wheel
 
 PACKAGES = ['numpy', 'pandas', 'matplotlib']
 
@@ -114,10 +117,46 @@ def test_uv_installs_where_pip_has_no_settings_of_its_own(tmp_path: Path, monkey
 
     own = PythonTarget(version=f'{sys.version_info.major}.{sys.version_info.minor}', platforms=('linux_x86_64',))
     monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path)
-    monkeypatch.setattr('shutil.which', lambda *_: '/usr/bin/uv')
+
+    def find(name: str) -> str:
+        return '/usr/bin/uv'
+
+    monkeypatch.setattr('shutil.which', find)
     monkeypatch.setattr(subprocess, 'run', run)
     for configured in (True, False):
         monkeypatch.setattr('habilis.sandbox.packages._pip_is_configured', lambda configured=configured: configured)
         package_folder([f'package{configured}'], own)
     assert ['pip' in command[1:4] and command[0] == '/usr/bin/uv' for command in commands] == [False, True]
     assert all('--only-binary' in command for command in commands)
+
+
+# Guests that are started ahead ----------------------------------------------------------------------------------------
+
+
+async def test_who_asks_again_for_the_same_gets_a_guest_with_its_packages_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path / 'cache')
+    wheel = make_wheel(tmp_path, 'greet', 'print("imported")\nx = 1')
+    seen: list[object] = []
+    end = time.monotonic() + 30
+    while True not in seen[-1:] and time.monotonic() < end:
+        async with await Sandbox.create('process', packages=[wheel]) as sandbox:
+            cell = await sandbox.run("import sys\n'greet' in sys.modules")
+            seen.append(cell.value)
+            assert (cell.stdout, cell.stderr) == ('', '')
+            assert (await sandbox.run('import greet\ngreet.x')).value == 1
+    assert seen[:2] == [False, False]
+    assert seen[-1] is True
+
+
+async def test_a_guest_that_was_started_ahead_is_not_used_for_another_folder_of_that_name(tmp_path: Path) -> None:
+    space = tmp_path / 'space'
+    for number in range(4):
+        space.mkdir()
+        (space / 'number').write_text(str(number))
+        for _ in range(2):
+            async with await Sandbox.create('process', workspace=space) as sandbox:
+                assert (await sandbox.run("open('number').read()")).value == str(number)
+        await asyncio.sleep(0.3)
+        space.rename(tmp_path / f'old-{number}')

@@ -1,7 +1,6 @@
 """All measurements of `habilis bench sandbox`."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -9,7 +8,6 @@ from habilis.bench.installation import PeerError
 from habilis.bench.measurement import calls_per_second, cpu_count, interleave, load_average
 from habilis.bench.report import Pair, PeerRow, Progress, Report, Row, Target, make_report, time_row
 from habilis.bench.sandbox import humaneval, timings
-from habilis.bench.sandbox.other_backends import MEASURES
 from habilis.bench.sandbox.peers import Peer, all_peers
 from habilis.sandbox.session import Sandbox
 
@@ -36,8 +34,8 @@ FULL = Effort(rounds=100, slow_rounds=10, cells=1000, few=9, window=2.0, windows
 QUICK = Effort(rounds=20, slow_rounds=3, cells=200, few=3, window=0.5, windows=1, live=100, every=4)
 
 
-async def measure(*, quick: bool, progress: Progress, backends: Sequence[str] = ()) -> Report:
-    """Run all measurements, those of other backends too. Takes some minutes; under one minute if quick."""
+async def measure(*, quick: bool, progress: Progress) -> Report:
+    """Run all measurements. Takes some minutes; under one minute if quick."""
     effort = QUICK if quick else FULL
     load = load_average()
     progress('a first sandbox')
@@ -54,8 +52,6 @@ async def measure(*, quick: bool, progress: Progress, backends: Sequence[str] = 
         _process_start(effort, progress),
         await _humaneval(effort, progress),
     ]
-    for name in backends:
-        rows += await MEASURES[name](effort.slow_rounds, effort.cells, progress)
     return make_report(rows, load=load, quick=quick, peers=peers)
 
 

@@ -24,6 +24,7 @@ from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.mapped_mounts import MappedMounts, map_mounts
 from habilis.sandbox.process.seccomp import seccomp_filter
+from habilis.sandbox.process.spares import Spares
 from habilis.sandbox.process.watch import watch
 from habilis.sandbox.workers import after_fork
 from habilis.sandbox.workspace import WORKSPACE
@@ -41,13 +42,17 @@ class ProcessBackend:
         self.isolation = self._level.description
         version = f'{sys.version_info.major}.{sys.version_info.minor}'
         self.python = PythonTarget(version=version, platforms=tuple(platform_tags()))
+        self._spares = Spares(lambda spec: self._start(spec, is_spare=True))
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest, and wait until it is confined."""
         if spec.limits.cpu < 1:
             msg = 'the process sandbox cannot slow code down: leave Limits.cpu at 1'
             raise SandboxError(msg)
-        guest = _spawner.start(lambda: self._spawn(spec))
+        return self._spares.take(spec) or self._start(spec)
+
+    def _start(self, spec: GuestSpec, *, is_spare: bool = False) -> PipeGuest:
+        guest = _spawner.start(lambda: self._spawn(spec, is_spare))
         if guest.read_line(START_SECONDS) != b'ready':
             errors = guest.read_errors().strip()
             guest.close()
@@ -55,12 +60,12 @@ class ProcessBackend:
             raise SandboxError(msg)
         return guest
 
-    def _spawn(self, spec: GuestSpec) -> PipeGuest:
+    def _spawn(self, spec: GuestSpec, is_spare: bool) -> PipeGuest:
         if self._level.bubblewrap is not None:
-            return self._spawn_isolated(spec, self._level.bubblewrap)
-        return self._spawn_alone(spec)
+            return self._spawn_isolated(spec, self._level.bubblewrap, is_spare)
+        return self._spawn_alone(spec, is_spare)
 
-    def _spawn_isolated(self, spec: GuestSpec, program: str) -> PipeGuest:
+    def _spawn_isolated(self, spec: GuestSpec, program: str, is_spare: bool) -> PipeGuest:
         folder = guest_folder(*INSIDE)
         writable = [mount.target for mount in spec.mounts if mount.writable]
         confinement = Confinement(
@@ -79,11 +84,12 @@ class ProcessBackend:
             arguments = stack.enter_context(_file('\0'.join(options).encode()))  # not in /proc/1/cmdline
             command = [program, '--args', str(arguments.fileno()), '--']
             passed = (rules.fileno(), arguments.fileno())
-            guest = _start(command, bubblewrap.GUEST, confinement, {}, passed, mapped)
+            settings = _settings(confinement, {}, PACKAGES if is_spare else '')
+            guest = _run(command, bubblewrap.GUEST, settings, passed, mapped)
         watch(guest, spec.limits)
         return guest
 
-    def _spawn_alone(self, spec: GuestSpec) -> PipeGuest:
+    def _spawn_alone(self, spec: GuestSpec, is_spare: bool) -> PipeGuest:
         """Without bubblewrap: the paths of the host, of which Landlock allows few."""
         places = {mount.target: str(mount.source) for mount in spec.mounts}
         if other := [target for target in places if target not in (WORKSPACE, PACKAGES)]:
@@ -101,23 +107,23 @@ class ProcessBackend:
             landlock=self._level.landlock > 0,
             seccomp=self._level.landlock > 0,
         )
-        return _start([], str(folder), confinement, places, (), MappedMounts())
+        settings = _settings(confinement, places, places.get(PACKAGES, '') if is_spare else '')
+        return _run([], str(folder), settings, (), MappedMounts())
 
 
-def _start(
-    prefix: list[str],
-    folder: str,
-    confinement: Confinement,
-    places: dict[str, str],
-    passed: tuple[int, ...],
-    mapped: MappedMounts,
+def _settings(confinement: Confinement, places: dict[str, str], preload: str) -> dict[str, object]:
+    return {'confinement': asdict(confinement), 'places': places, 'preload': preload}
+
+
+def _run(
+    prefix: list[str], folder: str, settings: dict[str, object], passed: tuple[int, ...], mapped: MappedMounts
 ) -> PipeGuest:
     """Start the guest's process; output that bypasses its kernel has pipes of its own."""
     read, write = os.pipe()
     try:
-        settings = {'confinement': asdict(confinement), 'places': places, 'stdout': write}
         python = os.path.realpath(getattr(sys, '_base_executable', sys.executable))
-        command = [*prefix, python, '-I', '-S', '-B', '-c', _PROGRAM.format(folder=folder), json.dumps(settings)]
+        command = [*prefix, python, '-I', '-S', '-B', '-c', _PROGRAM.format(folder=folder)]
+        command.append(json.dumps({**settings, 'stdout': write}))
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

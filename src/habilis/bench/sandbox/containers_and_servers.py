@@ -1,4 +1,4 @@
-"""Measurements of `habilis bench sandbox --backends`: sandboxes in containers and on a server."""
+"""Measurements of the backends `docker` and `remote`: sandboxes in containers and on a server."""
 
 import asyncio
 import threading
@@ -49,7 +49,7 @@ async def measure_docker(rounds: int, cells: int, progress: Progress) -> list[Ro
         return await _new('docker', **image)
 
     async def cold() -> float:
-        return await _new('docker', **image, mounts={'/data': timings.FOLDER})
+        return await _new('docker', image=found.image, mounts={'/data': timings.FOLDER})
 
     cold_times, theirs = await interleave(rounds, cold, run_docker)
     [warm_times] = await interleave(rounds, warm)
