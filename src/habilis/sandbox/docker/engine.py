@@ -3,6 +3,7 @@
 import contextlib
 import io
 import tarfile
+import time
 import weakref
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
@@ -33,6 +34,7 @@ GUEST_OF = 'habilis.guest-of'
 INSIDE = '/opt/habilis'
 FIRST_PROCESS = 'sandbox/docker/first_process.py'
 SECONDS = 60
+KEEP_SECONDS = 86_400
 OLDEST_GLIBC = 17
 OLDEST = 3, 11
 """The oldest Python that runs the guest."""
@@ -163,6 +165,8 @@ class Engine:
 
     def _remove_older(self, image: str, tag: str) -> None:
         for other in self.api.images(filters={'label': f'{GUEST_OF}={image}'}):
+            if other['Created'] > time.time() - KEEP_SECONDS:  # another version of Habilis may use it
+                continue
             for name in other['RepoTags'] or ():
                 if name != f'habilis-sandbox:{tag}':
                     with contextlib.suppress(DockerException):  # in use
