@@ -153,7 +153,8 @@ class Options:
 def backend_settings(settings: Settings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
     if unknown := settings.keys() - Settings.__annotations__.keys():
-        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(Settings.__annotations__)}'
+        known = sorted(Settings.__annotations__, key=BackendSettings.__annotations__.__contains__)  # those come last
+        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(known)}'
         raise TypeError(msg)
     check_settings(settings)
     return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.codec import CodecError, dump
+from habilis.core.codec import CodecError, Json, dump
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.remote import file_sync
 from habilis.sandbox.remote.file_sync import SyncedFolder, apply, collect
@@ -65,7 +65,7 @@ def test_the_other_side_reaches_nothing_outside(here: Path, path: str, operation
     (here / 'link').symlink_to(outside)
     (here / 'dir').mkdir()
     before = {entry: entry.read_text() for entry in here.parent.rglob('*') if entry.is_file()}
-    change = [0, operation, path, *([base64.b64encode(b'evil').decode()] if operation == 'file' else [])]
+    change: list[Json] = [0, operation, path, *([base64.b64encode(b'evil').decode()] if operation == 'file' else [])]
     with contextlib.suppress(CodecError, WorkspaceError):
         apply([SyncedFolder(here, writable=True)], dump([change]))
     assert {entry: entry.read_text() for entry in here.parent.rglob('*') if entry.is_file()} == before
