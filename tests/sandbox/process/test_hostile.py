@@ -101,6 +101,7 @@ HARMLESS = {
     'write to the guest': "refused(open, '/guest/habilis/core/codec.py', 'a') and refused(os.mkdir, '/guest/x')",
     'write to /dev': "refused(open, '/dev/x', 'w') and refused(os.remove, '/dev/null')",
     'system requests': "refused(open, '/proc/sysrq-trigger', 'w')",
+    'a writable /proc': "refused(open, '/proc/self/comm', 'w') and refused(open, '/proc/self/oom_score_adj', 'w')",
     'settings of the kernel': "refused(open, '/proc/sys/kernel/core_pattern', 'w')",
     'memory through /proc': "refused(open, '/proc/self/mem', 'r+b') and refused(open, '/proc/1/mem', 'rb')",
     'memory of the kernel': "refused(open, '/proc/kcore', 'rb') and refused(open, '/dev/mem', 'rb')",
