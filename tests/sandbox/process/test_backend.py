@@ -1,6 +1,5 @@
 """The `process` backend: its layers and what they say, and what is left when the host is killed."""
 
-import asyncio
 import http.server
 import os
 import signal
@@ -215,19 +214,19 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     assert (tmp_path / 'beat').stat().st_size == size
 
 
-async def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
-    async with await Sandbox.create('process') as sandbox:  # the first one starts the threads
-        await sandbox.run('1')
+def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
+    with Sandbox.create_sync('process') as sandbox:  # the first one starts the threads
+        sandbox.run('1')
     before = len(os.listdir('/proc/self/fd'))
-    async with await Sandbox.create('process', workspace=True) as sandbox:
-        await sandbox.run('1')
-        folder = sandbox.workspace.folder
+    with Sandbox.create_sync('process', workspace=True) as sandbox:
+        sandbox.run('1')
+        folder = sandbox.sandbox.workspace.folder
         [first] = [pid for pid in Path('/proc').glob('[0-9]*') if str(folder).encode() in mounts_of(pid)][:1]
     assert not folder.exists()
     assert not first.exists()
     end = time.monotonic() + 10  # a guest that another test has caused may be starting ahead
     while len(os.listdir('/proc/self/fd')) > before and time.monotonic() < end:
-        await asyncio.sleep(0.05)
+        time.sleep(0.05)
     assert len(os.listdir('/proc/self/fd')) <= before
 
 
