@@ -1,6 +1,7 @@
 """The code of the guest as a folder, for backends that start it in a Python of their own."""
 
 import compileall
+import functools
 import hashlib
 import importlib.util
 import shutil
@@ -20,6 +21,16 @@ GUEST_FILES = (
 
 def guest_folder(*more: str) -> Path:
     """A folder for `sys.path`, with the guest, more files of this package, and cloudpickle; made once, in the cache."""
+    key, files = _contents(more)
+    folder = cache_folder() / 'guests' / key
+    if not folder.is_dir():
+        _make(files, folder)
+    return folder
+
+
+@functools.cache
+def _contents(more: tuple[str, ...]) -> tuple[str, dict[str, bytes]]:
+    """The files of the folder by their path in this package, and a hash of them."""
     files = {name: (PACKAGE / name).read_bytes() for name in (*GUEST_FILES, *more)}
     spec = importlib.util.find_spec('cloudpickle')
     assert spec is not None
@@ -29,10 +40,7 @@ def guest_folder(*more: str) -> Path:
     digest = hashlib.sha256(sys.version.encode())
     for name, content in files.items():
         digest.update(name.encode() + b'\0' + content + b'\0')
-    folder = cache_folder() / 'guests' / digest.hexdigest()[:24]
-    if not folder.is_dir():
-        _make(files, folder)
-    return folder
+    return digest.hexdigest()[:24], files
 
 
 def _make(files: dict[str, bytes], folder: Path) -> None:

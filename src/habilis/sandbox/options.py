@@ -23,6 +23,8 @@ from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
 logger = logging.getLogger('habilis.sandbox')
+_native: dict[tuple[str, ...], str] = {}
+"""Lists of packages that `wasm` cannot run, and why: asking the registry again would take seconds."""
 
 
 class BackendSettings(TypedDict, total=False):
@@ -166,9 +168,12 @@ async def choose_backend(settings: Settings) -> str:
         from habilis.sandbox.packages import NeedsNativeCode
 
         try:
-            await Packages().add(wanted)
+            if (reason := _native.get(tuple(wanted))) is None:
+                await Packages().add(wanted)
         except NeedsNativeCode as error:
-            logger.info('sandbox="auto" chose process: %s', error)
+            reason = _native[tuple(wanted)] = str(error)
+        if reason is not None:
+            logger.info('sandbox="auto" chose process: %s', reason)
             return 'process'
     logger.info('sandbox="auto" chose wasm')
     return 'wasm'

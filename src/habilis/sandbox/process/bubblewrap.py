@@ -78,7 +78,7 @@ def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
         made += ['--ro-bind', sys.base_prefix, sys.base_prefix]
     for folder in installed_packages():  # those of the host are none of the sandbox's
         made += ['--tmpfs', folder, '--remount-ro', folder]
-    made += ['--proc', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
+    made += ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
     for folder in ('/dev/shm', '/tmp'):
         made += ['--perms', '1777', '--size', str(memory_mb * _MEGABYTE), '--tmpfs', folder]
     made += ['--ro-bind', str(guest), GUEST]
