@@ -155,8 +155,8 @@ class Options:
 def backend_settings(settings: Settings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
     if unknown := settings.keys() - Settings.__annotations__.keys():
-        known = sorted(Settings.__annotations__, key=BackendSettings.__annotations__.__contains__)  # those come last
-        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(known)}'
+        names = sorted(Settings.__annotations__, key=lambda name: name in BackendSettings.__annotations__)
+        msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {", ".join(names)}'
         raise TypeError(msg)
     check_settings(settings)
     return {name: value for name, value in settings.items() if name in BackendSettings.__annotations__}
