@@ -10,7 +10,7 @@ import pytest
 
 from habilis.bench.docker import find_docker
 from habilis.bench.installation import PeerError
-from habilis.bench.sandbox import humaneval, peers, timings
+from habilis.bench.sandbox import backends, humaneval, peers, timings
 from tests.cli.process import habilis
 
 Environment = dict[str, str]
@@ -166,3 +166,12 @@ def test_a_peer_that_is_wrong_is_not_measured(
     assert peer.unavailable() is None
     with pytest.raises(PeerError, match=r'^1 \+ 1 returned 3$'):
         peer.new()
+
+
+async def test_every_backend_is_measured_and_one_that_cannot_start_has_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, 'PAUSE', 0.0)
+    monkeypatch.setattr(backends, 'names', lambda: ['missing', 'wasm'])
+    report = await backends.measure_backends(quick=True, progress=lambda _: None)
+    assert [row.key for row in report.rows] == ['missing_new', 'wasm_new', 'wasm_again', 'wasm_later']
+    assert 'no sandbox backend called' in report.rows[0].note
+    assert all(row.value for row in report.rows[1:])

@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack, cast
 
+from habilis.core.owners import owner_state
 from habilis.journal.contract import Store
 from habilis.journal.index import Index, parent_of
-from habilis.journal.owners import owner_state
 from habilis.journal.run_folder import BLOBS, INFO, LEASE, LOCK, RECORDS
 from habilis.journal.stores import open_store
 from tests.crash.attempt import Attempt

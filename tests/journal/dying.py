@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from habilis.journal import Store, owners
+from habilis.core import owners
+from habilis.journal import Store
 from habilis.journal.wrapper import StoreWrapper
 
 T = TypeVar('T')
@@ -22,7 +23,7 @@ class Died(BaseException):
 @cache
 def dead_owner() -> str:
     """The owner of leases in a process that has ended."""
-    command = [sys.executable, '-c', 'from habilis.journal.owners import new_owner; print(new_owner())']
+    command = [sys.executable, '-c', 'from habilis.core.owners import new_owner; print(new_owner())']
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

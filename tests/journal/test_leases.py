@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from habilis.core import owners
 from habilis.core.errors import LeaseLost, RunBusy, StoreUnavailable
-from habilis.journal import Journal, Lease, MemoryStore, RunInfo, Store, owners
+from habilis.core.owners import describe_owner, new_owner, owner_state
+from habilis.journal import Journal, Lease, MemoryStore, RunInfo, Store
 from habilis.journal.leases import has_live_owner, next_lease
-from habilis.journal.owners import describe_owner, new_owner, owner_state
 from tests.journal.faults import RUN, Faulty, away, new
 
 
@@ -96,7 +97,7 @@ def test_the_epoch_never_falls_and_grows_with_each_new_owner(
 
 # Owners ---------------------------------------------------------------------------------------------------------------
 
-OWNER = 'import sys; from habilis.journal.owners import new_owner; print(new_owner(), flush=True); sys.stdin.read()'
+OWNER = 'import sys; from habilis.core.owners import new_owner; print(new_owner(), flush=True); sys.stdin.read()'
 
 
 def _start() -> tuple['subprocess.Popen[str]', str]:

@@ -12,7 +12,8 @@ from habilis.core.limits import Limits
 from habilis.sandbox.options import Settings
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
-from habilis.sandbox.session import Sandbox, SyncSandbox
+from habilis.sandbox.session import Sandbox
+from habilis.sandbox.session_sync import SyncSandbox
 
 THING = object()
 WRONG_SETTINGS: dict[str, list[object]] = {

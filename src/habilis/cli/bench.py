@@ -79,8 +79,18 @@ Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is
 
 
 @app.command(epilog=SANDBOX_EPILOG)
-def sandbox(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+def sandbox(
+    quick: Quick = False,
+    json: Json = False,
+    check: Check = False,
+    backends: Annotated[bool, typer.Option('--backends', help='Measure start and cells of every backend.')] = False,
+) -> None:
     """Measure the sandbox: start, cells, tool calls, memory."""
+    if backends:
+        from habilis.bench.sandbox.backends import measure_backends
+
+        _run(lambda progress: measure_backends(quick=quick, progress=progress), json=json, check=check)
+        return
     from habilis.bench.sandbox.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)

@@ -19,6 +19,7 @@ COMMANDS = {
     'models': ('habilis.cli.models', 'Show which model is used; list, install and remove embedded models.'),
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
+    'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
     'bench': ('habilis.cli.bench', 'Measure speed and memory, next to installed alternatives.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""
@@ -34,6 +35,7 @@ Examples:
   echo 'print(6 * 7)' | habilis sandbox run -
   habilis sandbox run script.py --seconds 5 --workspace data
   habilis sandbox repl                     start an interactive prompt
+  habilis serve sandboxes                  let other programs use sandboxes of this machine
   habilis bench sandbox --quick            run the sandbox benchmarks
 
 \b

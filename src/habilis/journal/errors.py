@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunNotFound, StoreUnavailable
+from habilis.core.owners import describe_owner
 from habilis.journal.contract import Record
-from habilis.journal.owners import describe_owner
 
 RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
 """The end of the message of `store_unavailable`."""

@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal, Self, cast
 
+from habilis.core import owners
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunChanged, StoreUnavailable
-from habilis.journal import leases, owners
+from habilis.core.owners import OwnerState, owner_state
+from habilis.journal import leases
 from habilis.journal.activity import Activity
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run
@@ -18,7 +20,6 @@ from habilis.journal.creation import as_blob, create_run
 from habilis.journal.encoding import digest_of, new_record
 from habilis.journal.index import Index, parent_of
 from habilis.journal.lookup import info_of, value_of
-from habilis.journal.owners import OwnerState, owner_state
 from habilis.journal.renewal import Renewal
 
 logger = logging.getLogger('habilis.journal')

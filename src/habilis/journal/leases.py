@@ -4,11 +4,11 @@ import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from habilis.core import owners
 from habilis.core.errors import RunBusy, RunNotFound, StoreUnavailable
-from habilis.journal import owners
+from habilis.core.owners import owner_state
 from habilis.journal.contract import Lease, Store
 from habilis.journal.errors import run_busy
-from habilis.journal.owners import owner_state
 from habilis.journal.renewal import release_later
 
 if TYPE_CHECKING:

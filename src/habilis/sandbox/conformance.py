@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -18,7 +19,8 @@ from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
 from habilis.sandbox.conformance_tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Mount, Variable
-from habilis.sandbox.session import Sandbox, SyncSandbox
+from habilis.sandbox.session import Sandbox
+from habilis.sandbox.session_sync import SyncSandbox
 
 
 class SandboxConformance(ToolConformance):
@@ -319,11 +321,20 @@ class SandboxConformance(ToolConformance):
 class IsolationConformance(Suite):
     """What must not be possible in a sandbox for untrusted code."""
 
+    has_processes: ClassVar[bool] = False
+    """Whether code may start processes inside."""
+
+    has_system: ClassVar[bool] = False
+    """Whether a whole system is inside, with files of its own such as `/etc/passwd`."""
+
     @pytest.mark.parametrize(
         'path', ['/etc/passwd', '/proc/self/environ', '../../../../etc/passwd', '/root/.ssh', '~/.ssh']
     )
     def test_the_files_of_the_host_are_not_there(self, path: str, tmp_path: Path) -> None:
         cell = self.run(f'import os\nopen(os.path.expanduser({path!r})).read()', workspace=tmp_path)
+        if self.has_system and cell.error is None:  # a file of its own
+            assert cell.value != Path(path).expanduser().read_text(encoding='utf-8')
+            return
         assert cell.error is not None
         assert cell.error.type in ('FileNotFoundError', 'PermissionError', 'OSError', 'IsADirectoryError')
 
@@ -371,7 +382,16 @@ class IsolationConformance(Suite):
         assert cell.error is not None
         assert cell.error.kind == 'exception'
 
-    def test_no_process_can_be_started(self) -> None:
-        for code in ("import os; os.system('id')", "import subprocess; subprocess.run(['id'])", 'import os; os.fork()'):
-            cell = self.run(code)
-            assert cell.error is not None
+    def test_no_process_can_be_started_or_it_is_inside_and_ends_with_the_sandbox(self, tmp_path: Path) -> None:
+        if not self.has_processes:
+            for code in ("os.system('id')", "subprocess.run(['id'])", 'os.fork()'):
+                assert self.run(f'import os, subprocess\n{code}').error is not None
+            return
+        loop = 'while true; do echo . >> beat; sleep 0.05; done'
+        start = f"import subprocess\nsubprocess.Popen(['sh', '-c', {loop!r}], start_new_session=True)\n"
+        with self.create(workspace=tmp_path) as sandbox:
+            assert sandbox.run("import os\nos.system('cat /etc/passwd /root/.ssh/*') != 0").value is True
+            assert sandbox.run(f"{start}import time, os\nwhile not os.path.exists('beat'): time.sleep(0.01)").ok
+        before = (tmp_path / 'beat').read_bytes()
+        time.sleep(0.5)
+        assert (tmp_path / 'beat').read_bytes() == before

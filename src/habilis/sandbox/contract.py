@@ -174,6 +174,21 @@ class Mount:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PythonTarget:
+    """The Python inside, for which packages are installed."""
+
+    version: str
+    """Such as `3.12`."""
+
+    platforms: tuple[str, ...] = ()
+    """Tags of the wheels with native code that run there, best first; none: pure Python only."""
+
+
+WASM_PYTHON = PythonTarget(version='3.14')
+"""The Python of the `wasm` backend, and of backends that name none: pure Python only."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GuestSpec:
     """What a backend needs to start a guest."""
 
@@ -229,15 +244,23 @@ class Backend(Protocol):
     """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once per process.
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
-    A backend whose guests can start processes has an attribute `has_processes = True`.
+    If its guests can start processes, it has an attribute `has_processes = True`; if it runs packages with native code,
+    an attribute `python: PythonTarget`, see `python_of`.
     """
 
-    isolation: str
-    """How the code is isolated, in one line for users."""
+    @property
+    def isolation(self) -> str:
+        """How the code is isolated, in one line for users."""
+        ...
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest. May block. Raises `SandboxError` that says what is missing."""
         ...
+
+
+def python_of(backend: Backend) -> PythonTarget:
+    """The Python for which packages of this backend are installed."""
+    return getattr(backend, 'python', WASM_PYTHON)
 
 
 BackendFactory = Callable[..., Backend]

@@ -1,6 +1,7 @@
 """The settings of a sandbox, validated and prepared."""
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.arguments import check_settings, wrong
 from habilis.sandbox.cell_host import AnswerInput
-from habilis.sandbox.contract import Mount
+from habilis.sandbox.contract import WASM_PYTHON, Mount, PythonTarget
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.policy import Policy
@@ -21,6 +22,9 @@ from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
+logger = logging.getLogger('habilis.sandbox')
+_native: dict[tuple[str, ...], str] = {}
+"""Lists of packages that `wasm` cannot run, and why: asking the registry again would take seconds."""
 
 
 class BackendSettings(TypedDict, total=False):
@@ -60,6 +64,8 @@ class Packages:
     """Those that a snapshot can name: requirements with their versions."""
 
     folder: Path | None = None
+    python: PythonTarget = WASM_PYTHON
+    """The Python that imports them."""
 
     async def add(self, more: Iterable[str], *, replaces: bool = True) -> 'Packages':
         """These and more, downloaded if needed; see `packages.merge`."""
@@ -71,8 +77,8 @@ class Packages:
         merged = packages.merge(self.names, wanted, replaces=replaces)
         if merged == list(self.names):
             return self
-        folder = await asyncio.to_thread(packages.package_folder, merged)
-        return Packages(names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
+        folder = await asyncio.to_thread(packages.package_folder, merged, self.python)
+        return replace(self, names=tuple(merged), pins=packages.pins(merged, folder), folder=folder)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,17 +163,32 @@ def backend_settings(settings: Settings) -> dict[str, object]:
     return {name: value for name, value in settings.items() if name in of_backend}
 
 
-async def make_options(settings: Settings) -> Options:
-    """Prepare the settings of `Sandbox.create`; download packages if needed."""
+async def choose_backend(settings: Settings) -> str:
+    """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
+    if wanted := _package_texts(settings):
+        from habilis.sandbox.packages import NeedsNativeCode
+
+        try:
+            if (reason := _native.get(tuple(wanted))) is None:
+                await Packages().add(wanted)
+        except NeedsNativeCode as error:
+            reason = _native[tuple(wanted)] = str(error)
+        if reason is not None:
+            logger.info('sandbox="auto" chose process: %s', reason)
+            return 'process'
+    logger.info('sandbox="auto" chose wasm')
+    return 'wasm'
+
+
+async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -> Options:
+    """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
     mounted = _mounts(settings.get('mounts'))
     folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
     paths: list[str] = []
-    packages = settings.get('packages') or ()
-    wanted = [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
-    installed = await Packages().add(wanted)
+    installed = await Packages(python=python).add(_package_texts(settings))
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
@@ -191,6 +212,11 @@ async def make_options(settings: Settings) -> Options:
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
+
+
+def _package_texts(settings: Settings) -> list[str]:
+    packages = settings.get('packages') or ()
+    return [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
 
 
 def package_text(package: object) -> str:

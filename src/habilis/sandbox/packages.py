@@ -1,6 +1,7 @@
-"""Pure-Python packages for the inside: fetched on the host with pip, kept in the cache, mounted read-only."""
+"""Packages for the inside: fetched on the host with uv or pip, kept in the cache, mounted read-only."""
 
 import contextlib
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -16,7 +17,17 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from habilis.core.errors import PackageError
 from habilis.core.folders import cache_folder
-from habilis.sandbox.package_failures import GUEST_PYTHON, explain
+from habilis.sandbox.contract import WASM_PYTHON, PythonTarget
+from habilis.sandbox.file_lock import file_lock
+from habilis.sandbox.package_failures import NATIVE_ADVICE, explain, native_advice
+from habilis.sandbox.progress import progress
+
+PROGRESS_AFTER = 2.0
+"""Seconds after which an installation shows that it is running."""
+
+
+class NeedsNativeCode(PackageError):
+    """A package has native code, which this sandbox cannot run."""
 
 
 def merge(packages: Sequence[str], more: Iterable[str], *, replaces: bool) -> list[str]:
@@ -43,13 +54,19 @@ def pins(packages: Sequence[str], folder: Path) -> tuple[str, ...]:
     """The requirements among the packages, each with the version that is in the folder: they can be installed anywhere,
     unlike wheels, folders and addresses."""
     found: list[str] = []
-    installed = {_normalized(dist.name): dist.version for dist in importlib.metadata.distributions(path=[str(folder)])}
+    installed = _versions(folder, folder.stat().st_mtime_ns)
     for package in packages:
         requirement = _requirement(package)
         if requirement and not requirement.url and (version := installed.get(_name(requirement) or '')):
             extras = f'[{",".join(sorted(requirement.extras))}]' if requirement.extras else ''
             found.append(f'{requirement.name}{extras}=={version}')
     return tuple(found)
+
+
+@functools.lru_cache(64)
+def _versions(folder: Path, changed: int) -> dict[str, str]:
+    """The versions of the packages in a folder. `changed` is when it was changed."""
+    return {_normalized(dist.name): dist.version for dist in importlib.metadata.distributions(path=[str(folder)])}
 
 
 def is_pin(package: str) -> bool:
@@ -80,7 +97,7 @@ def _normalized(name: str) -> str:
     return re.sub(r'[-_.]+', '-', name).lower()
 
 
-def package_folder(packages: Sequence[str]) -> Path:
+def package_folder(packages: Sequence[str], python: PythonTarget = WASM_PYTHON) -> Path:
     """A folder that holds the packages: requirements, wheels or folders. A single folder is used as it is."""
     if not all(package.strip() for package in packages):
         msg = 'a package needs a name; an empty one was given'
@@ -90,11 +107,20 @@ def package_folder(packages: Sequence[str]) -> Path:
     if len(packages) == 1 and _is_plain_folder(packages[0]):
         return Path(packages[0]).expanduser().resolve()
     wanted = [_identify(package) for package in packages]
-    key = hashlib.sha256('\n'.join([GUEST_PYTHON, *sorted(wanted)]).encode()).hexdigest()[:24]
+    key = hashlib.sha256('\n'.join([python.version, *python.platforms[:1], *sorted(wanted)]).encode()).hexdigest()[:24]
     folder = cache_folder() / 'packages' / key
     if not folder.is_dir():
-        _install(packages, folder)
+        _install_once(packages, folder, python)
     return folder
+
+
+def _install_once(packages: Sequence[str], folder: Path, python: PythonTarget) -> None:
+    locks = cache_folder() / 'package-locks'
+    locks.mkdir(parents=True, exist_ok=True, mode=0o700)
+    what = f'Installing {", ".join(packages)} for the sandbox (once)'
+    with progress(what, after=PROGRESS_AFTER), file_lock(locks / folder.name):
+        if not folder.is_dir():
+            _install(packages, folder, python)
 
 
 def _refuse_source(package: str) -> None:
@@ -138,21 +164,19 @@ def _identify(package: str) -> str:
     return package.strip()
 
 
-def _install(packages: Sequence[str], folder: Path) -> None:
+def _install(packages: Sequence[str], folder: Path, python: PythonTarget) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix='.installing-'))
     try:
         plain = [package for package in packages if _is_plain_folder(package)]
         rest = [package for package in packages if package not in plain]
         if rest:
-            _pip(rest, scratch)
+            _fetch(rest, scratch, python)
         for package in plain:
             # Links stay links, which lead nowhere inside; to follow them would copy files from outside of the folder.
             shutil.copytree(Path(package).expanduser(), scratch, symlinks=True, dirs_exist_ok=True)
-        native = [str(path.relative_to(scratch)) for path in scratch.rglob('*') if path.suffix in ('.so', '.pyd')]
-        if native:
-            msg = f'{", ".join(packages)}: not pure Python ({native[0]}); use a sandbox backend with native packages'
-            raise PackageError(msg)
+        if not python.platforms:
+            _refuse_native_code(packages, scratch)
         scratch.chmod(0o755)
         _put(scratch, folder)
     finally:
@@ -167,10 +191,59 @@ def _put(scratch: Path, folder: Path) -> None:
             raise
 
 
-def _pip(packages: list[str], target: Path) -> None:
+def _refuse_native_code(packages: Sequence[str], folder: Path) -> None:
+    native = [str(path.relative_to(folder)) for path in folder.rglob('*') if path.suffix in ('.so', '.pyd')]
+    if native:
+        msg = f'{", ".join(packages)}: not pure Python ({native[0]}); {native_advice(packages[0])}'
+        raise NeedsNativeCode(msg)
+
+
+def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
+    if python.platforms and _uv(packages, target, python):
+        return
     command = [sys.executable, '-m', 'pip', 'install', '-vv', '--disable-pip-version-check', '--no-input']
-    command += ['--target', str(target), '--only-binary', ':all:', '--no-compile', '--python-version', GUEST_PYTHON]
-    command += ['--implementation', 'py', '--abi', 'none', '--platform', 'any', '--', *packages]
+    command += ['--target', str(target), '--only-binary', ':all:', *_pip_target(python), '--', *packages]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise PackageError(explain(packages, done.stdout + done.stderr))
+        reason = explain(packages, done.stdout + done.stderr, python)
+        raise (NeedsNativeCode if NATIVE_ADVICE in reason else PackageError)(reason)
+
+
+def _pip_target(python: PythonTarget) -> list[str]:
+    options = ['--python-version', python.version]
+    if not _is_own(python):  # another version could not read the bytecode
+        options.append('--no-compile')
+    if not python.platforms:
+        return [*options, '--implementation', 'py', '--abi', 'none', '--platform', 'any']
+    options += ['--implementation', 'cp']
+    for abi in (f'cp{python.version.replace(".", "")}', 'abi3', 'none'):
+        options += ['--abi', abi]
+    for platform in python.platforms:
+        options += ['--platform', platform]
+    return options
+
+
+def _is_own(python: PythonTarget) -> bool:
+    return bool(python.platforms) and python.version == f'{sys.version_info.major}.{sys.version_info.minor}'
+
+
+def _uv(packages: list[str], target: Path, python: PythonTarget) -> bool:
+    """Install with uv, which is faster. False where it cannot or fails: pip then installs, or says why not."""
+    program = shutil.which('uv')
+    if program is None or not _is_own(python) or _pip_is_configured():
+        return False
+    command = [program, 'pip', 'install', '--quiet', '--target', str(target), '--python', sys.executable]
+    command += ['--only-binary', ':all:', '--compile-bytecode', '--', *packages]
+    if subprocess.run(command, capture_output=True, check=False).returncode == 0:
+        return True
+    for leftover in target.iterdir():
+        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    return False
+
+
+def _pip_is_configured() -> bool:
+    """Whether pip takes packages from elsewhere than its default registry: uv does not read these settings."""
+    variables = ('PIP_INDEX_URL', 'PIP_EXTRA_INDEX_URL', 'PIP_FIND_LINKS', 'PIP_NO_INDEX', 'PIP_CONFIG_FILE')
+    home = Path.home()
+    files = (Path('/etc/pip.conf'), home / '.config/pip/pip.conf', home / '.pip/pip.conf', Path(sys.prefix, 'pip.conf'))
+    return any(name in os.environ for name in variables) or any(file.exists() for file in files)

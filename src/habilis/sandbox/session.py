@@ -1,4 +1,4 @@
-"""`Sandbox`, an isolated Python interpreter with variables, limits, tools and files; `SyncSandbox`, without `await`."""
+"""`Sandbox`, an isolated Python interpreter with variables, limits, tools and files."""
 
 import asyncio
 import math
@@ -8,21 +8,24 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self, Unpack, cast
 
-from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
-from habilis.sandbox.contract import Cell, Variable
+from habilis.sandbox.contract import Cell, Variable, python_of
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.options import Options, Settings, backend_settings, make_options, package_text
+from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
 from habilis.sandbox.turns import Turns
+from habilis.sandbox.workers import WORKERS
 from habilis.sandbox.workspace import Workspace
+
+if TYPE_CHECKING:
+    from habilis.sandbox.session_sync import SyncSandbox
 
 
 class Sandbox:
@@ -49,7 +52,8 @@ class Sandbox:
         """Create a sandbox.
 
         Args:
-            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds.
+            backend_name: the backend; `wasm` needs nothing else and starts in milliseconds, `process` runs native code,
+                and `auto` is `process` if the packages need it, else `wasm`.
             limits: limits of each cell.
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
@@ -57,7 +61,8 @@ class Sandbox:
             read_only: mount the workspace read-only.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
-            packages: pure-Python packages to install inside: requirements (`'attrs==25.3'`), wheels or folders.
+            packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
+                pure Python; for numpy and the like, use `process`.
             network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or a list of lines.
@@ -68,8 +73,9 @@ class Sandbox:
             key: for `remote`: the key for it.
         """
         check('the backend', backend_name, str, 'a name, such as "wasm"')
-        maker = backend(backend_name, **backend_settings(settings))
-        options = await make_options(settings)
+        own = backend_settings(settings)
+        maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
+        options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
         made = cls(Interpreter(maker, options), options)
         try:
             await made._interpreter.start()
@@ -97,6 +103,8 @@ class Sandbox:
     @staticmethod
     def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> 'SyncSandbox':
         """Create a sandbox for code without `await`. Takes the settings of `create`."""
+        from habilis.sandbox.session_sync import SyncSandbox
+
         return SyncSandbox.create(backend_name, **settings)
 
     async def fork(self) -> 'Sandbox':
@@ -381,69 +389,3 @@ class Sandbox:
                     await self._interpreter.current(self._quiet_host)
                 except GuestFailed as failure:
                     self._failure = failure  # raised by the next request
-
-
-class SyncSandbox:
-    """`Sandbox` for code without `await`. Created by `Sandbox.create_sync`; a context manager."""
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.sandbox = sandbox
-        """The asynchronous sandbox. It belongs to the background event loop."""
-
-    @classmethod
-    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
-        """See `Sandbox.create`."""
-        return cls(run_blocking(Sandbox.create(backend_name, **settings)))
-
-    @classmethod
-    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
-        """See `Sandbox.restore`."""
-        return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
-
-    def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
-        """See `Sandbox.run`."""
-        return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
-
-    def install(self, *packages: str | os.PathLike[str]) -> None:
-        """See `Sandbox.install`."""
-        run_blocking(self.sandbox.install(*packages))
-
-    def fork(self) -> 'SyncSandbox':
-        """See `Sandbox.fork`."""
-        return SyncSandbox(run_blocking(self.sandbox.fork()))
-
-    def snapshot(self) -> Snapshot:
-        """See `Sandbox.snapshot`."""
-        return run_blocking(self.sandbox.snapshot())
-
-    def set_variables(self, variables: Mapping[str, object]) -> None:
-        """See `Sandbox.set_variables`."""
-        run_blocking(self.sandbox.set_variables(variables))
-
-    def get_variables(self, *names: str) -> dict[str, object]:
-        """See `Sandbox.get_variables`."""
-        return run_blocking(self.sandbox.get_variables(*names))
-
-    def upload(self, path: str, data: bytes | str) -> None:
-        """See `Sandbox.upload`."""
-        run_blocking(self.sandbox.upload(path, data))
-
-    def download(self, path: str) -> bytes:
-        """See `Sandbox.download`."""
-        return run_blocking(self.sandbox.download(path))
-
-    def cancel(self) -> bool:
-        """See `Sandbox.cancel`."""
-        return self.sandbox.cancel()
-
-    def close(self) -> None:
-        """See `Sandbox.close`."""
-        run_blocking(self.sandbox.close())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

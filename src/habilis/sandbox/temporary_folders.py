@@ -8,6 +8,7 @@ import contextlib
 import functools
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -58,9 +59,18 @@ def _lock_if_possible(file: int) -> None:
 
 
 def _remove(folder: Path, lock: int | None) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
+    _remove_tree(folder)
     if lock is not None:
         os.close(lock)
+
+
+def _remove_tree(folder: Path) -> None:
+    """Remove a folder that may be hostile: with folders that nobody may enter, or nested too deep for Python."""
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists() and os.name == 'posix':
+        for command in (['chmod', '-R', 'u+rwx'], ['rm', '-rf']):
+            subprocess.run([*command, '--', str(folder)], capture_output=True, check=False)
 
 
 def _remove_abandoned(place: Path) -> None:
@@ -81,7 +91,7 @@ def _remove_if_unlocked(entry: 'os.DirEntry[str]') -> None:
         if os.fstat(lock).st_uid != os.geteuid():
             return
         _lock(lock)
-        shutil.rmtree(entry.path, ignore_errors=True)
+        _remove_tree(Path(entry.path))
     finally:
         os.close(lock)
 

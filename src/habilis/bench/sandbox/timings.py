@@ -13,11 +13,11 @@ from habilis.bench.fresh_process import run_python
 from habilis.bench.measurement import Sample, process_memory, summarize
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
+from habilis.sandbox import warm_guests
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.options import Settings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
-from habilis.sandbox.wasm import warm_guests
 
 CODE = '1 + 1'
 ANSWER = 2
@@ -25,6 +25,8 @@ SETTLE_SECONDS = 0.03
 CALLS = 1000
 CONCURRENT_TOOLS = 10
 TOOL_SECONDS = 0.2
+FOLDER = Path(__file__).parent
+"""A folder to mount."""
 
 FIRST_RESULT = f"""
 import asyncio
@@ -47,7 +49,7 @@ async def new_sandbox() -> float:
 
 async def new_sandbox_with_mount() -> float:
     """The same with a mounted folder."""
-    taken = await _new_sandbox(mounts={'/data': Path(__file__).parent})
+    taken = await _new_sandbox(mounts={'/data': FOLDER})
     await settle()
     return taken
 
@@ -55,7 +57,7 @@ async def new_sandbox_with_mount() -> float:
 async def new_sandbox_cold() -> float:
     """The same without a prestarted interpreter: others use those that are ready."""
     others = [await Sandbox.create() for _ in range(warm_guests.COUNT)]
-    taken = await _new_sandbox(mounts={'/data': Path(__file__).parent})
+    taken = await _new_sandbox(mounts={'/data': FOLDER})
     for other in others:
         await other.close()
     await settle()

@@ -204,7 +204,7 @@ class RunRequest:
         with usage_errors():
             check_model(self.model or 'any', self.overrides)
             settings = settings_with_options(self.settings)
-            if self.settings.get('sandbox') and self.resume is None and settings.sandbox not in names():
+            if self.settings.get('sandbox') and self.resume is None and settings.sandbox not in (*names(), 'auto'):
                 msg = (
                     f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
                 )

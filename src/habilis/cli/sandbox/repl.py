@@ -16,7 +16,7 @@ from habilis.cli.sandbox.terminal import Terminal
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import ROLLED_BACK, Cell
 from habilis.sandbox.options import Settings
-from habilis.sandbox.session import SyncSandbox
+from habilis.sandbox.session_sync import SyncSandbox
 
 HELP = """\
 Enter Python statements; top-level `await` works. Variables persist until you exit. Tab completes names.

@@ -1,16 +1,13 @@
 """`habilis sandbox run`: run one file in a new sandbox."""
 
-import dataclasses
 import io
 import json
 import sys
 import tokenize
 from pathlib import Path
-from typing import cast
 
 from habilis.cli.sandbox.terminal import Terminal, exit_code
-from habilis.core.codec import Json, pack
-from habilis.sandbox.contract import Cell
+from habilis.sandbox.cell_json import to_json
 from habilis.sandbox.options import Settings
 
 
@@ -52,22 +49,3 @@ def read_source(name: str) -> str:
     except (SyntaxError, UnicodeDecodeError) as error:
         msg = f'cannot read {name!r}: it is not Python source text ({error})'
         raise SourceError(msg) from error
-
-
-def to_json(cell: Cell) -> Json:
-    """All fields of the cell. Values JSON has no type for become `{"$": type, "v": …}`."""
-    fields = _dataclass_to_json(dataclasses.replace(cell, value=None))
-    return {'ok': cell.ok, **fields, 'value': pack(cell.value)}
-
-
-def _dataclass_to_json(thing: object) -> dict[str, Json]:
-    assert dataclasses.is_dataclass(thing)
-    return {field.name: _field_to_json(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
-
-
-def _field_to_json(value: object) -> Json:
-    if dataclasses.is_dataclass(value):
-        return _dataclass_to_json(value)
-    if isinstance(value, tuple):
-        return [_field_to_json(item) for item in cast('tuple[object, ...]', value)]
-    return pack(value)

@@ -1,8 +1,11 @@
-"""Rich forms of a value: HTML, images and the like."""
+"""Rich forms of a value: HTML, images and the like; and the figures of matplotlib."""
 
 import base64
+import io
+import sys
+import weakref
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from habilis.core.codec import Json
 
@@ -16,10 +19,16 @@ METHODS = {
 }
 
 
+_shown: 'weakref.WeakSet[Any]' = weakref.WeakSet()
+"""Figures that were displayed as they are now."""
+
+
 def displays_of(value: object) -> list[Json]:
     """Pairs of media type and text (base64 for bytes) that the value's class offers."""
     if type(value).__module__ == 'builtins':
         return []
+    if type(value).__module__ == 'matplotlib.figure':
+        return _render(value)
     found: list[Json] = []
     for method, mime in METHODS.items():
         render = cast('Callable[[object], object] | None', getattr(type(value), method, None))
@@ -34,3 +43,35 @@ def displays_of(value: object) -> list[Json]:
         elif isinstance(shown, str):
             found.append([mime, shown])
     return found
+
+
+def new_figures() -> list[Json]:
+    """The open figures of matplotlib that are new, or have changed since they were displayed."""
+    pyplot: Any = sys.modules.get('matplotlib.pyplot')
+    if pyplot is None:
+        return []
+    found: list[Json] = []
+    try:
+        for number in pyplot.get_fignums():
+            figure = pyplot.figure(number)
+            if figure.axes and figure not in _shown:
+                found += _render(figure)
+    except Exception:  # code inside may have replaced any of these functions
+        return found
+    return found
+
+
+def _render(figure: Any) -> list[Json]:
+    try:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format='png', bbox_inches='tight')
+        figure.stale_callback = _forget
+        _shown.add(figure)
+    except Exception:  # a figure that cannot be drawn is shown as text only
+        return []
+    return [['image/png', base64.b64encode(buffer.getvalue()).decode('ascii')]]
+
+
+def _forget(figure: Any, is_stale: bool) -> None:
+    """Called by matplotlib when a figure changes."""
+    _shown.discard(figure)

@@ -19,7 +19,7 @@ from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
-from habilis.sandbox.guest.displays import displays_of
+from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
 from habilis.sandbox.guest.import_gate import ImportGate, refuse_forged_code
@@ -179,8 +179,8 @@ class Kernel:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
                 answer['error'] = describe(CellEnded(ended), ended)
-        if self.displays:
-            answer['displays'] = self.displays
+        if displays := [*self.displays, *new_figures()]:
+            answer['displays'] = displays
         if not self.unchanged:
             self._save_if_quick(answer)
         return answer

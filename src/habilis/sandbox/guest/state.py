@@ -25,6 +25,9 @@ _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
 _REMEMBER_NAMESPACE = b'\x80\x05N' + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP
 _dumps = pickle.dumps
 _NO_SOURCES = pickle.dumps({}, 5)
+max_bytes: int | None = None
+"""Size of the saved variables; larger ones are not saved. Set by a backend that sends them through a pipe."""
+
 Values = dict[str, object]
 _Pickler: Any = cloudpickle.Pickler
 
@@ -55,8 +58,8 @@ class Saver(_Pickler):
             return (_make_function, made, _function_state(obj), None, None, _set_function)
         if type(obj) is types.CellType:
             return (types.CellType, (), _cell_contents(obj), None, None, _set_cell)
-        if isinstance(obj, io.TextIOWrapper):
-            msg = 'an open file'
+        if isinstance(obj, io.TextIOWrapper) or (type(obj).__module__ == 'ctypes' and hasattr(obj, '_FuncPtr')):
+            msg = 'an open file or a native library'
             raise pickle.PicklingError(msg)
         reduced = _Pickler.reducer_override(self, obj)
         by_name = isinstance(obj, (type, types.FunctionType)) or type(obj) in self.dispatch_table
@@ -93,11 +96,17 @@ def save(values: Values, namespace: Values, shared: Values) -> tuple[bytes, list
 
     `shared` are objects that every sandbox has, tools and streams: references to them are saved by name.
     """
+    small = {name: value for name, value in values.items() if not _is_large(value)}
     try:
-        return _save_together(values, namespace, shared), []
+        kept, data = small, _save_together(small, namespace, shared)
     except BaseException:  # code of the user runs here
-        kept: Values = {name: value for name, value in values.items() if _can_save(name, value, namespace, shared)}
-        return _save_together(kept, namespace, shared), sorted(values.keys() - kept.keys())
+        kept = {name: value for name, value in small.items() if _saved_size(name, value, namespace, shared) is not None}
+        data = _save_together(kept, namespace, shared)
+    while max_bytes is not None and len(data) > max_bytes:
+        largest = max(kept, key=lambda name: _saved_size(name, kept[name], namespace, shared) or 0)
+        kept = {name: value for name, value in kept.items() if name != largest}
+        data = _save_together(kept, namespace, shared)
+    return data, sorted(values.keys() - kept.keys())
 
 
 def quick_save(values: Values) -> bytes | None:
@@ -148,12 +157,24 @@ def _shared_object(name: str) -> object:
     raise LookupError(name)
 
 
-def _can_save(name: str, value: object, namespace: Values, shared: Values) -> bool:
+def _saved_size(name: str, value: object, namespace: Values, shared: Values) -> int | None:
+    """Bytes of a value alone; None if it cannot be saved."""
     try:
-        _save_together({name: value}, namespace, shared)
+        return len(_save_together({name: value}, namespace, shared))
     except BaseException:
+        return None
+
+
+def _is_large(value: object) -> bool:
+    """Whether an array or a table is known to be too large, without saving it."""
+    if max_bytes is None or type(value).__module__.partition('.')[0] not in ('numpy', 'pandas'):
         return False
-    return True
+    try:
+        table: Any = value
+        size = table.memory_usage(index=False) if hasattr(table, 'memory_usage') else table.nbytes
+        return int(getattr(size, 'sum', lambda: size)()) > max_bytes
+    except Exception:  # a type of these packages that is neither
+        return False
 
 
 def _reduce(obj: object) -> Any:

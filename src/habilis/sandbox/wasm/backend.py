@@ -3,9 +3,9 @@
 import threading
 
 from habilis.sandbox.contract import Guest, GuestSpec
+from habilis.sandbox.warm_guests import WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
-from habilis.sandbox.wasm.engine import Engine
-from habilis.sandbox.wasm.warm_guests import WarmGuests
+from habilis.sandbox.wasm.engine import Engine, SilentHost, WasmGuest
 
 
 class WasmBackend:
@@ -16,7 +16,7 @@ class WasmBackend:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._warm_guests: WarmGuests | None = None
+        self._warm_guests: WarmGuests[WasmGuest] | None = None
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start an instance; the first one of a process loads the component, and builds it if necessary."""
@@ -31,11 +31,19 @@ class WasmBackend:
             raise
         return warm
 
-    def _load(self) -> tuple[Engine, WarmGuests]:
+    def _load(self) -> tuple[Engine, WarmGuests[WasmGuest]]:
         if self._engine is None or self._warm_guests is None:
             with self._lock:
                 if self._engine is None or self._warm_guests is None:
                     engine = Engine.load(compiled_component())
-                    self._warm_guests = WarmGuests(lambda: engine.start(GuestSpec()))
+                    self._warm_guests = WarmGuests(lambda: _warm(engine))
                     self._engine = engine
         return self._engine, self._warm_guests
+
+
+def _warm(engine: Engine) -> WasmGuest:
+    """A guest without mounts. It gets them when it is taken: Python looks for them at the first use of a file, and the
+    cells of the kernel use none."""
+    guest = engine.start(GuestSpec())
+    guest.enter('{"op":"warm"}', SilentHost())
+    return guest

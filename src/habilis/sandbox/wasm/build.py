@@ -13,16 +13,10 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
+from habilis.sandbox.guest_folder import GUEST_FILES, PACKAGE
 from habilis.sandbox.wasm.immortal_objects import immortalize
 
 HERE = Path(__file__).parent
-PACKAGE = HERE.parents[1]
-GUEST_FILES = (
-    'core/codec.py',
-    *sorted(f'sandbox/guest/{path.name}' for path in (PACKAGE / 'sandbox/guest').glob('*.py')),
-)
-"""The files of this package that are part of the component."""
-
 BUNDLED = HERE / 'component.wasm'
 """The path of the built component in a wheel."""
 

@@ -12,16 +12,15 @@ import os
 import platform
 import stat
 import sys
-import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO
 
 from habilis.core.errors import SandboxError
 from habilis.core.folders import cache_folder
+from habilis.sandbox.file_lock import file_lock
+from habilis.sandbox.progress import progress
 from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component
-from habilis.sandbox.wasm.progress import progress
 
 Make = Callable[[], bytes]
 KEEP = 4
@@ -92,7 +91,7 @@ class Entry:
     def get(self, make: Make) -> Path:
         """The file, created if it is missing or damaged."""
         if not self.is_good():
-            with _lock(self.path.with_name(self.path.name + '.lock')):
+            with file_lock(self.path.with_name(self.path.name + '.lock')):
                 if not self.is_good():  # another process may have created it meanwhile
                     self._put(make())
         return self.path
@@ -150,38 +149,3 @@ def private_folder(folder: Path) -> Path:
         )
         raise SandboxError(msg)
     return folder
-
-
-@contextlib.contextmanager
-def _lock(path: Path) -> Generator[None]:
-    """Hold a lock between processes; the system releases it if the process dies."""
-    try:
-        import fcntl
-    except ImportError:  # not on this platform; at worst the work is done twice
-        yield
-        return
-    try:
-        file = path.open('w')
-    except OSError as error:
-        msg = f'cannot write the cache: {error}. Set HABILIS_CACHE to a folder that you own'
-        raise SandboxError(msg) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            with progress('Waiting for another process that prepares the sandbox'):
-                _wait_for_lock(file, path)
-        yield
-
-
-def _wait_for_lock(file: IO[str], path: Path) -> None:
-    import fcntl
-
-    end = time.monotonic() + 600
-    while time.monotonic() < end:
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(0.1)
-    msg = f'another process has held {path} for ten minutes; remove that file if none is running'
-    raise SandboxError(msg)

@@ -1,9 +1,8 @@
 """Guests that are started ahead.
 
-A warm guest has run a few cells of the kernel, which loads the memory that a first cell needs: most of the time of a
-first cell. It has no data of any user, and gets its mounts when it is taken: Python looks for mounts at the first use
-of a file, and the cells of the kernel use none. There are at most `COUNT`, and a background thread replaces those
-that are taken.
+A warm guest has run a few cells of the kernel (the request `warm`), which loads what a first cell needs: most of the
+time of a first cell. It has no data of any user. There are at most `COUNT`, and a background thread replaces those that
+are taken.
 """
 
 import atexit
@@ -11,27 +10,29 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from habilis.sandbox.wasm.engine import SilentHost, WasmGuest
+from habilis.sandbox.contract import Guest
 from habilis.sandbox.workers import start_deep_thread
 
+G = TypeVar('G', bound=Guest)
 COUNT = 2
 PAUSE = 0.005
 """Seconds to wait before the next one is started, so that the guest that was just taken gets the core."""
 
 
-class WarmGuests:
+class WarmGuests(Generic[G]):
     """Keeps up to `COUNT` guests ready."""
 
-    def __init__(self, make: Callable[[], WasmGuest]) -> None:
+    def __init__(self, make: Callable[[], G]) -> None:
         self._make = make
-        self._ready: deque[WasmGuest] = deque()
+        self._ready: deque[G] = deque()
         self._lock = threading.Lock()
         self._wanted = threading.Event()
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def take(self) -> WasmGuest | None:
+    def take(self) -> G | None:
         """A ready guest, or None. Starts another one in the background."""
         with self._lock:
             guest = self._ready.popleft() if self._ready else None
@@ -54,9 +55,7 @@ class WarmGuests:
 
     def _add_one(self) -> None:
         if len(self._ready) < COUNT and not self._stopped:
-            guest = self._make()
-            guest.enter('{"op":"warm"}', SilentHost())
-            self._ready.append(guest)
+            self._ready.append(self._make())
 
     def _stop(self) -> None:
         """Stop the thread: Python must not shut down while it is inside a guest."""

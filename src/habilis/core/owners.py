@@ -1,4 +1,4 @@
-"""Owners of leases: name this process, and find out whether the process of another owner is alive."""
+"""Owners of leases, containers and the like: name this process, and find out whether that of another owner is alive."""
 
 import os
 import secrets

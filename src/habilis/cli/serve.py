@@ -1,0 +1,87 @@
+"""`habilis serve`: services of this machine for others."""
+
+import asyncio
+import contextlib
+import os
+from typing import Annotated
+
+import typer
+
+from habilis.cli.streams import say
+
+app = typer.Typer(
+    help='Serve sandboxes to other programs and machines.',
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+KEY_VARIABLE = 'HABILIS_SERVER_KEY'
+
+EPILOG = """\b
+Examples:
+  habilis serve sandboxes                        for programs of this machine
+  HABILIS_SERVER_KEY=$(openssl rand -hex 32) habilis serve sandboxes --host 0.0.0.0
+  curl -X POST http://127.0.0.1:8700/v1/sandboxes
+
+\b
+From Python:
+  await Sandbox.create('remote', url='http://127.0.0.1:8700', key='…')
+"""
+
+
+@app.callback()
+def serve() -> None:
+    """Serve sandboxes to other programs and machines."""
+
+
+@app.command(epilog=EPILOG)
+def sandboxes(
+    host: Annotated[str, typer.Option('--host', metavar='ADDRESS', help='Address to listen on.')] = '127.0.0.1',
+    port: Annotated[int, typer.Option('--port', metavar='PORT', help='Port to listen on; 0 for any.')] = 8700,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--key',
+            metavar='KEY',
+            help=f'Key of a caller. Can be repeated. Other users can see it here: prefer {KEY_VARIABLE}.',
+        ),
+    ] = None,
+    backend: Annotated[str, typer.Option('--backend', metavar='NAME', help='Sandbox backend to run.')] = 'wasm',
+    image: Annotated[str | None, typer.Option('--image', metavar='IMAGE', help='Image for --backend docker.')] = None,
+    per_key: Annotated[int, typer.Option('--per-key', metavar='N', min=1, help='Sandboxes of one key.')] = 100,
+    idle: Annotated[
+        float, typer.Option('--idle', metavar='S', min=1, help='Seconds after which an unused sandbox is closed.')
+    ] = 900.0,
+) -> None:
+    """Serve sandboxes over HTTP: create, run cells, files, snapshots; and the backend `remote`."""
+    from habilis.core.errors import HabilisError
+    from habilis.sandbox import backends
+
+    keys = tuple(key or os.environ.get(KEY_VARIABLE, '').split(','))
+    try:
+        from habilis.server.serve import listen, make_server
+        from habilis.server.settings import ServiceSettings
+
+        settings = ServiceSettings(
+            host=host,
+            port=port,
+            keys=tuple(name.strip() for name in keys if name.strip()),
+            backend=backend,
+            backend_settings={'image': image} if image else {},
+            sandboxes_per_key=per_key,
+            idle_seconds=idle,
+        )
+        backends.backend(backend, **({'image': image} if image else {}))
+        listening = listen(settings)
+    except (HabilisError, ImportError, TypeError) as error:
+        say(str(error))
+        raise typer.Exit(2) from None
+    except OSError as error:
+        say(f'cannot listen on {host}:{port}: {error.strerror}; choose another --port')
+        raise typer.Exit(2) from None
+    address = f'{f"[{host}]" if ":" in host else host}:{listening.getsockname()[1]}'
+    say(f'Serving {backend} sandboxes on http://{address} (API: http://{address}/docs). Stop with Ctrl-C.')
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(make_server(settings).serve([listening]))

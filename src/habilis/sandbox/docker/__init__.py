@@ -1,0 +1,1 @@
+"""The `docker` backend: CPython of any image, in a container."""

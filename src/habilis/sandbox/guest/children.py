@@ -1,0 +1,44 @@
+"""Processes that a cell forks: they have no channel to the host, and end where their parent would answer."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from habilis.sandbox.guest.kernel import Kernel
+
+_exit = os._exit
+
+
+def detach_after_fork(kernel: 'Kernel') -> Callable[[], None]:
+    """Give forked processes the exit and streams of an ordinary one. Returns a function that ends such a process
+    and does nothing in the first one."""
+    detached = False
+    posix: Any = sys.modules[os.name]
+
+    def detach() -> None:
+        nonlocal detached
+        detached = True
+        kernel.bridge.send = _refuse
+        os._exit = posix._exit = _exit
+        for stream in (kernel.stdout, kernel.stderr):
+            stream.pending.clear()  # the parent will send it
+        sys.stdout, sys.stderr = _open_stream(1), _open_stream(2)
+
+    def end_if_child() -> None:
+        if detached:
+            sys.stdout.flush()
+            _exit(0)
+
+    os.register_at_fork(after_in_child=detach)
+    return end_if_child
+
+
+def _open_stream(descriptor: int) -> TextIO:
+    return open(descriptor, 'w', encoding='utf-8', buffering=1, closefd=False)
+
+
+def _refuse(message: str) -> str:
+    msg = 'a process that a cell has started cannot use tools, input or the network of the sandbox'
+    raise RuntimeError(msg)

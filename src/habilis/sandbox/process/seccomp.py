@@ -1,0 +1,156 @@
+"""The seccomp filter, as BPF instructions: system calls that the code inside is refused.
+
+It runs on both sides: the host passes it to bubblewrap; without bubblewrap, the guest installs it itself.
+"""
+
+import errno
+import platform
+import struct
+
+MACHINES = {'x86_64': (0xC000003E, 0), 'aarch64': (0xC00000B7, 1)}
+"""Number of the architecture, and column of its system calls in the tables below."""
+
+NEWEST = 470
+"""Newer system calls than these are not known here, and refused."""
+
+_LOAD, _EQUAL, _GREATER, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_NAMESPACES = 0x7E020080
+_CLONE_THREAD = 0x10000
+_SET_ID = 0o6000
+_CREATE = 0o100
+
+DENIED = {
+    # other processes
+    'ptrace': (101, 117), 'process_vm_readv': (310, 270), 'process_vm_writev': (311, 271), 'kcmp': (312, 272),
+    'pidfd_getfd': (438, 438), 'process_madvise': (440, 440),
+    # mounts and namespaces
+    'mount': (165, 40), 'umount2': (166, 39), 'pivot_root': (155, 41), 'chroot': (161, 51), 'open_tree': (428, 428),
+    'move_mount': (429, 429), 'fsopen': (430, 430), 'fsconfig': (431, 431), 'fsmount': (432, 432),
+    'fspick': (433, 433), 'mount_setattr': (442, 442), 'statmount': (457, 457), 'listmount': (458, 458),
+    'open_tree_attr': (467, 467), 'unshare': (272, 97), 'setns': (308, 268),
+    # files by handle, which no mount limits
+    'open_by_handle_at': (304, 265), 'name_to_handle_at': (303, 264), 'fanotify_init': (300, 262),
+    # large attack surface in the kernel
+    'bpf': (321, 280), 'perf_event_open': (298, 241), 'userfaultfd': (323, 282), 'io_uring_setup': (425, 425),
+    'io_uring_enter': (426, 426), 'io_uring_register': (427, 427), 'keyctl': (250, 219), 'add_key': (248, 217),
+    'request_key': (249, 218), 'personality': (135, 92), 'migrate_pages': (256, 238), 'move_pages': (279, 239),
+    # memory that no limit counts
+    'shmget': (29, 194), 'memfd_create': (319, 279), 'memfd_secret': (447, 447),
+    # the machine
+    'init_module': (175, 105), 'finit_module': (313, 273), 'delete_module': (176, 106), 'kexec_load': (246, 104),
+    'kexec_file_load': (320, 294), 'reboot': (169, 142), 'swapon': (167, 224), 'swapoff': (168, 225),
+    'sethostname': (170, 161), 'setdomainname': (171, 162), 'settimeofday': (164, 170), 'clock_settime': (227, 112),
+    'clock_adjtime': (305, 266), 'adjtimex': (159, 171), 'acct': (163, 89), 'quotactl': (179, 60),
+    'quotactl_fd': (443, 443), 'syslog': (103, 116), 'vhangup': (153, 58), 'lookup_dcookie': (212, 18),
+    'iopl': (172, None), 'ioperm': (173, None), 'modify_ldt': (154, None), 'uselib': (134, None),
+}  # fmt: skip
+
+_NO_PROCESSES = {
+    'fork': (57, None), 'vfork': (58, None), 'execve': (59, 221), 'execveat': (322, 281), 'socket': (41, 198),
+    'kill': (62, 129), 'tkill': (200, 130), 'rt_sigqueueinfo': (129, 138), 'rt_tgsigqueueinfo': (297, 240),
+    'pidfd_send_signal': (424, 424), 'semget': (64, 190), 'msgget': (68, 186), 'mq_open': (240, 180),
+    'setpriority': (141, 140), 'ioprio_set': (251, 30), 'sched_setscheduler': (144, 119),
+    'chown': (92, None), 'fchown': (93, 55), 'lchown': (94, None), 'fchownat': (260, 54),
+    'setxattr': (188, 5), 'lsetxattr': (189, 6), 'fsetxattr': (190, 7), 'removexattr': (197, 14),
+    'lremovexattr': (198, 15), 'fremovexattr': (199, 16), 'setxattrat': (463, 463), 'removexattrat': (466, 466),
+    'file_setattr': (469, 469),
+}  # fmt: skip
+"""Refused too where there are no namespaces: other processes, and attributes of all files, are within reach then."""
+
+_IGNORED = {
+    'chmod': (90, None), 'fchmod': (91, 52), 'fchmodat': (268, 53), 'fchmodat2': (452, 452), 'utime': (132, None),
+    'utimes': (235, None), 'futimesat': (261, None), 'utimensat': (280, 88),
+}  # fmt: skip
+"""Without namespaces these seem to succeed and do nothing: copying files uses them, Landlock does not cover them."""
+
+_MODES = {
+    'chmod': ((90, None), 1), 'fchmod': ((91, 52), 1), 'fchmodat': ((268, 53), 2), 'fchmodat2': ((452, 452), 2),
+    'mknod': ((133, None), 1), 'mknodat': ((259, 33), 2), 'creat': ((85, None), 1),
+}  # fmt: skip
+"""Calls with an argument (its index) that could make a file setuid."""
+
+_OPENS = {'open': ((2, None), 1), 'openat': ((257, 56), 2)}
+"""Calls with flags (their index); the next argument is the mode of a file that they create."""
+
+Instruction = tuple[int, int, int, int]
+
+
+def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
+    """The filter for this machine. `alone_with_pid`: refuse other processes and sockets, too; the caller's own id.
+
+    Raises `NotImplementedError` on other machines.
+    """
+    if platform.machine() not in MACHINES:
+        msg = f'there is no seccomp filter for {platform.machine()}'
+        raise NotImplementedError(msg)
+    architecture, column = MACHINES[platform.machine()]
+    program: list[Instruction] = [
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, 0),
+        (_GREATER, 0, 1, NEWEST),  # and the x32 calls of x86_64, whose numbers are large
+        _refuse(errno.ENOSYS),
+    ]
+    for numbers in (DENIED if alone_with_pid is None else DENIED | _NO_PROCESSES).values():
+        if (number := numbers[column]) is not None:
+            program += [(_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
+    for numbers in () if alone_with_pid is None else _IGNORED.values():
+        if (number := numbers[column]) is not None:
+            program += [(_EQUAL, 0, 1, number), _refuse(0)]
+    for number in (435, 437):  # clone3 and openat2 hide their flags in memory; callers fall back to the older calls
+        program += [(_EQUAL, 0, 1, number), _refuse(errno.ENOSYS)]
+    for rule in _argument_rules(column, alone_with_pid):
+        program += rule
+    program.append((_RETURN, 0, 0, _ALLOW))
+    return b''.join(struct.pack('=HBBI', *instruction) for instruction in program)
+
+
+def _argument_rules(column: int, alone_with_pid: int | None) -> list[list[Instruction]]:
+    rules = [_rule((16, 29)[column], [_argument(1), *_refuse_values(0x5412, 0x541C)])]  # ioctl: terminals
+    clone = [_argument(0), *_refuse_bits(_NAMESPACES)]
+    if alone_with_pid is not None:
+        clone += [(_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse(errno.EPERM)]
+        for number, index in (((234, 131)[column], 0), ((302, 261)[column], 0)):  # tgkill, prlimit64
+            rules.append(_rule(number, [_argument(index), *_require_values(0, alone_with_pid)]))
+    else:
+        kinds = [_argument(1), (_AND, 0, 0, 0xF), *_require_values(1, 2, 5)]  # no raw sockets
+        rules.append(_rule((41, 198)[column], [_argument(0), *_require_values(1, 2, 10), *kinds]))
+    rules.append(_rule((56, 220)[column], clone))
+    for numbers, index in _MODES.values():
+        if (number := numbers[column]) is not None:
+            rules.append(_rule(number, [_argument(index), *_refuse_bits(_SET_ID)]))
+    for numbers, index in _OPENS.values():
+        if (number := numbers[column]) is not None:
+            mode = [_argument(index + 1), *_refuse_bits(_SET_ID)]
+            rules.append(_rule(number, [_argument(index), (_ANY_BIT, 0, len(mode), _CREATE), *mode]))
+    return rules
+
+
+def _rule(number: int, body: list[Instruction]) -> list[Instruction]:
+    """Instructions for one system call; the number is loaded again at their end."""
+    body = [*body, (_LOAD, 0, 0, 0)]
+    return [(_EQUAL, 0, len(body), number), *body]
+
+
+def _argument(index: int) -> Instruction:
+    return (_LOAD, 0, 0, 16 + 8 * index)  # the lower half: both machines are little-endian
+
+
+def _refuse(error: int) -> Instruction:
+    return (_RETURN, 0, 0, _ERROR | error)
+
+
+def _refuse_bits(bits: int) -> list[Instruction]:
+    return [(_ANY_BIT, 0, 1, bits), _refuse(errno.EPERM)]
+
+
+def _refuse_values(*values: int) -> list[Instruction]:
+    return [instruction for value in values for instruction in ((_EQUAL, 0, 1, value), _refuse(errno.EPERM))]
+
+
+def _require_values(*values: int) -> list[Instruction]:
+    """Refuse the call unless the loaded argument is one of the values."""
+    count = len(values)
+    return [*((_EQUAL, count - index, 0, value) for index, value in enumerate(values)), _refuse(errno.EPERM)]

@@ -1,0 +1,1 @@
+"""The `remote` backend: guests on a server, which `habilis serve sandboxes` runs."""

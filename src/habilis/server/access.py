@@ -1,0 +1,129 @@
+"""Who may call: keys, the names of the host, how often. A middleware of ASGI around everything."""
+
+import asyncio
+import time
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from habilis.server.settings import ServiceSettings, is_loopback
+
+OPEN_PATHS = frozenset({'/v1/health', '/openapi.json', '/docs'})
+"""What needs no key."""
+
+MAX_BUCKETS = 10_000
+
+
+class RateLimit:
+    """A bucket of requests per caller, which fills steadily."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._burst = 2 * per_second
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, caller: str) -> float:
+        """Count a request. Returns 0, or the seconds after which there is room for it."""
+        now = time.monotonic()
+        level, then = self._buckets.pop(caller, (self._burst, now))
+        level = min(self._burst, level + (now - then) * self._per_second)
+        wait = 0.0 if level >= 1 else (1 - level) / self._per_second
+        self._buckets[caller] = (level if wait else level - 1), now
+        if len(self._buckets) > MAX_BUCKETS:
+            del self._buckets[next(iter(self._buckets))]  # the one that was used least recently
+        return wait
+
+
+class Access:
+    """Lets a request through if its key, its host name and its rate are right. The caller is `scope['owner']`."""
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self._app = app
+        self._settings = settings
+        self._rate = RateLimit(settings.requests_per_second)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request."""
+        if scope['type'] not in ('http', 'websocket'):
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refuse_host(headers) or self._refuse_caller(scope, headers)
+        if refusal is not None:
+            await _refuse(refusal, scope, receive, send)
+            return
+        await self._app(scope, self._limited(scope, headers, receive), send)
+
+    def _refuse_host(self, headers: Headers) -> Response | None:
+        """A page in a browser may call a service on this machine by a name of its own: see DNS rebinding."""
+        if is_loopback(self._settings.host) and not is_loopback(_host_name(headers.get('host', ''))):
+            return _error(403, 'this service is for this machine: call it as localhost or 127.0.0.1')
+        origin = headers.get('origin')
+        if origin is not None and urlsplit(origin).netloc != headers.get('host'):
+            return _error(403, 'calls from pages of other sites are refused')
+        return None
+
+    def _refuse_caller(self, scope: Scope, headers: Headers) -> Response | None:
+        scheme, _, key = headers.get('authorization', '').partition(' ')
+        owner = self._settings.owner(key.strip() if scheme.lower() == 'bearer' else None)
+        client = scope.get('client') or ('unknown', 0)
+        wait = self._rate.take(owner or f'from {client[0]}')
+        if wait:
+            return _error(429, f'too many requests; try again in {wait:.1f} s', {'Retry-After': str(int(wait) + 1)})
+        if owner is None and scope['path'] not in OPEN_PATHS:
+            return _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
+        scope['owner'] = owner
+        return None
+
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+        """Receive a body of the allowed size, in the allowed time."""
+        if scope['type'] != 'http':
+            return receive
+        left = self._settings.body_bytes
+        declared = headers.get('content-length', '0')
+        if declared.isascii() and declared.isdigit() and int(declared) > left:
+            left = -1
+        end = time.monotonic() + self._settings.body_seconds
+
+        async def receive_some() -> Message:
+            nonlocal left
+            if left < 0:
+                raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')
+            try:
+                async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                    message = await receive()
+            except TimeoutError:
+                raise BodyRefused(408, f'the body took longer than {self._settings.body_seconds:g} s') from None
+            left -= len(message.get('body', b''))
+            if left < 0:
+                raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')
+            return message
+
+        return receive_some
+
+
+class BodyRefused(Exception):
+    """The body of a request is too large or too slow."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _host_name(host: str) -> str:
+    return host.rpartition(']')[0] + ']' if host.startswith('[') else host.partition(':')[0]
+
+
+def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({'error': message}, status, headers)
+
+
+async def _refuse(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope['type'] == 'http':
+        await response(scope, receive, send)
+        return
+    head = {'type': 'websocket.http.response.start', 'status': response.status_code, 'headers': response.raw_headers}
+    await send(head)
+    await send({'type': 'websocket.http.response.body', 'body': response.body})

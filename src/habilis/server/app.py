@@ -1,0 +1,74 @@
+"""The sandbox service as an ASGI application."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp
+
+from habilis.core.codec import NotPlain
+from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.sandbox.backends import backend
+from habilis.server import openapi
+from habilis.server.access import Access, BodyRefused
+from habilis.server.guest_socket import serve_guest
+from habilis.server.operations import OPERATIONS, BadRequest, NotThere, Operation, Service
+from habilis.server.registry import Registry, TooMany
+from habilis.server.settings import ServiceSettings
+
+
+def make_app(settings: ServiceSettings) -> ASGIApp:
+    """The service with these settings."""
+    service = Service(
+        settings=settings,
+        registry=Registry(settings),
+        backend=lambda: backend(settings.backend, **settings.backend_settings),  # type: ignore[arg-type]
+    )
+    document = openapi.document(OPERATIONS)
+    page = openapi.page(OPERATIONS)
+    routes: list[BaseRoute] = [
+        Route(operation.path, _endpoint(service, operation), methods=[operation.method]) for operation in OPERATIONS
+    ]
+    routes += [
+        WebSocketRoute('/v1/guests', partial(serve_guest, service)),
+        Route('/openapi.json', partial(_show, JSONResponse(document))),
+        Route('/docs', partial(_show, HTMLResponse(page))),
+    ]
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        sweeper = asyncio.create_task(service.registry.sweep())
+        yield
+        sweeper.cancel()
+        await asyncio.gather(sweeper, return_exceptions=True)
+
+    return Access(Starlette(routes=routes, lifespan=lifespan), settings)
+
+
+async def _show(response: Response, _request: Request) -> Response:
+    return response
+
+
+def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await operation.handler(service, request)
+        except BodyRefused as error:
+            return _error(error.status, error)
+        except TooMany as error:
+            return _error(429, error, {'Retry-After': str(int(error.retry_after) or 1)})
+        except NotThere as error:
+            return _error(404, error)
+        except (BadRequest, NotPlain, SandboxError, ValueError) as error:
+            return _error(404 if isinstance(error, WorkspaceError) and 'No such file' in str(error) else 400, error)
+
+    return endpoint
+
+
+def _error(status: int, error: Exception, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({'error': str(error)}, status, headers)

@@ -1,0 +1,100 @@
+"""What is sent over HTTP, as pydantic models. Requests are checked by them; the OpenAPI document is made of them."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Strict(BaseModel):
+    """A request. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra='forbid')
+
+
+class LimitsModel(Strict):
+    """Limits of each cell; what is left out has the default. The server may allow less."""
+
+    seconds: float = Field(30.0, gt=0)
+    memory_mb: int = Field(256, ge=48, le=4096)
+    output_bytes: int = Field(1_000_000, ge=0)
+    calls: int = Field(1000, ge=0)
+    cpu: float = Field(1.0, gt=0, le=1)
+
+
+class CreateRequest(Strict):
+    """A new sandbox. It has a workspace of its own."""
+
+    limits: LimitsModel = Field(default_factory=lambda: LimitsModel.model_validate({}))
+    variables: dict[str, Any] = {}
+    env: dict[str, str] = {}
+
+
+class ExecuteRequest(Strict):
+    """A cell to run."""
+
+    code: str
+    seconds: float | None = Field(None, gt=0)
+    id: str | None = Field(None, max_length=100)
+    """Names the request: sent again with the same id, it gets the same answer, and the cell is not run again."""
+
+
+class SandboxInfo(BaseModel):
+    """A sandbox."""
+
+    id: str
+    kind: str
+    """`sandbox`, or `guest` for one whose session is on the client."""
+
+    created: float
+    """Seconds since 1970."""
+
+    busy: bool
+
+
+class SandboxList(BaseModel):
+    """The sandboxes of a key."""
+
+    sandboxes: list[SandboxInfo]
+
+
+class CellModel(BaseModel):
+    """Result of a cell. Values that JSON has no type for are `{"$": type, "v": …}`."""
+
+    ok: bool
+    value: Any
+    text: str | None
+    stdout: str
+    stderr: str
+    error: dict[str, Any] | None
+    seconds: float
+    files: list[dict[str, Any]]
+    calls: list[dict[str, Any]]
+    displays: list[dict[str, Any]]
+    lost: list[str]
+
+
+class FileList(BaseModel):
+    """The files of a workspace."""
+
+    files: list[str]
+
+
+class Health(BaseModel):
+    """The state of the service."""
+
+    status: str
+    version: str
+    backend: str
+    sandboxes: int
+
+
+class Done(BaseModel):
+    """Nothing more to say."""
+
+    ok: bool = True
+
+
+class ErrorModel(BaseModel):
+    """Why a request failed."""
+
+    error: str

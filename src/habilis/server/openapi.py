@@ -1,0 +1,86 @@
+"""The OpenAPI document and its page, made from the table of operations."""
+
+import html
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from habilis._version import __version__
+from habilis.server.models import ErrorModel
+from habilis.server.operations import Operation
+
+_ERRORS = {
+    '400': 'The request is not valid.',
+    '401': 'A key is needed.',
+    '404': 'There is no such sandbox or file.',
+    '413': 'The body is too large.',
+    '429': 'Too many requests or sandboxes; see Retry-After.',
+}
+
+
+def document(operations: Sequence[Operation]) -> dict[str, Any]:
+    """The OpenAPI document."""
+    models = {model for operation in operations for model in (operation.request, operation.response)}
+    described = [model for model in {*models, ErrorModel} if _is_model(model)]
+    _, schemas = models_json_schema(
+        [(model, 'serialization') for model in sorted(described, key=lambda model: model.__name__)],
+        ref_template='#/components/schemas/{model}',
+    )
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        path = operation.path.replace(':path}', '}')
+        paths.setdefault(path, {})[operation.method.lower()] = _describe(operation, path)
+    return {
+        'openapi': '3.1.0',
+        'info': {'title': 'Habilis sandboxes', 'version': __version__},
+        'paths': paths,
+        'components': {
+            'schemas': schemas.get('$defs', {}),
+            'securitySchemes': {'key': {'type': 'http', 'scheme': 'bearer'}},
+        },
+        'security': [{'key': []}],
+    }
+
+
+def page(operations: Sequence[Operation]) -> str:
+    """A page that lists the operations, without anything from other sites."""
+    rows = ''.join(
+        f'<tr><td><code>{operation.method}</code></td><td><code>{html.escape(operation.path)}</code></td>'
+        f'<td>{html.escape(operation.summary)}</td></tr>'
+        for operation in operations
+    )
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Habilis sandboxes</title>'
+        '<style>body{font:16px sans-serif;max-width:60em;margin:2em auto}td{padding:.3em 1em .3em 0}</style>'
+        f'<h1>Habilis sandboxes {__version__}</h1><table>{rows}</table>'
+        '<p>The <a href="/openapi.json">OpenAPI document</a> has all details.</p></html>'
+    )
+
+
+def _describe(operation: Operation, path: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        'summary': operation.summary,
+        'operationId': operation.handler.__name__,
+        'parameters': [
+            {'name': name, 'in': 'path', 'required': True, 'schema': {'type': 'string'}}
+            for name in ('id', 'path')
+            if f'{{{name}}}' in path
+        ],
+        'responses': {'200': {'description': 'Done.', 'content': _content(operation.response)}}
+        | {status: {'description': text, 'content': _content(ErrorModel)} for status, text in _ERRORS.items()},
+    }
+    if operation.request is not None:
+        described['requestBody'] = {'required': True, 'content': _content(operation.request)}
+    return described
+
+
+def _content(model: type[BaseModel] | type[bytes] | None) -> dict[str, Any]:
+    if _is_model(model):
+        return {'application/json': {'schema': {'$ref': f'#/components/schemas/{model.__name__}'}}}
+    return {'application/octet-stream': {'schema': {'type': 'string', 'format': 'binary'}}}
+
+
+def _is_model(model: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(model, type) and issubclass(model, BaseModel)

@@ -1,0 +1,218 @@
+"""The operations of the service over HTTP: a table, from which the routes and the OpenAPI document are made."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, fields
+from typing import TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from habilis._version import __version__
+from habilis.core.errors import WorkspaceError
+from habilis.core.limits import Limits
+from habilis.sandbox.contract import Backend
+from habilis.sandbox.options import Settings
+from habilis.sandbox.session import Sandbox
+from habilis.server.models import (
+    CellModel,
+    CreateRequest,
+    Done,
+    ExecuteRequest,
+    FileList,
+    Health,
+    LimitsModel,
+    SandboxInfo,
+    SandboxList,
+)
+from habilis.server.registry import Hosted, Registry
+from habilis.server.sandbox_host import HostedSandbox
+from habilis.server.settings import ServiceSettings
+
+M = TypeVar('M', bound=BaseModel)
+
+
+class NotThere(Exception):
+    """There is no such thing for this caller."""
+
+
+class BadRequest(Exception):
+    """The request is not valid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What the operations need."""
+
+    settings: ServiceSettings
+    registry: Registry
+    backend: Callable[[], Backend]
+    """The backend; it is loaded when it is first needed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation."""
+
+    method: str
+    path: str
+    summary: str
+    handler: Callable[[Service, Request], Awaitable[Response]]
+    request: type[BaseModel] | type[bytes] | None = None
+    response: type[BaseModel] | type[bytes] = field(default=Done)
+
+
+def clamp(wanted: LimitsModel, largest: Limits) -> Limits:
+    """The limits that a caller gets: those it wants, and at most the largest."""
+    return Limits(
+        **{item.name: min(getattr(wanted, item.name), getattr(largest, item.name)) for item in fields(Limits)}
+    )
+
+
+async def create_sandbox(service: Service, request: Request) -> Response:
+    """Create a sandbox."""
+    wanted = await _parse(request, CreateRequest)
+
+    async def make() -> HostedSandbox:
+        settings = cast('Settings', dict(service.settings.backend_settings))
+        settings['limits'] = clamp(wanted.limits, service.settings.limits)
+        settings['variables'] = wanted.variables
+        settings['env'] = wanted.env
+        settings['workspace'] = True
+        return HostedSandbox(await Sandbox.create(service.settings.backend, **settings), service.settings)
+
+    name, made = await service.registry.start(request.scope['owner'], make)
+    return _json(_info(name, made), 201)
+
+
+async def list_sandboxes(service: Service, request: Request) -> Response:
+    """List the sandboxes of this key."""
+    found = [_info(name, hosted) for name, hosted in service.registry.of(request.scope['owner'])]
+    return _json(SandboxList(sandboxes=found))
+
+
+async def get_sandbox(service: Service, request: Request) -> Response:
+    """Get a sandbox."""
+    return _json(_info(request.path_params['id'], _find(service, request)))
+
+
+async def delete_sandbox(service: Service, request: Request) -> Response:
+    """Close a sandbox and remove its files."""
+    _find(service, request)
+    await service.registry.remove(request.path_params['id'])
+    return _json(Done())
+
+
+async def execute(service: Service, request: Request) -> Response:
+    """Run a cell; its variables and files stay for the next."""
+    hosted = _sandbox(service, request)
+    wanted = await _parse(request, ExecuteRequest)
+    return JSONResponse(await hosted.execute(wanted.code, wanted.seconds, wanted.id))
+
+
+async def list_files(service: Service, request: Request) -> Response:
+    """List the files of the workspace."""
+    return _json(FileList(files=_sandbox(service, request).sandbox.workspace.files()))
+
+
+async def upload_file(service: Service, request: Request) -> Response:
+    """Write a file of the workspace."""
+    hosted = _sandbox(service, request)
+    await hosted.sandbox.upload(_relative(request), await request.body())
+    return _json(Done())
+
+
+async def download_file(service: Service, request: Request) -> Response:
+    """Read a file of the workspace."""
+    data = await _sandbox(service, request).sandbox.download(_relative(request))
+    return _binary(data)
+
+
+async def take_snapshot(service: Service, request: Request) -> Response:
+    """The variables as bytes."""
+    return _binary(bytes(await _sandbox(service, request).sandbox.snapshot()))
+
+
+async def load_snapshot(service: Service, request: Request) -> Response:
+    """Replace the variables by those of a snapshot."""
+    hosted = _sandbox(service, request)
+    await hosted.sandbox.load_snapshot(await request.body())
+    return _json(Done())
+
+
+async def check_health(service: Service, request: Request) -> Response:
+    """Whether the service works. Needs no key."""
+    health = Health(
+        status='ok', version=__version__, backend=service.settings.backend, sandboxes=service.registry.count
+    )
+    return _json(health)
+
+
+ONE = '/v1/sandboxes/{id}'
+OPERATIONS = tuple(
+    Operation(
+        method=method, path=path, summary=handler.__doc__ or '', handler=handler, request=request, response=response
+    )
+    for method, path, handler, request, response in (
+        ('POST', '/v1/sandboxes', create_sandbox, CreateRequest, SandboxInfo),
+        ('GET', '/v1/sandboxes', list_sandboxes, None, SandboxList),
+        ('GET', ONE, get_sandbox, None, SandboxInfo),
+        ('DELETE', ONE, delete_sandbox, None, Done),
+        ('POST', f'{ONE}/execute', execute, ExecuteRequest, CellModel),
+        ('GET', f'{ONE}/files', list_files, None, FileList),
+        ('PUT', f'{ONE}/files/{{path:path}}', upload_file, bytes, Done),
+        ('GET', f'{ONE}/files/{{path:path}}', download_file, None, bytes),
+        ('GET', f'{ONE}/snapshot', take_snapshot, None, bytes),
+        ('PUT', f'{ONE}/snapshot', load_snapshot, bytes, Done),
+        ('GET', '/v1/health', check_health, None, Health),
+    )
+)
+
+
+def _find(service: Service, request: Request) -> Hosted:
+    found = service.registry.find(request.scope['owner'], request.path_params['id'])
+    if found is None:
+        msg = 'there is no such sandbox; it may have expired'
+        raise NotThere(msg)
+    return found
+
+
+def _sandbox(service: Service, request: Request) -> HostedSandbox:
+    found = _find(service, request)
+    if not isinstance(found, HostedSandbox):
+        msg = 'this sandbox is used by a client over a WebSocket; here it can only be deleted'
+        raise BadRequest(msg)
+    return found
+
+
+def _relative(request: Request) -> str:
+    path = cast('str', request.path_params['path'])
+    if path.startswith('/'):
+        msg = f'{path!r} is not a path inside the workspace'
+        raise WorkspaceError(msg)
+    return path
+
+
+async def _parse(request: Request, model: type[M]) -> M:
+    body = await request.body()
+    try:
+        return model.model_validate_json(body or b'{}')
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = '.'.join(map(str, first['loc']))
+        msg = f'{place}: {first["msg"]}' if place else first['msg']
+        raise BadRequest(msg) from None
+
+
+def _info(name: str, hosted: Hosted) -> SandboxInfo:
+    return SandboxInfo(id=name, kind=hosted.kind, created=hosted.created, busy=hosted.busy)
+
+
+def _json(model: BaseModel, status: int = 200) -> Response:
+    return Response(model.model_dump_json(), status, media_type='application/json')
+
+
+def _binary(data: bytes) -> Response:
+    # Never shown by a browser as a page: the content is a stranger's.
+    headers = {'Content-Disposition': 'attachment', 'X-Content-Type-Options': 'nosniff'}
+    return Response(data, media_type='application/octet-stream', headers=headers)

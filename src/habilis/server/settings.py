@@ -1,0 +1,80 @@
+"""The settings of the sandbox service."""
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from habilis.core.errors import SettingsError
+from habilis.core.limits import Limits
+
+LOCAL = 'local'
+"""The owner of all sandboxes where no key is needed."""
+
+MIN_KEY = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceSettings:
+    """What the service runs, for whom, and how much of it."""
+
+    host: str = '127.0.0.1'
+    port: int = 8700
+    keys: tuple[str, ...] = field(default=(), repr=False)
+    """Each caller has one of these; without any, the service is open to this machine, and to nobody else."""
+
+    backend: str = 'wasm'
+    backend_settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Settings of the backend, such as `image`."""
+
+    limits: Limits = field(
+        default_factory=lambda: Limits(seconds=600, memory_mb=1024, output_bytes=10 << 20, calls=10_000)
+    )
+    """The largest limits that a caller can have."""
+
+    sandboxes_per_key: int = 100
+    sandboxes: int = 400
+    requests_per_second: float = 100.0
+    """Of each key; twice as many may come at once."""
+
+    idle_seconds: float = 900.0
+    """A sandbox that was not used for so long is closed."""
+
+    resume_seconds: float = 60.0
+    """How long a guest waits for its client after the connection was lost."""
+
+    body_bytes: int = 64 << 20
+    """Maximum size of the body of a request."""
+
+    body_seconds: float = 30.0
+    """How long a client may take to send the head of a request, and again to send the body."""
+
+    def __post_init__(self) -> None:
+        if not self.keys and not is_loopback(self.host):
+            msg = f'a key is needed to serve on {self.host}: pass --key (or set HABILIS_SERVER_KEY), or use 127.0.0.1'
+            raise SettingsError(msg)
+        if short := [key for key in self.keys if len(key) < MIN_KEY]:
+            msg = f'a key needs {MIN_KEY} characters or more; one has {len(short[0])}'
+            raise SettingsError(msg)
+
+    def owner(self, key: str | None) -> str | None:
+        """The name of the caller with this key; None if it is not one of ours. Takes the same time for every key."""
+        if not self.keys:
+            return LOCAL
+        given = (key or '').encode('utf-8', 'replace')
+        found = None
+        for known in self.keys:
+            if hmac.compare_digest(given, known.encode()):
+                found = hashlib.sha256(known.encode()).hexdigest()[:12]
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address is that of this machine only."""
+    if host == 'localhost':
+        return True
+    try:
+        return ipaddress.ip_address(host.strip('[]')).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,44 @@
+"""`habilis serve`: what cannot be served is said in one line."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from tests.cli.process import habilis
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        (['--host', '0.0.0.0'], 'a key is needed to serve on 0.0.0.0: pass --key'),
+        (['--key', 'short'], 'a key needs 16 characters or more'),
+        (['--backend', 'nothing'], "there is no sandbox backend called 'nothing'"),
+        (['--image', 'x'], "the sandbox backend 'wasm' has no setting 'image'"),
+    ],
+)
+def test_a_wrong_option_is_named(arguments: list[str], said: str) -> None:
+    done = habilis('serve', 'sandboxes', *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_it_serves_until_it_is_stopped() -> None:
+    with socket.create_server(('127.0.0.1', 0)) as taken:
+        done = habilis('serve', 'sandboxes', '--port', str(taken.getsockname()[1]))
+        assert 'choose another --port' in done.stderr
+    command = [sys.executable, '-m', 'habilis', 'serve', 'sandboxes', '--port', '0']
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, 'HABILIS_SERVER_KEY': ''})
+    assert server.stderr is not None
+    address = next(word for word in server.stderr.readline().split() if word.startswith('http://'))
+    with urllib.request.urlopen(f'{address}/v1/health', timeout=20) as answer:
+        assert b'"status":"ok"' in answer.read()
+    server.send_signal(signal.SIGINT)
+    assert server.wait(20) == 0
+    assert 'Traceback' not in server.stderr.read()
+    server.stderr.close()

@@ -1,0 +1,238 @@
+"""The `process` backend: its layers and what they say, and what is left when the host is killed."""
+
+import http.server
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from habilis.core.errors import SandboxError
+from habilis.core.limits import Limits
+from habilis.sandbox import backends
+from habilis.sandbox.contract import Mount
+from habilis.sandbox.process import levels
+from habilis.sandbox.session import Sandbox
+
+
+@pytest.fixture(autouse=True)
+def _fresh_backend() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    """A backend finds out once what the machine offers."""
+    backends.backend.cache_clear()
+    yield
+    backends.backend.cache_clear()
+
+
+# Levels of isolation --------------------------------------------------------------------------------------------------
+
+
+async def test_the_isolation_names_the_layers() -> None:
+    async with await Sandbox.create('process') as sandbox:
+        for layer in ('bubblewrap', 'seccomp', 'own mounts, process ids and network', 'Landlock'):
+            assert layer in sandbox.isolation
+
+
+@pytest.fixture
+def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine that refuses user namespaces."""
+
+    def refused(program: str) -> str:
+        return 'No permissions to create a new namespace'
+
+    monkeypatch.setattr(levels, 'why_unusable', refused)
+
+
+async def test_without_namespaces_landlock_and_seccomp_isolate_and_the_isolation_says_so(
+    no_namespaces: None, tmp_path: Path
+) -> None:
+    (tmp_path / 'secret').write_text('hunter2')
+    async with await Sandbox.create('process', workspace=tmp_path / 'space') as sandbox:
+        assert 'no namespaces (No permissions' in sandbox.isolation
+        assert 'no other processes' in sandbox.isolation
+        assert (await sandbox.run("open('made', 'w').write('text')\nopen('made').read()")).value == 'text'
+        assert (await sandbox.run('import shutil\nshutil.copy2("made", "copy")')).ok
+        for attack in (
+            "open('/etc/passwd')",
+            f'open({str(tmp_path / "secret")!r})',
+            "open('../secret')",
+            "open('../new', 'w')",
+            "__import__('os').truncate('../secret', 0)",
+            "__import__('os').chmod('../secret', 0) or open('../secret')",
+            "__import__('os').listdir('/proc')",
+            "__import__('os').kill(__import__('os').getppid(), 0)",
+            "__import__('os').fork()",
+            "__import__('subprocess').run(['id'])",
+            "__import__('socket').socket(1)",
+            "__import__('socket').create_connection(('127.0.0.1', 80), 2)",
+            "open('/proc/self/environ')",
+            "open('/dev/mem')",
+        ):
+            cell = await sandbox.run(attack)
+            assert cell.error is not None, attack
+            assert cell.error.type in ('PermissionError', 'FileNotFoundError'), attack
+    assert (tmp_path / 'secret').read_text() == 'hunter2'
+    assert (tmp_path / 'secret').stat().st_mode & 0o777
+
+
+async def test_without_namespaces_there_are_no_other_mounts(no_namespaces: None, tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match='cannot mount at /data: that needs bubblewrap'):
+        await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/data')])
+
+
+async def test_without_any_isolation_nothing_starts_unless_that_is_allowed(
+    no_namespaces: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(levels, 'landlock_version', lambda: 0)
+    with pytest.raises(SandboxError, match=r'no isolation for the process sandbox: .*apt install bubblewrap'):
+        await Sandbox.create('process')
+    async with await Sandbox.create('process', allow_weak=True) as sandbox:
+        assert sandbox.isolation.startswith('none but limits')
+        assert (await sandbox.run('6 * 7')).value == 42
+
+
+async def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, 'find_bubblewrap', lambda: None)
+    monkeypatch.setattr(levels, 'landlock_version', lambda: 2)
+    with pytest.raises(SandboxError, match=r'bubblewrap is not installed; Landlock has the version 2 here'):
+        await Sandbox.create('process')
+
+
+async def test_other_systems_are_told_to_use_wasm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, 'platform', 'darwin')
+    with pytest.raises(SandboxError, match='needs Linux'):
+        await Sandbox.create('process')
+
+
+async def test_what_keeps_bubblewrap_from_starting_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=r'the sandbox could not start: bwrap: .*/usr/lib/new'):
+        await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/usr/lib/new')])
+
+
+async def test_a_limit_that_cannot_be_kept_is_refused() -> None:
+    with pytest.raises(SandboxError, match=r'leave Limits\.cpu at 1'):
+        await Sandbox.create('process', limits=Limits(cpu=0.5))
+
+
+# Files, threads, network ----------------------------------------------------------------------------------------------
+
+
+async def test_files_of_the_guest_belong_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+    if os.getuid() == 0:
+        os.chown(tmp_path, 1234, 1234)
+    tmp_path.chmod(0o700)
+    async with await Sandbox.create('process', workspace=tmp_path) as sandbox:
+        assert (await sandbox.run("import os\nos.mkdir('sub', 0o700)\nopen('sub/file', 'w').write('text')")).ok
+    assert (tmp_path / 'sub' / 'file').stat().st_uid == tmp_path.stat().st_uid
+
+
+async def test_the_standard_library_is_there_and_nothing_else() -> None:
+    async with await Sandbox.create('process') as sandbox:
+        code = 'import sqlite3, pathlib, decimal, zoneinfo, multiprocessing\nsqlite3.sqlite_version > "3"'
+        assert (await sandbox.run(code)).value is True
+        assert (await sandbox.run('import cloudpickle_of_the_host')).error
+        assert (await sandbox.run('import sys\n"/packages" in sys.path')).value is False
+
+
+async def test_threads_print_and_call_tools_while_their_cell_runs_and_may_outlive_it() -> None:
+    def double(n: int) -> int:
+        return 2 * n
+
+    async with await Sandbox.create('process', tools=[double]) as sandbox:
+        cell = await sandbox.run(
+            'import threading, time\nfrom concurrent.futures import ThreadPoolExecutor\n'
+            'with ThreadPoolExecutor(4) as pool: got = list(pool.map(double, range(50)))\n'
+            "def later():\n    time.sleep(0.2)\n    print('late')\n    double(1)\n"
+            'threading.Thread(target=later).start()\ngot'
+        )
+        assert cell.value == [2 * n for n in range(50)]
+        cell = await sandbox.run('time.sleep(0.5)\n6 * 7')
+        assert (cell.value, cell.stdout) == (42, 'late\n')
+        assert len(cell.calls) == 1
+
+
+async def test_processes_of_multiprocessing_work() -> None:
+    async with await Sandbox.create('process') as sandbox:
+        code = 'import multiprocessing as m\nwith m.get_context("fork").Pool(2) as pool: got = pool.map(abs, [-1])\ngot'
+        assert (await sandbox.run(code)).value == [1]
+
+
+async def test_the_network_goes_through_the_host_to_granted_names_only() -> None:
+    class Hello(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'hello')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hello) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        fetch = "import urllib.request\nurllib.request.urlopen('http://{}:{}/', timeout=5).read()"
+        async with await Sandbox.create('process', network=['localhost']) as sandbox:
+            assert (await sandbox.run(fetch.format('localhost', server.server_port))).value == b'hello'
+            refused = (await sandbox.run(fetch.format('127.0.0.1', server.server_port))).error
+            assert refused is not None
+            assert 'may not connect' in refused.message
+            raw = f"import _socket\n_socket.socket().connect(('127.0.0.1', {server.server_port}))"
+            assert (await sandbox.run(raw)).error
+        server.shutdown()
+
+
+async def test_variables_that_are_too_large_to_save_stay_in_the_live_sandbox() -> None:
+    async with await Sandbox.create('process', limits=Limits(memory_mb=1024)) as sandbox:
+        await sandbox.run('import array\nlarge = array.array("d", bytes(100 << 20))\nsmall = [1]')
+        assert (await sandbox.run('len(large), small')).value == (100 << 17, [1])
+        assert (await sandbox.snapshot()).lost == ('large',)
+
+
+# What is left ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    code = (
+        'import asyncio, sys\nfrom habilis import Sandbox\nasync def main():\n'
+        f'    s = await Sandbox.create("process", workspace={str(tmp_path)!r})\n'
+        "    await s.run(\"import subprocess\\nsubprocess.Popen(['sh', '-c', "
+        "'while true; do echo . >> beat; sleep 0.05; done'], start_new_session=True)\")\n"
+        '    print("ready", flush=True)\n    await s.run("while True: pass")\nasyncio.run(main())'
+    )
+    host = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
+    assert host.stdout is not None
+    assert host.stdout.readline() == b'ready\n'
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    host.stdout.close()
+    time.sleep(0.5)
+    size = (tmp_path / 'beat').stat().st_size
+    time.sleep(0.4)
+    assert (tmp_path / 'beat').stat().st_size == size
+
+
+def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
+    with Sandbox.create_sync('process') as sandbox:  # the first one starts the threads
+        sandbox.run('1')
+    before = len(os.listdir('/proc/self/fd'))
+    with Sandbox.create_sync('process', workspace=True) as sandbox:
+        sandbox.run('1')
+        folder = sandbox.sandbox.workspace.folder
+        [first] = [pid for pid in Path('/proc').glob('[0-9]*') if str(folder).encode() in mounts_of(pid)][:1]
+    assert not folder.exists()
+    assert not first.exists()
+    end = time.monotonic() + 10  # a guest that another test has caused may be starting ahead
+    while len(os.listdir('/proc/self/fd')) > before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert len(os.listdir('/proc/self/fd')) <= before
+
+
+def mounts_of(process: Path) -> bytes:
+    """What a process has mounted; empty for one that has ended."""
+    try:
+        return (process / 'mountinfo').read_bytes()
+    except OSError:
+        return b''
