@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import Self, Unpack, cast
+from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
