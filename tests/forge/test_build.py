@@ -33,7 +33,7 @@ STARTS = {
     'choose': 'Which of them does exactly',
     'confirm': 'Would a call of this function',
     'confirm call': 'This was computed',
-    'compute': 'Write Python that computes the answer',
+    'compute': 'Write Python code that computes the answer',
     'spec': 'Design the function',
     'tests': 'Write tests for this function',
     'more tests': 'These tests pass, but',

@@ -40,7 +40,7 @@ class Asked:
         self.prompts.append(said)
         if 'This was computed' in said:
             return self._confirm
-        if 'Write Python that computes the answer' in said:
+        if 'Write Python code that computes the answer' in said:
             assert 'degrees(' not in said, 'it knows nothing of the tools'
             return f'```python\n{self._own}\n```'
         if 'Answer it with one call' in said:

@@ -27,6 +27,10 @@ from habilis.sandbox import Sandbox
 TRIED = 3
 """Tools that are called, the best first."""
 
+SOLUTIONS = 3
+"""Codes of the model that are compared with them; all but the first with this temperature."""
+
+VARIED = 0.7
 SHOWN_EXAMPLES = 2
 ROUNDING = 1e-3
 LIMITS = Limits(seconds=10, memory_mb=256)
@@ -56,10 +60,12 @@ class Finder:
         found = self._library.search(request, limit=5, threshold=THRESHOLD)
         if not has_values(request):
             return await self._choose(request, found) if found else ''
-        own = await self._compute(request) if found else None
-        for one in found[:TRIED] if own is not None else ():
-            if await self._agrees(request, one, own):
-                return one.name
+        calls = [(one, made) for one in found[:TRIED] if (made := await self._try(request, one.name)) is not None]
+        for number in range(SOLUTIONS if calls else 0):
+            own = await self._compute(request, number)
+            for one, made in calls:
+                if is_same(made.result, own) and await self._is_answer(request, one, made):
+                    return one.name
         return ''
 
     async def answer(self, request: str, name: str) -> str:
@@ -73,23 +79,26 @@ class Finder:
         """Whether a tool of the library fulfils the examples."""
         return (await verify(replace(self._library.candidate(name), tests=module_with_tests(name, {}, examples)))).ok
 
-    async def _compute(self, request: str) -> object:
+    async def _compute(self, request: str, number: int) -> object:
         """The answer by code that the model writes for this request alone; None if there is none."""
-        code = code_block(await self._ask('compute', request=request))
+        temperature = VARIED if number else None
+        code = code_block(await self._ask('compute', temperature, request=request))
         async with await Sandbox.create(limits=LIMITS, checkpoints=False) as sandbox:
             cell = await sandbox.run(f'{code}\nanswer')
         return cell.value if cell.ok else None
 
-    async def _agrees(self, request: str, tool: Found, own: object) -> bool:
-        """Whether a call of the tool gives this value, and the model finds it to be what was asked for."""
+    async def _try(self, request: str, name: str) -> Call | None:
+        """A call of the tool; None if the model finds none, or if it fails."""
         try:
-            made = await self._call(request, tool.name)
-        except (ForgeError, ToolCallError):  # the model found no call, or the call failed
-            return False
-        if not is_same(made.result, own):
-            return False
-        about = {'call': made.code, 'result': repr(made.result)[:500], 'summary': tool.summary}
-        return _is_yes(await self._ask('confirm_call', request=request, **about))
+            return await self._call(request, name)
+        except (ForgeError, ToolCallError):
+            return None
+
+    async def _is_answer(self, request: str, tool: Found, made: Call) -> bool:
+        """Whether the model finds the call to be what was asked for."""
+        shown = repr(made.result)[:500]
+        said = await self._ask('confirm_call', request=request, call=made.code, result=shown, summary=tool.summary)
+        return _is_yes(said)
 
     async def _choose(self, request: str, found: Sequence[Found]) -> str:
         """The tool that does what is asked for, by its description."""
@@ -116,8 +125,9 @@ class Finder:
         args, kwargs = literal_call(code, name)
         return Call(code=code.strip(), result=await call_candidate(candidate, args, kwargs))
 
-    async def _ask(self, label: str, **values: object) -> str:
-        return await Conversation(self._model, label.replace('_', ' ')).say(prompt(label).format(**values))
+    async def _ask(self, label: str, temperature: float | None = None, **values: object) -> str:
+        talk = Conversation(self._model, label.replace('_', ' '), temperature=temperature)
+        return await talk.say(prompt(label).format(**values))
 
 
 def example_calls(candidate: Candidate) -> list[str]:
