@@ -44,7 +44,7 @@ CREATE TABLE {s}vectors (
 CREATE INDEX {i}vectors_of_owners ON {s}vectors (owner, version);
 CREATE TABLE {s}tasks (owner TEXT, number BIGINT, data TEXT NOT NULL, PRIMARY KEY (owner, number));
 """
-"""`entries.owner` is `u_` and the number of the user: a word that no text has, so that it can be in the index of words.
+"""`entries.owner` is `u_` and the number of the user. No term of a text has a `_`, so the index of words can have both.
 
 `place` is the position of a turn, `label` its role or the kind of a fact. `terms` has the stems of the text in order,
 `digest` that of a normalized fact. `counts` has in how many entries of a user a term is. `owners.removals` counts the

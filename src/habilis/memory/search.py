@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from habilis.memory.contract import Fact, Hit, SessionHit, Turn
 from habilis.memory.database import Cursor
-from habilis.memory.entries import COLUMNS, Owner, find_owner, marks, parts, read_entries, read_entry, terms_of
+from habilis.memory.entries import COLUMNS, OWNED, Owner, find_owner, marks, parts, read_entries, read_entry, terms_of
 
 _K1, _B = 1.2, 0.75
 """The usual parameters of BM25."""
 
-_CANDIDATES = 600
+_CANDIDATES = 300
 """Entries that are compared with a query; those with its rarest words come first."""
 
 _CANDIDATES_FILTERED = 5000
@@ -30,6 +30,9 @@ NEARBY = 0.3
 
 MEANING = 0.35
 """Weight of the embedder against the words."""
+
+_MIN_MEANING = 0.2
+"""Similarity of an entry that is found by its meaning alone. Below it, small models see similarity everywhere."""
 
 _SESSION_SHARES = (1.0, 0.5, 0.25)
 """Weights of the best hits of a session in its score."""
@@ -100,6 +103,10 @@ class _Candidate:
     matched: tuple[str, ...] = ()
 
     @property
+    def is_relevant(self) -> bool:
+        return self.words > 0 or self.nearby > 0 or (self.meaning or 0.0) >= _MIN_MEANING
+
+    @property
     def score(self) -> float:
         by_words = self.words + NEARBY * self.nearby
         return by_words if self.meaning is None else (1 - MEANING) * by_words + MEANING * max(self.meaning, 0.0)
@@ -122,7 +129,7 @@ def search(
         for number, candidate in found.items():
             candidate.meaning = similar.score(number)
     best = sorted(found.values(), key=lambda one: (-round(one.score, 4), -one.time, -one.number))  # of equals the newer
-    return _hits(cursor, owner.key, [one for one in best[:limit] if one.score > 0])
+    return _hits(cursor, owner.key, [one for one in best if one.is_relevant][:limit])
 
 
 def matching_all(cursor: Cursor, owner: str, query: str, limit: int) -> list[int]:
@@ -174,7 +181,7 @@ def _score(
     found: dict[int, _Candidate] = {}
     for part in parts(numbers):
         sql = f"""SELECT number, session, place, at, terms FROM {{s}}entries
-            WHERE owner = ? AND number IN ({marks(part)}){conditions}"""
+            WHERE {OWNED} AND number IN ({marks(part)}){conditions}"""
         for number, session, place, at, joined in cursor.all(sql, owner.key, *part, *values):
             terms = joined.split()
             times = {term: terms.count(term) for term in weights}

@@ -17,15 +17,14 @@ T = TypeVar('T')
 
 _TYPES = {'s': '', 'i': '', 'serial': 'INTEGER PRIMARY KEY AUTOINCREMENT', 'bytes': 'BLOB'}
 _WORDS = """CREATE VIRTUAL TABLE words USING fts5(
-    owner, terms, content='entries', content_rowid='number', detail=none, columnsize=0,
-    tokenize="unicode61 tokenchars '_'"
+    terms, content='', detail=none, columnsize=0, tokenize="unicode61 tokenchars '_'"
 )"""
 _SCHEMA = Schema(
     name='memory',
     application=0x4841424D,  # `HABM`
     version=VERSION,
     tables=(*TABLES.format_map(_TYPES).strip().rstrip(';').split(';\n'), _WORDS),
-    on_connect=('PRAGMA secure_delete = ON',),
+    on_connect=('PRAGMA secure_delete = ON', 'PRAGMA cache_size = -32000'),  # 32 MB, used as needed
 )
 
 
@@ -92,13 +91,18 @@ class _SqliteCursor:
         self._connection.executemany(sql.replace('{s}', ''), rows)
 
     def index(self, number: int, owner: str, terms: str) -> None:
-        self._connection.execute('INSERT INTO words (rowid, owner, terms) VALUES (?, ?, ?)', (number, owner, terms))
+        self._connection.execute('INSERT INTO words (rowid, terms) VALUES (?, ?)', (number, _owned(owner, terms)))
 
     def unindex(self, number: int, owner: str, terms: str) -> None:
-        sql = "INSERT INTO words (words, rowid, owner, terms) VALUES ('delete', ?, ?, ?)"
-        self._connection.execute(sql, (number, owner, terms))
+        sql = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
+        self._connection.execute(sql, (number, _owned(owner, terms)))
 
     def matching(self, owner: str, terms: Sequence[str], limit: int) -> list[int]:
-        match = ' AND '.join(f'"{term}"' for term in (*terms, owner))
+        match = ' AND '.join(f'"{owner}_{term}"' for term in terms)
         sql = 'SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?'
         return [number for (number,) in self._connection.execute(sql, (match, limit))]
+
+
+def _owned(owner: str, terms: str) -> str:
+    """The terms with their owner. So those of different users are different words, and each list is short."""
+    return ' '.join(f'{owner}_{term}' for term in terms.split())

@@ -7,7 +7,7 @@ from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
-from habilis.cli.tools.library import run_with_library
+from habilis.cli.tools.library import print_json, run_with_library
 from habilis.forge.build import Forge, Options
 from habilis.forge.library import Library
 

@@ -2,7 +2,7 @@
 
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.streams import say
-from habilis.cli.tools.library import run_with_library
+from habilis.cli.tools.library import print_json, run_with_library
 from habilis.forge.checkup import Problem, check_library, repair
 from habilis.forge.library import Library
 

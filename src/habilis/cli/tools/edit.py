@@ -5,7 +5,7 @@ from pathlib import Path
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.sandbox.run import SourceError, read_source
 from habilis.cli.streams import say
-from habilis.cli.tools.library import run_with_library
+from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.library import Library
 from habilis.forge.revisions import revise

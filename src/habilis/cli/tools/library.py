@@ -12,6 +12,8 @@ from habilis.core.errors import ForgeError
 from habilis.core.folders import data_folder
 from habilis.forge.library import Library
 
+__all__ = ['clear_errors', 'open_library', 'print_json', 'run_with_library']
+
 T = TypeVar('T')
 
 

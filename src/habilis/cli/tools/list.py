@@ -7,7 +7,7 @@ from dataclasses import asdict
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
-from habilis.cli.tools.library import open_library
+from habilis.cli.tools.library import open_library, print_json
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
 from habilis.forge.library import Library

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from habilis.cli.streams import say
-from habilis.cli.tools.library import clear_errors, open_library, run_with_library
+from habilis.cli.tools.library import clear_errors, open_library, print_json, run_with_library
 from habilis.forge.library import Library
 from habilis.forge.sharing import export_tools, import_tools
 from habilis.forge.skills import export_skill

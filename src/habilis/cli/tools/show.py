@@ -7,7 +7,7 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.printing import Page, console
 from habilis.cli.streams import say
-from habilis.cli.tools.library import open_library
+from habilis.cli.tools.library import open_library, print_json
 from habilis.forge.contract import Manifest
 from habilis.forge.source import read_source
 

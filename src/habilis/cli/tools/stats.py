@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
-from habilis.cli.tools.library import open_library
+from habilis.cli.tools.library import open_library, print_json
 from habilis.forge.retirement import proposals
 from habilis.forge.usage import Usage
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.streams import say
-from habilis.cli.tools.library import run_with_library
+from habilis.cli.tools.library import print_json, run_with_library
 from habilis.forge.library import Library
 from habilis.forge.retests import Retest, retest
 

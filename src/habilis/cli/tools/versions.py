@@ -8,7 +8,7 @@ import typer
 
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
-from habilis.cli.tools.library import clear_errors, open_library
+from habilis.cli.tools.library import clear_errors, open_library, print_json
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
 from habilis.forge.library import Library
