@@ -33,7 +33,8 @@ def export_lines(cursor: Cursor, user: str) -> list[str]:
     for row in rows:
         entry = read_entry(row)
         lines.append({'turn' if isinstance(entry, Turn) else 'fact': cast('Json', asdict(entry))})
-    lines += [{'task': {'number': task.number, **fields_of(task)}} for task in read_tasks(cursor, user).values()]
+    tasks = read_tasks(cursor, user).values()
+    lines.extend({'task': cast('Json', {'number': task.number, **fields_of(task)})} for task in tasks)
     return [codec.dump(line) for line in lines]
 
 

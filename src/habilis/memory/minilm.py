@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,8 @@ class MiniLm:
             msg = f"MiniLm needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
             raise ImportError(msg) from None
         self._lock = threading.Lock()
-        self._session: Any = None
         self._tokenizer: Any = None
+        self._session: Any = ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """See `Embedder`."""
@@ -43,7 +44,7 @@ class MiniLm:
         import numpy as np
 
         with self._lock:
-            if self._session is None:
+            if self._tokenizer is None:
                 self._load()
         encoded = self._tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
         ids = np.array([one.ids for one in encoded], dtype=np.int64)
@@ -53,13 +54,12 @@ class MiniLm:
         return _mean(hidden, mask)  # pyright: ignore[reportReturnType]
 
     def _load(self) -> None:
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        options: Any = onnxruntime.SessionOptions()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        onnxruntime: Any = import_module('onnxruntime')
+        tokenizers: Any = import_module('tokenizers')
+        options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
-        self._tokenizer = Tokenizer.from_file(str(self._words))
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(self._words))
         self._tokenizer.enable_truncation(_MAX_TOKENS)
         self._tokenizer.enable_padding()
         self._session = onnxruntime.InferenceSession(str(self._model), options, providers=['CPUExecutionProvider'])

@@ -81,8 +81,10 @@ class Filter:
 class Similar(Protocol):
     """Entries by their meaning, for one query."""
 
-    best: Sequence[int]
-    """Numbers of the most similar ones."""
+    @property
+    def best(self) -> Sequence[int]:
+        """Numbers of the most similar ones."""
+        ...
 
     def score(self, number: int) -> float | None:
         """Similarity of an entry; None if it is not known."""

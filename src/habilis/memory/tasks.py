@@ -76,10 +76,12 @@ def remove_task(cursor: Cursor, user: str, number: int) -> Task:
 def task_of(number: int, fields: Mapping[str, Any]) -> Task:
     """The task of its stored fields."""
     due = fields.get('due')
-    return Task(
-        number=number,
-        **{**fields, 'after': tuple(fields.get('after', ())), 'due': date.fromisoformat(due) if due else None},
-    )
+    read: dict[str, Any] = {
+        **fields,
+        'after': tuple(fields.get('after', ())),
+        'due': date.fromisoformat(due) if due else None,
+    }
+    return Task(number=number, **read)
 
 
 def fields_of(task: Task) -> dict[str, Any]:

@@ -73,7 +73,7 @@ class Vectors:
         values = await asyncio.to_thread(self._matrix[: len(self._rows)].__matmul__, wanted)
         numbers = list(self._rows)
         count = min(_BEST, len(numbers))
-        best = np.argpartition(-values, count - 1)[:count]
+        best: list[int] = np.argpartition(-values, count - 1)[:count].tolist()
         return Similarities(best=[numbers[row] for row in best], values=values, rows=self._rows)
 
     # Making -----------------------------------------------------------------------------------------------------------
