@@ -17,7 +17,7 @@ from typing import cast
 
 from evals.memory.chats import ChatSet, Question, make
 from habilis.memory import Embedder, Hit, Memory
-from habilis.memory.context import MIN_WORDS
+from habilis.memory.context import is_relevant
 
 NEVER = 'never said'
 
@@ -56,7 +56,7 @@ def figures(questions: Sequence[Question], hits: Sequence[Sequence[Hit]]) -> lis
             recalls = _recall(question, found[:5]), _recall(question, found[:10])
             by_kind['all'].append(recalls)
         else:
-            silent = float(not any(hit.words >= MIN_WORDS for hit in found))
+            silent = float(not any(map(is_relevant, found)))
             recalls = silent, silent
         by_kind[question.kind].append(recalls)
     ordered = [kind for kind in by_kind if kind != 'all'] + ['all']

@@ -11,7 +11,10 @@ STANDING = ('instruction', 'preference')
 """Kinds of facts that matter whatever the task is about."""
 
 MIN_WORDS = 0.25
-"""Share of the task's weight that the words of an entry must match."""
+"""Share of the task's weight that the words of an entry must match. A match of all words is about 0.5."""
+
+MIN_WORDS_OF_TWO = 0.12
+"""Or a smaller share, of at least two words: a long task has many."""
 
 MIN_NEARBY = 0.5
 """Or those of the turn before or after it, as with a question and its answer."""
@@ -97,8 +100,14 @@ def _standing(facts: Iterable[Fact]) -> Iterator[Recalled]:
 
 def _relevant(hits: Iterable[Hit]) -> Iterator[Recalled]:
     for hit in hits:
-        if hit.words >= MIN_WORDS or hit.nearby >= MIN_NEARBY or (hit.meaning or 0.0) >= MIN_MEANING:
+        if is_relevant(hit):
             yield _recalled(hit.entry, describe(hit), hit)
+
+
+def is_relevant(hit: Hit) -> bool:
+    """Whether a hit may go into a prompt: it is more than the best of what there is."""
+    by_words = hit.words >= MIN_WORDS or (len(hit.matched) > 1 and hit.words >= MIN_WORDS_OF_TWO)
+    return by_words or hit.nearby >= MIN_NEARBY or (hit.meaning or 0.0) >= MIN_MEANING
 
 
 def describe(hit: Hit) -> str:

@@ -97,7 +97,7 @@ class Hit:
     """By which hits are ordered, 0 to about 1.5."""
 
     words: float = 0.0
-    """Share of the query's weight that its own words match, 0 to 1. Rare words weigh more."""
+    """Share of the query's weight that its own words match; rare words weigh more. About 0.5 if it has all of them."""
 
     nearby: float = 0.0
     """The same for the better one of the turns before and after it."""

