@@ -60,7 +60,7 @@ async def test_turns_are_found_with_those_around_them(run: Command, place: Path)
     assert 'assistant: Behind the shed.' in shown
     assert '\x1b' not in shown
     assert run('memory', 'search', 'canoe', '--since', '2010-01-01').returncode == 1
-    assert run('memory', 'search', 'canoe', '--user', 'bob').returncode == 1
+    assert run('memory', 'search', 'canoe', user='bob').returncode == 1
     wrong = run('memory', 'search', 'canoe', '--since', 'yesterday')
     assert wrong.returncode == 2
     assert "'yesterday' is not a date" in wrong.stderr
