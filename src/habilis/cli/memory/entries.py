@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from habilis.cli.memory.opening import confirm, entry_json, print_entries, with_memory
 from habilis.cli.printing import Page, format_time, print_json
 from habilis.cli.streams import say
-from habilis.memory import Fact, Memory, Turn
+from habilis.memory import Fact, Hit, Memory, Turn
 from habilis.memory.context import describe
 from habilis.memory.contract import FactKind
 
@@ -62,16 +62,24 @@ def search(query: Query, where: str | None, user: str | None, *, as_json: bool) 
             print_json([{**entry_json(hit.entry), 'score': hit.score, 'why': describe(hit)} for hit in hits])
         elif not hits:
             say('nothing found')
-        for number, hit in enumerate(() if as_json else hits):
-            _print_turns(Page(), number, hit.entry, hit.around)
+        else:
+            _print_hits(hits)
         return 0 if hits else 1
 
     return with_memory(where, user, work, by_meaning=True)
 
 
-def _print_turns(page: Page, number: int, entry: Turn | Fact, around: Sequence[Turn]) -> None:
-    if number:
-        page.line()
+def _print_hits(hits: Sequence[Hit]) -> None:
+    page, shown = Page(), set[str]()
+    for hit in hits:
+        if hit.entry.id not in shown:  # it may be next to a better hit
+            if shown:
+                page.line()
+            _print_turns(page, hit.entry, hit.around)
+            shown |= {hit.entry.id, *(turn.id for turn in hit.around)}
+
+
+def _print_turns(page: Page, entry: Turn | Fact, around: Sequence[Turn]) -> None:
     label = f'fact ({entry.kind})' if isinstance(entry, Fact) else entry.session
     page.line(f'{entry.id}  {format_time(entry.time)[:16]}  {label}', 'bold')
     shown = [entry] if isinstance(entry, Fact) else sorted([*around, entry], key=lambda turn: turn.position)
