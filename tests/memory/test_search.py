@@ -1,6 +1,8 @@
 """Search finds single turns by their words, with neighbours, filters and sessions, and only those of the user."""
 
+import contextlib
 import random
+import sqlite3
 from pathlib import Path
 
 from habilis.memory import Memory, Turn
@@ -119,3 +121,11 @@ async def test_a_word_typed_like_a_key_of_another_user_gives_no_access(open_memo
     await ann.add_turn('chat', 'user', 'u_2 secret')
     await bob.add_turn('chat', 'user', 'u_1 public')
     assert await texts(bob, 'secret u_2 u_1') == ['u_1 public'] or await texts(bob, 'secret') == []
+
+
+async def test_a_memory_is_searched_while_another_process_writes(tmp_path: Path) -> None:
+    async with Memory(tmp_path / 'memory.db') as memory:
+        turn = await memory.add_turn('chat', 'user', 'plain words')
+        with contextlib.closing(sqlite3.connect(tmp_path / 'memory.db', isolation_level=None)) as other:
+            other.execute('BEGIN IMMEDIATE')
+            assert [hit.entry for hit in await memory.search('plain')] == [turn]

@@ -91,6 +91,10 @@ class Database(Protocol):
         """Do work in one transaction. It is durable when this returns."""
         ...
 
+    async def read(self, work: Callable[[Cursor], T]) -> T:
+        """Do work that only reads, on one consistent state. It does not wait for others that write."""
+        ...
+
     async def purge(self) -> None:
         """Remove what was deleted from the files of the database too."""
         ...

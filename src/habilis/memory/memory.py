@@ -59,6 +59,9 @@ class Memory(Closing):
     async def _run(self, work: Callable[[Cursor], T]) -> T:
         return await self._database.run(work)
 
+    async def _read(self, work: Callable[[Cursor], T]) -> T:
+        return await self._database.read(work)
+
     async def close(self) -> None:
         """Free the connection."""
         if self._vectors is not None:
@@ -99,7 +102,7 @@ class Memory(Closing):
             entries = map(read_entry, reversed(cursor.all(sql, *values)))
             return [entry for entry in entries if isinstance(entry, Turn)]
 
-        return await self._run(work)
+        return await self._read(work)
 
     async def sessions(self, *, limit: int | None = None) -> list[Session]:
         """The conversations, the newest first."""
@@ -111,7 +114,7 @@ class Memory(Closing):
             rows = cursor.all(sql, owner)[:limit]
             return [_session(cursor, row) for row in rows]
 
-        return await self._run(work)
+        return await self._read(work)
 
     # Facts ------------------------------------------------------------------------------------------------------------
 
@@ -147,11 +150,11 @@ class Memory(Closing):
             entries = map(read_entry, cursor.all(sql, find_owner(cursor, self.user).key))
             return [entry for entry in entries if isinstance(entry, Fact)]
 
-        return await self._run(work)
+        return await self._read(work)
 
     async def get(self, id: str) -> Entry:
         """The turn or fact of an id, or of the start of one. Raises `RememberError`."""
-        return await self._run(lambda cursor: find_id(cursor, find_owner(cursor, self.user).key, id)[1])
+        return await self._read(lambda cursor: find_id(cursor, find_owner(cursor, self.user).key, id)[1])
 
     # Search -----------------------------------------------------------------------------------------------------------
 
@@ -191,7 +194,7 @@ class Memory(Closing):
             hits = search(cursor, self.user, query, limit=limit, where=where, similar=similar)
             return with_neighbours(cursor, self.user, hits) if neighbours else hits
 
-        return await self._run(work)
+        return await self._read(work)
 
     async def search_sessions(self, query: str, *, limit: int = 5) -> list[SessionHit]:
         """Conversations that fit a query, best first, each with its best turns."""
@@ -233,7 +236,7 @@ class Memory(Closing):
     ) -> list[Entry]:
         """What `forget` would delete."""
         chosen = Selection(ids=ids, session=session, before=before, query=query)
-        return await self._run(lambda cursor: forgetting.find(cursor, self.user, chosen))
+        return await self._read(lambda cursor: forgetting.find(cursor, self.user, chosen))
 
     async def forget(
         self,
@@ -255,7 +258,7 @@ class Memory(Closing):
 
     async def export(self) -> list[str]:
         """Everything of the user, as lines of JSON."""
-        return await self._run(lambda cursor: exchange.export_lines(cursor, self.user))
+        return await self._read(lambda cursor: exchange.export_lines(cursor, self.user))
 
     async def import_lines(self, lines: Iterable[str]) -> int:
         """Add the lines of an export, all or none. Returns how many were new. Raises `DocumentError`."""
@@ -303,7 +306,7 @@ class Memory(Closing):
 
     async def tasks(self, *, all: bool = False) -> list[Task]:
         """The open tasks by due date and number; with `all` also those that are completed or cancelled."""
-        found = (await self._run(lambda cursor: tasks.read_tasks(cursor, self.user))).values()
+        found = (await self._read(lambda cursor: tasks.read_tasks(cursor, self.user))).values()
         chosen = [task for task in found if all or task.state in OPEN_STATES]
         return sorted(chosen, key=lambda task: (task.due or date.max, task.number))
 

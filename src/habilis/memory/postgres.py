@@ -49,6 +49,10 @@ class PostgresDatabase:
         """See `Database`."""
         return await asyncio.to_thread(self._run, work)
 
+    async def read(self, work: Callable[[Cursor], T]) -> T:
+        """See `Database`."""
+        return await self.run(work)
+
     def _run(self, work: Callable[[Cursor], T]) -> T:
         from psycopg import Error
 

@@ -42,6 +42,17 @@ class SqliteDatabase:
         """See `Database`."""
         return await self._file.change(lambda connection: work(_SqliteCursor(connection)))
 
+    async def read(self, work: Callable[[Cursor], T]) -> T:
+        """See `Database`."""
+
+        def reading(connection: sqlite3.Connection) -> T:
+            connection.execute('BEGIN')
+            result = work(_SqliteCursor(connection))
+            connection.execute('COMMIT')
+            return result
+
+        return await self._file.do(reading)
+
     async def purge(self) -> None:
         """See `Database`. The file is written anew, because SQLite leaves old bytes in the gaps of its pages."""
         await asyncio.to_thread(self._purge)

@@ -92,7 +92,7 @@ class Vectors:
     async def embed_missing(self, limit: int | None = None) -> int:
         """Embed entries that have no vector of this embedder, the newest first. Returns how many."""
         made = 0
-        while (limit is None or made < limit) and (texts := await self._database.run(self._missing)):
+        while (limit is None or made < limit) and (texts := await self._database.read(self._missing)):
             vectors = await self._embedder.embed([text[:_MAX_CHARACTERS] for _, text in texts])
             await self._store([number for number, _ in texts], vectors)
             made += len(texts)
@@ -134,7 +134,7 @@ class Vectors:
         """Add the vectors that were made since the last search, and drop those of forgotten entries."""
         import numpy as np
 
-        rows = await self._database.run(self._new_rows)
+        rows = await self._database.read(self._new_rows)
         if rows:
             added = np.stack([np.frombuffer(data, dtype=np.float16) for _, _, data in rows]).astype(np.float32)
             self._add([number for _, number, _ in rows], added)
