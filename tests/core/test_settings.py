@@ -33,6 +33,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'journal': ('runs.db', 'off'),
     'user': ('ann', 'bob'),
     'library': ('tools', 'other/tools'),
+    'memory': ('memory.db', 'other.db'),
     'sandbox': ('process', 'docker'),
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),

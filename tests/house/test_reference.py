@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import get_args
 
 import pytest
+from typer import Typer
 
 from habilis import flows
 from habilis.agent.agent import Agent
@@ -13,12 +14,16 @@ from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import AgentEvent, Event
 from habilis.agent.options import RUN_OPTIONS
 from habilis.cli.main import COMMANDS
+from habilis.cli.memory.command import app as memory_app
 from habilis.cli.run import report
 from habilis.cli.runs.command import app as runs_app
+from habilis.cli.sessions.command import app as sessions_app
+from habilis.cli.tasks.command import app as tasks_app
 from habilis.cli.tools.command import app as tools_app
 from habilis.core import errors
 from habilis.flows.contract import FlowError, Job, Outcome, State, StepOptions, StepStatus
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
+from habilis.memory import Fact, Hit, Memory, Task, Turn
 from habilis.models.config import ModelConfig
 from habilis.models.discovery import DEFAULTS
 from habilis.models.providers import PROVIDERS, Provider
@@ -111,6 +116,10 @@ def test_every_end_of_a_run_is_listed() -> None:
         ('journal.md', 'Record', Record),
         ('journal.md', 'RunInfo', RunInfo),
         ('journal.md', 'Lease', Lease),
+        ('memory.md', 'Turn', Turn),
+        ('memory.md', 'Fact', Fact),
+        ('memory.md', 'Task', Task),
+        ('memory.md', 'Hit', Hit),
         ('flows.md', 'step', StepOptions),
         ('flows.md', 'Status', StepStatus),
     ],
@@ -196,7 +205,15 @@ def test_every_command_for_runs_is_listed() -> None:
     assert sorted(name for names in listed for name in names) == sorted(known)
 
 
-def test_every_command_for_tools_is_listed() -> None:
-    listed = [re.findall(r'`habilis tools (\w+)', row[0]) for row in rows('command.md', 'habilis tools')]
-    known = {command.name or command.callback.__name__ for command in tools_app.registered_commands if command.callback}
+@pytest.mark.parametrize(
+    ('group', 'app'), [('tools', tools_app), ('memory', memory_app), ('tasks', tasks_app), ('sessions', sessions_app)]
+)
+def test_every_command_of_a_group_is_listed(group: str, app: Typer) -> None:
+    listed = [re.findall(rf'`habilis {group} (\w+)', row[0]) for row in rows('command.md', f'habilis {group}')]
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
     assert sorted(name for names in listed for name in names) == sorted(known)
+
+
+def test_every_method_of_the_memory_is_listed() -> None:
+    known = {name for name, method in vars(Memory).items() if inspect.isfunction(method) and not name.startswith('_')}
+    assert set(names('memory.md', 'Memory')) == known - {'close'}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from habilis.journal import Journal, Paused, RunInfo, Scope, owners
+from habilis.core import owners
+from habilis.journal import Journal, Paused, RunInfo, Scope
 from habilis.journal.contract import Durability
 from habilis.journal.files import FileStore
 from habilis.journal.postgres import PostgresStore

@@ -73,6 +73,15 @@ Examples:
   habilis bench model --check              exit with 1 if a target is missed
 """
 
+MEMORY_EPILOG = """\b
+A memory in a temporary file is filled with 100,000 turns (10,000 with --quick), without an embedder.
+
+\b
+Examples:
+  habilis bench memory --quick
+  habilis bench memory --check             exit with 1 if a target is missed
+"""
+
 Quick = Annotated[bool, typer.Option('--quick', help='Use fewer repeats; takes less than a minute.')]
 Json = Annotated[bool, typer.Option('--json', help='Print one JSON object instead of tables.')]
 Check = Annotated[bool, typer.Option('--check', help='Exit with 1 if a target is missed.')]
@@ -142,6 +151,14 @@ def forge(quick: Quick = False, json: Json = False, check: Check = False) -> Non
 def model(quick: Quick = False, json: Json = False, check: Check = False) -> None:
     """Measure the first reply of the embedded model, with each build of llama.cpp."""
     from habilis.bench.model.suite import measure
+
+    _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
+
+
+@app.command(epilog=MEMORY_EPILOG)
+def memory(quick: Quick = False, json: Json = False, check: Check = False) -> None:
+    """Measure search and append in a large memory, and that users do not see each other."""
+    from habilis.bench.memory.suite import measure
 
     _run(lambda progress: measure(quick=quick, progress=progress), json=json, check=check)
 

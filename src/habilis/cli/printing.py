@@ -1,8 +1,11 @@
 """Tables and pages on stdout: coloured on a terminal, plain elsewhere, without terminal control sequences."""
 
+import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
+from datetime import date
 from typing import TYPE_CHECKING
 
 from habilis.agent.hooks.sanitize import escape_controls, one_line
@@ -101,6 +104,19 @@ class Page:
         if text.strip():
             self.text(title, 'dim', indent=indent)
             self.text(text, style, indent=indent + 2)
+
+
+def print_json(value: object) -> None:
+    """Print data as JSON: dataclasses as objects, dates and times in ISO format."""
+    print(json.dumps(value, default=_to_json, ensure_ascii=False))
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, date):
+        return value.isoformat()
+    assert is_dataclass(value)
+    assert not isinstance(value, type)
+    return asdict(value)
 
 
 def format_age(seconds: float) -> str:

@@ -195,3 +195,7 @@ class ToolExists(ForgeError):
 
 class ToolNotFound(ForgeError):
     """The library has no such tool, or no such version of it."""
+
+
+class RememberError(HabilisError, ValueError):
+    """The memory refuses a value, or has no such entry or task."""

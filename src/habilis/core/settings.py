@@ -181,6 +181,9 @@ class Settings(BaseModel):
     library: Text | None = None
     """Folder of the tool library. None: `library` in the data folder."""
 
+    memory: Text | None = Field(default=None, repr=False)
+    """The memory: a file, or the URL of a database. None: a file in the data folder."""
+
     sandbox: Text = 'wasm'
     """Sandbox backend; the next two settings are the limits of each cell."""
 

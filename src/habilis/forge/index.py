@@ -10,16 +10,14 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from habilis.core.stems import STOP_WORDS, Stemmer
+
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS tools (id INTEGER PRIMARY KEY, name TEXT UNIQUE, version INTEGER, summary TEXT,
     signature TEXT, title TEXT, body TEXT);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(terms, tokenize='unicode61', detail=none, columnsize=0);
 CREATE TABLE IF NOT EXISTS counts (term TEXT PRIMARY KEY, tools INTEGER) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS marks (stamp TEXT);
-"""
-_STEMMER = """
-CREATE VIRTUAL TABLE one USING fts5(text, tokenize='porter unicode61');
-CREATE VIRTUAL TABLE stems USING fts5vocab('one', 'instance');
 """
 _COUNT_ONE = 'INSERT INTO counts VALUES (?, 1) ON CONFLICT (term) DO UPDATE SET tools = tools + 1'
 _ALL = ''
@@ -32,11 +30,7 @@ _IN_TITLE = 1.0
 _IN_BODY = 0.7
 """What a word of the query counts if the tool has it in its name or summary, or only in the rest of its text."""
 
-_STOP_WORDS = frozenset(
-    'a an and are as at be by can do for from get give given how i in into is it its me my of on or please the this '
-    'to what when which with write function tool python you your return'.split()
-)
-_WORD = re.compile(r'[^\W_]+')
+_STOP_WORDS = STOP_WORDS | frozenset('function get give given python return tool write'.split())
 _LITERAL = re.compile(r"""(?<!\w)(['"]).*?\1(?!\w)|\d[\d.,]*""")
 """Texts in quotes and numbers: they are arguments, and say nothing about the tool."""
 
@@ -79,9 +73,7 @@ class SearchIndex:
         self._path = path
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._stemmer = sqlite3.connect(':memory:', check_same_thread=False)
-        self._stemmer.executescript(_STEMMER)
-        self._stems: dict[str, str] = {}
+        self._stemmer = Stemmer(_STOP_WORDS)
 
     def search(self, query: str, *, limit: int, threshold: float) -> list[Found]:
         """The tools that share words with the query, best first."""
@@ -152,20 +144,8 @@ class SearchIndex:
         return _insert(db, entry, title, body)
 
     def _stem(self, text: str) -> list[str]:
-        """The words of a text in the form in which they are compared: `titles` is `titl`."""
-        known, found = self._stems, dict[str, None]()
-        for word in _WORD.findall(text.lower()):
-            if word not in known:
-                known[word] = '' if word in _STOP_WORDS else self._stem_word(word)
-            found[known[word]] = None
-        found.pop('', None)
-        return list(found)
-
-    def _stem_word(self, word: str) -> str:
-        self._stemmer.execute('DELETE FROM one')
-        self._stemmer.execute('INSERT INTO one VALUES (?)', (word,))
-        row = self._stemmer.execute('SELECT term FROM stems').fetchone()
-        return row[0] if row else ''
+        """The different words of a text, as stems."""
+        return list(dict.fromkeys(self._stemmer.terms(text)))
 
     @contextlib.contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:

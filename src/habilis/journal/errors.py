@@ -42,7 +42,7 @@ def lease_lost(run: str) -> LeaseLost:
     return LeaseLost(f'{run} was taken over by another process; this process can no longer write to it')
 
 
-def store_unavailable(where: str, why: object, *, passing: bool = False) -> StoreUnavailable:
+def store_unavailable(where: str, why: object, *, passing: bool = False, what: str = 'journal') -> StoreUnavailable:
     """The store cannot be used. `passing`: the problem may pass by itself, like a lost connection."""
-    msg = f'the journal at {where} is unavailable: {why}. {RESUME_LATER}'
-    return StoreUnavailable(msg, passing=passing)
+    advice = f'. {RESUME_LATER}' if what == 'journal' else ''
+    return StoreUnavailable(f'the {what} at {where} is unavailable: {why}{advice}', passing=passing)

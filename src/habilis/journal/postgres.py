@@ -71,7 +71,7 @@ class PostgresStore:
         if not re.fullmatch('[A-Za-z_][A-Za-z0-9_]{0,62}', self._schema):
             msg = f'{self._schema!r} is not a valid schema name: use letters, digits and _'
             raise SettingsError(msg)
-        self._conninfo = _conninfo(self._address.url)
+        self._conninfo = connection_text(self._address.url)
         self._connection: AsyncConnection | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -114,9 +114,9 @@ class PostgresStore:
         """The error to raise. Drops the connection if it may be broken, so that the next call connects again."""
         state = getattr(error, 'sqlstate', None)
         why = self._address.describe_error(error)
-        passing = isinstance(error, OSError) or state in _ALSO_PASSING or (state or '')[:2] in _PASSING
-        if self._connection is None or self._connection.closed or state == '25006':
-            passing = passing or (state is None and not _REFUSED.search(why))
+        is_lost = self._connection is None or self._connection.closed or state == '25006'
+        passing = is_passing(error, why, is_lost=is_lost)
+        if is_lost:
             await self._drop()
         return store_unavailable(self._address.shown, why, passing=passing)
 
@@ -349,8 +349,15 @@ def _escaped(text: str) -> str:
     return dump(text)[1:-1]
 
 
-def _conninfo(url: str) -> str:
-    """The connection string, with default options. Raises `PackageMissing` and `SettingsError`."""
+def is_passing(error: 'Error | OSError', why: str, *, is_lost: bool) -> bool:
+    """Whether an error may pass by itself. `is_lost`: there is no connection."""
+    state = getattr(error, 'sqlstate', None)
+    passing = isinstance(error, OSError) or state in _ALSO_PASSING or (state or '')[:2] in _PASSING
+    return passing or (is_lost and state is None and not _REFUSED.search(why))
+
+
+def connection_text(url: str) -> str:
+    """The connection string of a URL, with default options. Raises `PackageMissing` and `SettingsError`."""
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict, make_conninfo

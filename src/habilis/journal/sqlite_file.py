@@ -1,4 +1,4 @@
-"""`SqliteFile`: the file of a `SqliteStore`, shared with other threads and processes."""
+"""`SqliteFile`: a SQLite file that is shared with other threads and processes: of a `SqliteStore`, or of the memory."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
@@ -20,20 +21,41 @@ from habilis.journal.errors import store_unavailable
 LOCK_SECONDS = 10.0
 """How long an operation waits for other processes that write to the file."""
 
-VERSION = 1
-"""The version of the tables. Files with a newer version are refused."""
 
-_APPLICATION = 0x48414249  # `HABI`: marks the file as a journal
-_TABLES = (
-    """CREATE TABLE runs (
-        run TEXT PRIMARY KEY, user TEXT, session TEXT, status TEXT, created REAL, info TEXT,
-        epoch INTEGER, owner TEXT, claimed REAL, until REAL
-    ) WITHOUT ROWID""",
-    'CREATE INDEX runs_of_users ON runs (user, created)',
-    'CREATE TABLE records (run TEXT, seq INTEGER, line TEXT, PRIMARY KEY (run, seq)) WITHOUT ROWID',
-    'CREATE TABLE blobs (run TEXT, digest TEXT, data BLOB, PRIMARY KEY (run, digest))',
-    f'PRAGMA application_id = {_APPLICATION}',
-    f'PRAGMA user_version = {VERSION}',
+@dataclass(frozen=True, kw_only=True)
+class Schema:
+    """What a file is, and its tables."""
+
+    name: str
+    """For messages."""
+
+    application: int
+    """Marks the file as one of this schema."""
+
+    version: int
+    """Of the tables. Files with a newer version are refused."""
+
+    tables: tuple[str, ...]
+    """Statements that create them."""
+
+    on_connect: tuple[str, ...] = ()
+    """Statements for every new connection."""
+
+
+VERSION = 1
+JOURNAL = Schema(
+    name='journal',
+    application=0x48414249,  # `HABI`
+    version=VERSION,
+    tables=(
+        """CREATE TABLE runs (
+            run TEXT PRIMARY KEY, user TEXT, session TEXT, status TEXT, created REAL, info TEXT,
+            epoch INTEGER, owner TEXT, claimed REAL, until REAL
+        ) WITHOUT ROWID""",
+        'CREATE INDEX runs_of_users ON runs (user, created)',
+        'CREATE TABLE records (run TEXT, seq INTEGER, line TEXT, PRIMARY KEY (run, seq)) WITHOUT ROWID',
+        'CREATE TABLE blobs (run TEXT, digest TEXT, data BLOB, PRIMARY KEY (run, digest))',
+    ),
 )
 _decoded = methodcaller('decode', 'utf-8', 'replace')  # damaged bytes are found by the checksum of the line
 
@@ -43,8 +65,9 @@ T = TypeVar('T')
 class SqliteFile:
     """A connection that is opened on first use, and used by one thread at a time."""
 
-    def __init__(self, path: Path, *, full: bool) -> None:
+    def __init__(self, path: Path, *, full: bool, schema: Schema = JOURNAL) -> None:
         self.path = path
+        self._schema = schema
         self._full = full
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
@@ -65,11 +88,11 @@ class SqliteFile:
                 return self._try(work, sync=sync or self._full)
             except sqlite3.Error as error:
                 if not _is_busy(error):
-                    raise _unavailable(error, self.path) from error
+                    raise _unavailable(error, self.path, self._schema) from error
             deadline = deadline or time.monotonic() + LOCK_SECONDS
             if time.monotonic() > deadline:
                 why = f'another process has been writing to it for {LOCK_SECONDS:.0f} seconds'
-                raise store_unavailable(str(self.path), why, passing=True)
+                raise store_unavailable(str(self.path), why, passing=True, what=self._schema.name)
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.02)
 
@@ -93,7 +116,7 @@ class SqliteFile:
         with self._lock:
             connection = self._connection
             if connection is None:
-                connection, self._is_read_only = _open(self.path)
+                connection, self._is_read_only = _open(self.path, self._schema)
                 self._connection, self._syncs = connection, None
             try:
                 if sync is not self._syncs:
@@ -169,7 +192,7 @@ if hasattr(os, 'register_at_fork'):  # not on Windows
 _creating = threading.Lock()
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
+def _open(path: Path, schema: Schema) -> tuple[sqlite3.Connection, bool]:
     """Connect to the file, and create it if it is missing. Returns the connection, and whether it can only read.
 
     Raises `StoreUnavailable`, and errors of SQLite.
@@ -177,17 +200,17 @@ def _open(path: Path) -> tuple[sqlite3.Connection, bool]:
     try:
         _create(path)
     except (OSError, ValueError) as error:
-        raise store_unavailable(str(path), _reason(error)) from None
+        raise store_unavailable(str(path), _reason(error), what=schema.name) from None
     try:
-        return _connect(path), False
+        return _connect(path, schema), False
     except sqlite3.Error as error:
         is_refused = _code(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
         if not is_refused or not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             raise
-    return _connect(path, _read_only_option(path)), True
+    return _connect(path, schema, _read_only_option(path, schema)), True
 
 
-def _read_only_option(path: Path) -> str:
+def _read_only_option(path: Path, schema: Schema) -> str:
     """How to read a file in a folder where SQLite cannot create its `-shm` file, which it needs in WAL mode."""
     if os.path.exists(f'{path}-shm'):  # left by a process that died, or used by one that runs
         return 'mode=ro'
@@ -197,16 +220,18 @@ def _read_only_option(path: Path) -> str:
         unread = 0
     if unread:
         why = f'its folder is read-only, and {path.name}-wal has changes; copy both files to a writable folder'
-        raise store_unavailable(str(path), why)
+        raise store_unavailable(str(path), why, what=schema.name)
     return 'immutable=1'  # no process uses it
 
 
-def _connect(path: Path, option: str = '') -> sqlite3.Connection:
+def _connect(path: Path, schema: Schema, option: str = '') -> sqlite3.Connection:
     where = f'{path.as_uri()}?{option}' if option else path
     connection = sqlite3.connect(where, timeout=0, isolation_level=None, check_same_thread=False, uri=bool(option))
     try:
         connection.text_factory = _decoded
-        _prepare(connection, path)
+        for statement in schema.on_connect:
+            connection.execute(statement)
+        _prepare(connection, path, schema)
     except BaseException:
         connection.close()
         raise
@@ -226,35 +251,36 @@ def _create(path: Path) -> None:
             return
 
 
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables in a new file. Raises `StoreUnavailable` if the file is not a journal."""
+def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    """Create the tables in a new file. Raises `StoreUnavailable` if the file is of another program."""
     connection.execute('BEGIN')  # a consistent read: another process may be creating the tables
-    new = _is_new(connection, path)
+    new = _is_new(connection, path, schema)
     connection.execute('COMMIT')
     if new:
         connection.execute('PRAGMA journal_mode = WAL')
         connection.execute('BEGIN IMMEDIATE')
-        if _is_new(connection, path):  # another process may have created them meanwhile
-            for sql in _TABLES:
+        if _is_new(connection, path, schema):  # another process may have created them meanwhile
+            marks = (f'PRAGMA application_id = {schema.application}', f'PRAGMA user_version = {schema.version}')
+            for sql in (*schema.tables, *marks):
                 connection.execute(sql)
         connection.execute('COMMIT')
 
 
-def _is_new(connection: sqlite3.Connection, path: Path) -> bool:
+def _is_new(connection: sqlite3.Connection, path: Path, schema: Schema) -> bool:
     application, version, tables = (
         cast('int', connection.execute(sql).fetchone()[0])
         for sql in ('PRAGMA application_id', 'PRAGMA user_version', 'SELECT count(*) FROM sqlite_master')
     )
-    if application == _APPLICATION and version > VERSION:
+    if application == schema.application and version > schema.version:
         msg = (
-            f'the journal at {path} was written by a newer Habilis (tables of version {version}, this one reads '
-            f'{VERSION}); update Habilis, or give another file'
+            f'the {schema.name} at {path} was written by a newer Habilis (tables of version {version}, this one reads '
+            f'{schema.version}); update Habilis, or give another file'
         )
         raise StoreUnavailable(msg)
-    if application != _APPLICATION and (application or version or tables):
-        msg = f'{path} is the database of another program, not a journal; give another file'
+    if application != schema.application and (application or version or tables):
+        msg = f'{path} is the database of another program, not a {schema.name}; give another file'
         raise StoreUnavailable(msg)
-    return application != _APPLICATION
+    return application != schema.application
 
 
 # Errors ---------------------------------------------------------------------------------------------------------------
@@ -270,12 +296,12 @@ def _code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
+def _unavailable(error: sqlite3.Error, path: Path, schema: Schema) -> StoreUnavailable:
     code = _code(error)
     if code in {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}:
         msg = (
-            f'the journal at {path} is damaged, or not a journal ({error}). Move the file away, and restore a backup; '
-            f'`sqlite3 {path} .recover` may recover a part of it'
+            f'the {schema.name} at {path} is damaged, or not a {schema.name} ({error}). Move the file away, and '
+            f'restore a backup; `sqlite3 {path} .recover` may recover a part of it'
         )
         return StoreUnavailable(msg)
     why = {
@@ -285,7 +311,7 @@ def _unavailable(error: sqlite3.Error, path: Path) -> StoreUnavailable:
         if path.is_dir()
         else 'the file or its folder cannot be opened',
     }.get(code or 0, error)
-    return store_unavailable(str(path), why)
+    return store_unavailable(str(path), why, what=schema.name)
 
 
 def _reason(error: OSError | ValueError) -> str:

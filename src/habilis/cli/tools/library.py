@@ -1,15 +1,13 @@
 """The library a subcommand works with."""
 
 import contextlib
-import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from dataclasses import asdict, is_dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.printing import print_json
 from habilis.cli.settings import read_settings, settings_with_options
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
@@ -17,6 +15,8 @@ from habilis.core.errors import ForgeError
 from habilis.core.folders import data_folder
 from habilis.forge.library import Library
 from habilis.models.contract import Model
+
+__all__ = ['clear_errors', 'open_library', 'open_model', 'print_json', 'run_with_library']
 
 T = TypeVar('T')
 
@@ -61,16 +61,3 @@ def clear_errors(library: Library) -> Generator[None]:
             raise
         msg = f'cannot change the library {library.folder}: {error.strerror}: {error.filename}'
         raise ForgeError(msg) from error
-
-
-def print_json(value: object) -> None:
-    """Print data as JSON: dataclasses as objects, times in ISO format."""
-    print(json.dumps(value, default=_to_json, ensure_ascii=False))
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    assert is_dataclass(value)
-    assert not isinstance(value, type)
-    return asdict(value)

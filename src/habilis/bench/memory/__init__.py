@@ -1,0 +1,1 @@
+"""`habilis bench memory`: search and append in a large memory."""

@@ -1,0 +1,1 @@
+"""`habilis memory`: list, search, add, forget, export and import what is remembered."""

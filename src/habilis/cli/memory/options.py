@@ -1,0 +1,18 @@
+"""Options of `habilis memory`, `habilis tasks` and `habilis sessions`."""
+
+from typing import Annotated
+
+import typer
+
+from habilis.cli.options import not_empty
+
+Where = Annotated[
+    str | None,
+    typer.Option(
+        '--memory', metavar='WHERE', help='File or URL of the memory (default: from the settings).', callback=not_empty
+    ),
+]
+User = Annotated[str | None, typer.Option('--user', metavar='NAME', help='Whose memory (default: from the settings).')]
+AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+Limit = Annotated[int, typer.Option('--limit', metavar='N', help='Maximum number.', min=1)]
+Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]

@@ -1,0 +1,1 @@
+"""`habilis sessions`: list, show and delete conversations."""

@@ -1,0 +1,74 @@
+"""Subcommands of `habilis sessions` and their options. `sessions.py` does the work, and is imported when one runs."""
+
+from typing import Annotated
+
+import typer
+
+from habilis.cli.memory.options import AsJson, Limit, User, Where, Yes
+
+EPILOG = """\b
+A session is a conversation: its turns are in the memory, its runs in the journal (habilis runs list --session ID).
+
+\b
+Examples:
+  habilis sessions list
+  habilis sessions show monday --limit 20
+  habilis sessions rm monday
+"""
+
+app = typer.Typer(
+    help='List, show and delete conversations.',
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+SessionId = Annotated[str, typer.Argument(metavar='SESSION', help='Id of the session.', show_default=False)]
+Journal = Annotated[
+    str | None,
+    typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),
+]
+
+
+@app.command('list')
+def list_(
+    limit: Limit = 20, as_json: AsJson = False, memory: Where = None, journal: Journal = None, user: User = None
+) -> None:
+    """List the conversations, newest first."""
+    from habilis.cli.sessions.sessions import Places, list_sessions
+
+    raise typer.Exit(list_sessions(Places(memory=memory, journal=journal, user=user), limit=limit, as_json=as_json))
+
+
+@app.command()
+def show(
+    session: SessionId,
+    limit: Limit = 50,
+    as_json: AsJson = False,
+    memory: Where = None,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Show the last turns of a conversation, and its runs."""
+    from habilis.cli.sessions.sessions import Places, show_session
+
+    places = Places(memory=memory, journal=journal, user=user)
+    raise typer.Exit(show_session(session, places, limit=limit, as_json=as_json))
+
+
+@app.command()
+def rm(
+    session: SessionId,
+    yes: Yes = False,
+    as_json: AsJson = False,
+    memory: Where = None,
+    journal: Journal = None,
+    user: User = None,
+) -> None:
+    """Delete a conversation for good: its turns, the facts drawn from them, and its runs."""
+    from habilis.cli.sessions.sessions import Places, remove_session
+
+    places = Places(memory=memory, journal=journal, user=user)
+    raise typer.Exit(remove_session(session, places, yes=yes, as_json=as_json))

@@ -1,0 +1,1 @@
+"""`habilis tasks`: list, add, change and delete tasks."""
