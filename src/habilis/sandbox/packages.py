@@ -203,7 +203,10 @@ def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
         return
     command = [sys.executable, '-m', 'pip', 'install', '-vv', '--disable-pip-version-check', '--no-input']
     command += ['--target', str(target), '--only-binary', ':all:', *_pip_target(python), '--', *packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {
+        name: value for name, value in os.environ.items() if name != 'PYTHONWARNINGS'
+    }  # ours, not those of pip
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         reason = explain(packages, done.stdout + done.stderr, python)
         raise (NeedsNativeCode if NATIVE_ADVICE in reason else PackageError)(reason)

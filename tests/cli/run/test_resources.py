@@ -1,6 +1,7 @@
 """`habilis run` with tools, packages, hosts and a workspace."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tests.cli.chat import code, script
 from tests.cli.process import habilis
 from tests.place import Place
+from tests.sandbox.test_packages import make_wheel
 
 TOOLS = """
 from habilis import tool
@@ -145,3 +147,15 @@ def test_a_library_that_is_a_file_is_refused(place: Place) -> None:
     done = habilis('run', 'Do it', '-m', script(place.folder, 'Fine.'), '--library', 'tools')
     assert (done.returncode, done.stdout) == (2, '')
     assert 'is a file, not a folder' in ' '.join(done.stderr.split())
+
+
+@pytest.mark.skipif(sys.platform != 'linux', reason='needs the process backend')
+def test_packages_with_native_code_run_in_a_process(place: Place) -> None:
+    wheel = str(make_wheel(place.folder, 'native', 'WORD = "hello"\n', more={'native_inner/fast.so': 'ELF'}))
+    model = script(place.folder, code('import native\nfinal_answer(native.WORD)'))
+    done = habilis('run', 'Do it', '-m', model, '--packages', wheel)
+    assert (done.returncode, done.stdout) == (0, 'hello\n'), done.stderr
+    assert 'sandbox: process, as ' in done.stderr
+    done = habilis('run', 'Do it', '-m', model, '--packages', wheel, '--sandbox', 'wasm')
+    assert done.returncode == 1
+    assert "Agent(sandbox='process'" in ' '.join(done.stderr.split())

@@ -32,6 +32,7 @@ from habilis.journal.stores import OFF
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
 from habilis.models.wrapper import WrapperModel
+from habilis.sandbox.options import choose_backend
 from habilis.tools import people_toolset
 
 
@@ -135,6 +136,7 @@ class Execution:
         wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
         model = await choose_model(wanted, self._settings, self._user, self._say)
         try:
+            await self._choose_sandbox()
             self._skip_recorded_replies(model)
             output_type = OUTPUT_TYPES.get(request.output_type or '')
             meta = request.to_meta(request.model or self._settings.model or model.name)
@@ -142,6 +144,14 @@ class Execution:
                 return await self._converse(agent, meta), model.name
         finally:
             await model.close()
+
+    async def _choose_sandbox(self) -> None:
+        """Choose the backend by what the packages need, and say so if it is not the usual one."""
+        if self._settings.sandbox == 'auto':
+            name = await choose_backend(self._request.sandbox_settings)
+            self._settings = self._settings.model_copy(update={'sandbox': name})
+            if name != 'wasm':
+                self._say(f'sandbox: {name}, as {", ".join(self._request.packages)} needs native code')
 
     def _skip_recorded_replies(self, model: Model) -> None:
         while isinstance(model, WrapperModel):

@@ -209,6 +209,8 @@ class RunRequest:
                     f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
                 )
                 raise SettingsError(msg)
+        if self.packages and 'sandbox' not in settings.model_fields_set:
+            return settings.model_copy(update={'sandbox': 'auto'})
         return settings
 
 
