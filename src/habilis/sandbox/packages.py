@@ -203,9 +203,8 @@ def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
         return
     command = [sys.executable, '-m', 'pip', 'install', '-vv', '--disable-pip-version-check', '--no-input']
     command += ['--target', str(target), '--only-binary', ':all:', *_pip_target(python), '--', *packages]
-    environment = {
-        name: value for name, value in os.environ.items() if name != 'PYTHONWARNINGS'
-    }  # ours, not those of pip
+    # Warnings as errors are for the user's own program: pip itself warns.
+    environment = {name: value for name, value in os.environ.items() if name != 'PYTHONWARNINGS'}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
         reason = explain(packages, done.stdout + done.stderr, python)

@@ -59,7 +59,8 @@ def run(
     ] = None,
     model: options.ModelName = None,
     sandbox: Annotated[
-        str | None, typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm).')
+        str | None,
+        typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm, or what the packages need).'),
     ] = None,
     workspace: Annotated[
         str | None,
@@ -95,7 +96,7 @@ def run(
     ] = None,
     packages: Annotated[
         list[str] | None,
-        typer.Option('--packages', metavar='A,B', help='Pure-Python packages the code may import.'),
+        typer.Option('--packages', metavar='A,B', help='Packages the code may import.'),
     ] = None,
     network: Annotated[
         list[str] | None,
