@@ -161,7 +161,11 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (('x', '--base-url', 'http://127.0.0.1:1/v1'), '', 'name a model of this server'),
         (('x', '-m', 'tiny', '--base-url', 'nonsense'), '', "--base-url is 'nonsense': expected a URL such as"),
         (('x', '--sandbox', ''), '', '--sandbox'),
-        (('x', '--sandbox', 'no-such-place'), '', "--sandbox is 'no-such-place', which is not available; known: docker, "),
+        (
+            ('x', '--sandbox', 'no-such-place'),
+            '',
+            "--sandbox is 'no-such-place', which is not available; known: docker, ",
+        ),
         (('x', '--workspace', ''), '', "'--workspace' / '-w': the value is empty"),
         (('x', '--workspace', __file__), '', 'is a file, not a folder'),
         (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
