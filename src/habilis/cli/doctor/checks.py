@@ -138,6 +138,7 @@ def _compiled() -> Iterator[Finding]:
 
 
 def _backends() -> Iterator[Finding]:
+    from habilis.core.errors import BackendNotFound, SandboxError
     from habilis.sandbox.backends import backend, names
 
     for name in names():
@@ -147,7 +148,10 @@ def _backends() -> Iterator[Finding]:
             isolation = backend(name).isolation
         except Exception as error:  # a third-party backend may raise anything
             status: Status = 'bad' if name == DEFAULT_BACKEND else 'absent'
-            yield Finding(name=label, status=status, detail=f'not usable: {error}', values=values)
+            lacks_settings = isinstance(error, SandboxError) and not isinstance(error, BackendNotFound)
+            detail = 'needs settings' if lacks_settings else f'not usable: {error}'
+            advice = str(error) if lacks_settings else 'repair or remove the package that has it'
+            yield Finding(name=label, status=status, detail=detail, advice=advice, values=values)
             continue
         yield Finding(name=label, status='ok', detail=isolation, values={**values, 'isolation': isolation})
 
