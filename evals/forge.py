@@ -27,9 +27,8 @@ from habilis.forge.examples import called_name, example_tests
 from habilis.forge.library import Library
 from habilis.forge.verification import verify
 from habilis.models import Model, load_model
-from habilis.models.contract import NO_OPTIONS, Message, Reply
-from habilis.models.contract import Options as RequestOptions
-from habilis.models.wrapper import WrapperModel
+from habilis.models.counting import CountingModel
+from habilis.models.usage import Ledger
 
 HEADING = ('side', 'requests', 'kept', 'right', 'precision', '95 % interval', 'refused', 'median s', 'median tokens')
 STRICT, LENIENT = 'red check', 'no red check'
@@ -62,18 +61,6 @@ class BuildOutcome:
     """Of all requests to the model, input and output."""
 
 
-class CountingModel(WrapperModel):
-    """Counts the tokens of all requests."""
-
-    tokens = 0
-
-    async def request(self, messages: Sequence[Message], options: RequestOptions = NO_OPTIONS) -> Reply:
-        """The reply of the model."""
-        reply = await self.inner.request(messages, options)
-        self.tokens += reply.usage.tokens
-        return reply
-
-
 def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
     """The tasks in the order of their file, or shuffled. Raises `MissingData`."""
     files = sorted(data.glob('mbpp*.jsonl'))
@@ -92,11 +79,11 @@ def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
 
 async def build_one(problem: Problem, model: Model, options: Options) -> BuildOutcome:
     """Build a tool for a request in a library of its own, and judge it."""
-    counting, started = CountingModel(model), time.monotonic()
+    ledger, started = Ledger(), time.monotonic()
     status, reason, right = 'failed', '', None
     with tempfile.TemporaryDirectory() as folder:
         library = Library(f'{folder}/library')
-        forge = Forge(library, counting, options=options)
+        forge = Forge(library, CountingModel(model, ledger.record), options=options)
         try:
             built = await forge.build(problem.text, problem.tests[:1], journal=f'sqlite:{folder}/runs.db')
             status, reason = built.status, built.reason
@@ -111,7 +98,7 @@ async def build_one(problem: Problem, model: Model, options: Options) -> BuildOu
         right=right,
         reason=reason,
         seconds=round(time.monotonic() - started, 1),
-        tokens=counting.tokens,
+        tokens=ledger.total.tokens,
     )
 
 

@@ -11,8 +11,8 @@ from habilis.core.folders import data_folder
 from habilis.forge.build import Forge
 from habilis.forge.library import Library
 from habilis.forge.library_tools import library_tool
-from habilis.models.contract import NO_OPTIONS, Message, Model, Options, Reply
-from habilis.models.usage import Ledger
+from habilis.models.contract import Model, Usage
+from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
 from habilis.sandbox.deadline import deadline_paused
 from habilis.tools import Context, Tool, tool
@@ -83,7 +83,13 @@ class AgentLibrary:
         def watch(stage: str, text: str) -> None:
             ctx.log(f'{stage}: {text}')
 
-        forge = Forge(self._library, _CountedModel(model, parent_ledgers.get()), watch=watch)
+        ledgers = parent_ledgers.get()
+
+        def count(name: str, usage: Usage) -> None:
+            for ledger in ledgers:
+                ledger.record(name, usage, agent=ledgers[0].name)
+
+        forge = Forge(self._library, CountingModel(model, count), watch=watch)
         with deadline_paused():  # a build takes longer than a cell may
             try:
                 built = await forge.build(request, examples)
@@ -101,22 +107,6 @@ class AgentLibrary:
         called = [call.name for call in calls if call.ok and call.name in self._library]
         if called:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
-
-
-class _CountedModel:
-    """A model whose usage counts for the run that has a tool built."""
-
-    def __init__(self, model: Model, ledgers: Sequence[Ledger]) -> None:
-        self._model = model
-        self._ledgers = ledgers
-        self.name, self.traits, self.stream, self.close = model.name, model.traits, model.stream, model.close
-
-    async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
-        """The reply of the model."""
-        reply = await self._model.request(messages, options)
-        for ledger in self._ledgers:
-            ledger.record(reply.model or self.name, reply.usage, agent=self._ledgers[0].name)
-        return reply
 
 
 HELPERS = frozenset({'find_tools', 'make_tool'})

@@ -2,15 +2,17 @@
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.resources import files
 
+from habilis.agent.loop.reply_reading import read_reply
 from habilis.core.errors import ForgeError
 from habilis.flows import step
 from habilis.models.contract import Message, Model, Options
 
 _FENCE = re.compile(r'^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```', re.DOTALL | re.MULTILINE)
+_OPEN_FENCE = re.compile(r'^[ \t]*```[^\n`]*\n(.*)\Z', re.DOTALL | re.MULTILINE)
 
 
 @cache
@@ -19,16 +21,29 @@ def prompt(name: str) -> str:
     return files('habilis.forge').joinpath('prompts', f'{name}.md').read_text(encoding='utf-8')
 
 
+def has_code_block(reply: str) -> bool:
+    """Whether the reply has a closed code block that is not empty."""
+    return reply.count('```') >= 2 and any(block.strip() for block in _FENCE.findall(reply))
+
+
 class Conversation:
     """One conversation with the model. Every stage has its own, so that no misreading is shared.
 
-    Inside a flow each reply is recorded under the label, and not asked for again.
+    Inside a flow each reply is recorded under the label, and not asked for again. A model on this machine is stopped
+    as soon as the reply `is_complete`, since each further token costs time.
     """
 
     def __init__(
-        self, model: Model, label: str, *, temperature: float | None = None, messages: Sequence[Message] = ()
+        self,
+        model: Model,
+        label: str,
+        *,
+        temperature: float | None = None,
+        messages: Sequence[Message] = (),
+        is_complete: Callable[[str], bool] = has_code_block,
     ) -> None:
         self._model = model
+        self._is_complete = is_complete if model.traits.local else None
         self._ask = step(name=f'ask {label}')(self._request)
         self._options = Options(temperature=temperature)
         self._messages = list(messages)
@@ -41,20 +56,35 @@ class Conversation:
         return reply
 
     async def _request(self, messages: list[Message]) -> str:
-        return (await self._model.request(messages, self._options)).text
+        return (await read_reply(self._model, messages, self._options, is_complete=self._is_complete)).text
 
 
 def code_block(reply: str) -> str:
-    """The last code block of a reply; the whole reply, if that is Python; else an empty string."""
+    """The last code block of a reply; the whole reply, if that is Python; else an empty string.
+
+    Of a block that is not closed, the lines before the last one that are Python.
+    """
     blocks = _FENCE.findall(reply)
     if blocks:
         return blocks[-1].strip('\n')
-    text = reply.strip()
+    if unclosed := _OPEN_FENCE.search(reply):
+        return _complete_lines(unclosed[1])
+    return reply.strip() if _is_python(reply.strip()) else ''
+
+
+def _complete_lines(code: str) -> str:
+    lines = code.splitlines()[:-1]
+    while not _is_python('\n'.join(lines)):
+        lines.pop()
+    return '\n'.join(lines).strip('\n')
+
+
+def _is_python(code: str) -> bool:
     try:
-        ast.parse(text)
+        ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ''
-    return text
+        return False
+    return True
 
 
 def functions_in(code: str) -> dict[str, str]:

@@ -5,15 +5,16 @@ search → spec → tests → candidates → repair → agreement → mutants �
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.flows import flow, step
 from habilis.flows.definitions import Flow
 from habilis.forge.agreement import find_difference
-from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
+from habilis.forge.asking import Conversation, code_block, functions_in, has_code_block, prompt, without_body
 from habilis.forge.contract import Candidate, MutationScore, Verification
 from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
@@ -23,6 +24,7 @@ from habilis.forge.reuse import Finder
 from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
+from habilis.forge.written_tests import has_enough_tests, outlying_tests, read_tests, with_more_tests
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
@@ -35,6 +37,9 @@ BUILD_FLOW = f'{__name__}:build_tool'
 
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
+
+MAX_RECHECKED = 5
+"""Tests that are worked out again, each in a conversation of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,14 +206,14 @@ class Forge:
 
     async def _write_tests(self, request: str, examples: list[str], name: str, stub: str, context: str) -> str:
         """Tests from a conversation that never sees an implementation."""
-        conversation = Conversation(self.model, 'tests')
+        conversation = Conversation(self.model, 'tests', is_complete=has_enough_tests)
         text = prompt('tests').format(
             stub=stub, request=request, examples=_shown_examples(examples), name=name, context=context
         )
         problem = ''
         for _ in range(TRIES):
             reply = await conversation.say(text)
-            tests = _tests_in(reply, name)
+            tests = read_tests(reply, name)
             whole = module_with_tests(name, tests, examples)
             if len(tests) < 3:
                 problem = f'{len(tests)} tests call {name}; at least three are needed'
@@ -242,13 +247,7 @@ class Forge:
                 await self._check_agreement(passing, tests)
                 return passing[0].code, tests
             if round_ == 0:
-                tests = await self._recheck(name, tests, results, stub, request)
-                results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
-                if outliers := outlying_tests(results):
-                    self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
-                    kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
-                    tests = module_with_tests(name, kept)
-                    results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
+                tests, results = await self._mend_tests(candidates, results, stub, request)
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
                     continue
@@ -258,18 +257,31 @@ class Forge:
                 codes = await asyncio.gather(*work)
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
+    async def _mend_tests(
+        self, candidates: list[Candidate], results: list[Verification], stub: str, request: str
+    ) -> tuple[str, list[Verification]]:
+        """The tests without those that all candidates agree against, or else with some of them worked out again."""
+        name, tests = candidates[0].name, candidates[0].tests
+        if outliers := outlying_tests(results):
+            self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
+            tests = module_with_tests(
+                name, {key: source for key, source in functions_in(tests).items() if key not in outliers}
+            )
+        else:
+            tests = await self._recheck(name, tests, results, stub, request)
+        return tests, await verify_reviewed([replace(one, tests=tests) for one in candidates])
+
     async def _recheck(self, name: str, tests: str, results: Sequence[Verification], stub: str, request: str) -> str:
         """Tests that no implementation passes are worked out once more, without seeing an implementation."""
         runs = [{test.name: test for test in result.tests} for result in results if result.tests]
         failing = [key for key in (runs[0] if runs else {}) if all(not run[key].ok for run in runs if key in run)]
         sources = functions_in(tests)
-        for key in failing:
-            if key.startswith(EXAMPLE_TEST):
-                continue
+        for key in [key for key in failing if not key.startswith(EXAMPLE_TEST)][:MAX_RECHECKED]:
             about = f'The function:\n\n{stub}\n\nIt was asked for with these words: {request}'
             report = '\n'.join(dict.fromkeys(run[key].error for run in runs if key in run))[:500]
             text = prompt('recheck').format(test=sources[key], report=report)
-            reply = await Conversation(self.model, 'recheck').say(f'{about}\n\n{text}')
+            talk = Conversation(self.model, 'recheck', is_complete=partial(_has_function, key))
+            reply = await talk.say(f'{about}\n\n{text}')
             found = functions_in(code_block(reply))
             if key in found:
                 sources[key] = found[key]
@@ -297,6 +309,7 @@ class Forge:
         talk = Conversation(
             self.model,
             'more tests',
+            is_complete=has_enough_tests,
             messages=[Message(role='user', text=f'{stub}\n\n{request}'), Message(role='assistant', text=tests)],
         )
         score = MutationScore()
@@ -307,7 +320,7 @@ class Forge:
                 return candidate.tests, score
             if attempt < TRIES - 1:
                 reply = await talk.say(prompt('more_tests').format(survivors='\n'.join(score.survivors[:10])))
-                candidate = await _with_more_tests(candidate, _tests_in(reply, name))
+                candidate = await with_more_tests(candidate, read_tests(reply, name))
         raise Refused(
             f'the tests notice only {score.killed} of {score.total} wrong variants, such as {score.survivors[0]}'
         )
@@ -398,38 +411,5 @@ def _shown_examples(examples: Sequence[str]) -> str:
     return f'\nThis must hold:\n{lines}'
 
 
-def _tests_in(reply: str, name: str) -> dict[str, str]:
-    """The test functions of a reply that use the function. The names of the user's examples are not the model's."""
-    found = functions_in(code_block(reply)).items()
-    return {
-        key: source
-        for key, source in found
-        if key.startswith('test') and not key.startswith(EXAMPLE_TEST) and name in source
-    }
-
-
-async def _with_more_tests(candidate: Candidate, more: Mapping[str, str]) -> Candidate:
-    """The candidate with those of the new tests that its code passes. None replaces a test that is there."""
-    sources = {**more, **functions_in(candidate.tests)}
-    checked = await verify(replace(candidate, tests=module_with_tests(candidate.name, sources)))
-    passed = {test.name for test in checked.tests if test.ok}
-    return replace(
-        candidate, tests=module_with_tests(candidate.name, {key: sources[key] for key in sources if key in passed})
-    )
-
-
-def outlying_tests(results: Sequence[Verification]) -> list[str]:
-    """Tests that all independent implementations fail with the same values, while they pass most of the others.
-
-    An example of the user is never one. With one implementation there is nothing to compare.
-    """
-    runs = [{test.name: test for test in result.tests} for result in results if result.tests]
-    if len(runs) < 2 or len(runs) < len(results):
-        return []
-    same = [
-        key
-        for key, test in runs[0].items()
-        if not key.startswith(EXAMPLE_TEST) and test.error and all(run.get(key) == test for run in runs)
-    ]
-    failed = {key for run in runs for key, test in run.items() if not test.ok}
-    return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []
+def _has_function(name: str, reply: str) -> bool:
+    return has_code_block(reply) and name in functions_in(code_block(reply))

@@ -1,11 +1,8 @@
 """Asks the model: streamed, counted, and with a conversation that fits its context."""
 
 import functools
-import time
 from collections.abc import Sequence
-from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
 
 from habilis.agent.context.compaction import is_too_long
 from habilis.agent.context.conversation import Conversation
@@ -20,17 +17,12 @@ from habilis.agent.events import (
     ThinkingEvent,
 )
 from habilis.agent.hooks.dispatch import Dispatcher
-from habilis.agent.parsing.repetition import HOSTED_PATIENCE, RepetitionDetector
+from habilis.agent.loop.reply_reading import read_reply
 from habilis.agent.parsing.replies import code_is_complete
-from habilis.core.errors import ContextOverflow, ModelUnavailable
-from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
-from habilis.models.prices import cost_of
+from habilis.core.errors import ContextOverflow
+from habilis.models.contract import Delta, Message, Model, Options, Reply
 from habilis.models.retry import RetryNotice, listen_for_retries
-from habilis.models.tokens import count_message_tokens, count_tokens
 from habilis.models.usage import Ledger
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
 
 REPLY_TOKENS = 1024
 """Part of the context that is kept free for the reply."""
@@ -93,32 +85,16 @@ class ModelTurn:
         self._events.emit(ModelRequested(model=self._model, messages=messages))
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
-        started = time.perf_counter()
         with listen_for_retries(self._emit_retry):
-            reply = await self._read(messages, options, stop_early)
-        return replace(reply, usage=_complete_usage(reply, messages, time.perf_counter() - started))
-
-    async def _read(self, messages: Sequence[Message], options: Options, stop_early: bool) -> Reply:
-        text, thinking, arguments = '', '', ''
-        patience = 1 if self._model.traits.local else HOSTED_PATIENCE
-        repeated = [RepetitionDetector(patience) for _ in range(3)]
-        async with aclosing(cast('AsyncGenerator[Delta | Reply]', self._model.stream(messages, options))) as stream:
-            async for item in stream:
-                if isinstance(item, Reply):
-                    return item
-                text, thinking, arguments = text + item.text, thinking + item.thinking, arguments + item.arguments
-                self._emit_delta(item)
-                if stop_early and '\n' in item.text and code_is_complete(text):
-                    return Reply(text=text, thinking=thinking, model=self._model.name)
-                written = (item.text, item.thinking, item.arguments)
-                if any(detector.feed(new) for detector, new in zip(repeated, written, strict=True) if new):
-                    return Reply(text=text or arguments, thinking=thinking, finish='length', model=self._model.name)
-        msg = f'{self._model.name} ended its reply without finishing it'
-        raise ModelUnavailable(msg)
+            return await read_reply(
+                self._model,
+                messages,
+                options,
+                is_complete=code_is_complete if stop_early else None,
+                on_delta=self._emit_delta if self._events.has_hooks else None,
+            )
 
     def _emit_delta(self, delta: Delta) -> None:
-        if not self._events.has_hooks:
-            return
         if delta.progress is not None:
             self._events.emit(ModelProgress(progress=delta.progress))
         if delta.text or delta.arguments:
@@ -128,14 +104,3 @@ class ModelTurn:
 
     def _emit_retry(self, notice: RetryNotice) -> None:
         self._events.emit(RetryEvent(notice=notice))
-
-
-def _complete_usage(reply: Reply, messages: Sequence[Message], seconds: float) -> Usage:
-    """The usage of a reply; counted here where the server does not report it, or was stopped early."""
-    usage = reply.usage
-    if not usage.tokens and not reply.cached:
-        usage = replace(
-            usage, requests=1, input_tokens=count_message_tokens(messages), output_tokens=count_tokens(reply.text)
-        )
-        usage = replace(usage, cost=cost_of(reply.model, usage.input_tokens, usage.output_tokens, 0))
-    return usage if usage.seconds else replace(usage, seconds=seconds)

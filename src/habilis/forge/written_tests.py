@@ -1,0 +1,73 @@
+"""Tests as models write them: read one assert at a time, extended, and left out where all implementations disagree."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from habilis.forge.asking import code_block, functions_in, has_code_block
+from habilis.forge.contract import Candidate, Verification
+from habilis.forge.examples import EXAMPLE_TEST, module_with_tests
+from habilis.forge.verification import verify
+
+MAX_ASSERTS = 20
+"""Asserts after which a model on this machine is stopped: small models go on until their context is full."""
+
+
+def has_enough_tests(reply: str) -> bool:
+    """Whether a reply that is still streaming has all the tests that are needed."""
+    return has_code_block(reply) or reply.count('assert ') > MAX_ASSERTS
+
+
+def read_tests(reply: str, name: str) -> dict[str, str]:
+    """The tests of a reply that use the function, by name. The names of the user's examples are not the model's.
+
+    Asserts that stand in one function become a test each, so that a wrong one does not take the others with it.
+    """
+    found: dict[str, str] = {}
+    for key, source in functions_in(code_block(reply)).items():
+        if key.startswith('test') and not key.startswith(EXAMPLE_TEST):
+            found |= {one: text for one, text in _single_tests(key, source) if _uses(text, name)}
+    return found
+
+
+def _uses(source: str, name: str) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(ast.parse(source)))
+
+
+def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
+    [function] = ast.parse(source).body
+    assert isinstance(function, ast.FunctionDef)
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    if len(body) < 2 or not all(isinstance(one, ast.Assert) for one in body):
+        yield name, source
+        return
+    asserts = dict.fromkeys(ast.unparse(one) for one in body)
+    for number, text in enumerate(asserts, start=1):
+        yield f'{name}_{number}', f'def {name}_{number}() -> None:\n    {text}'
+
+
+async def with_more_tests(candidate: Candidate, more: Mapping[str, str]) -> Candidate:
+    """The candidate with those of the new tests that its code passes. None replaces a test that is there."""
+    sources = {**more, **functions_in(candidate.tests)}
+    checked = await verify(replace(candidate, tests=module_with_tests(candidate.name, sources)))
+    passed = {test.name for test in checked.tests if test.ok}
+    return replace(
+        candidate, tests=module_with_tests(candidate.name, {key: sources[key] for key in sources if key in passed})
+    )
+
+
+def outlying_tests(results: Sequence[Verification]) -> list[str]:
+    """Tests that all independent implementations fail with the same values, while they pass most of the others.
+
+    An example of the user is never one. With one implementation there is nothing to compare.
+    """
+    runs = [{test.name: test for test in result.tests} for result in results if result.tests]
+    if len(runs) < 2 or len(runs) < len(results):
+        return []
+    same = [
+        key
+        for key, test in runs[0].items()
+        if not key.startswith(EXAMPLE_TEST) and test.error and all(run.get(key) == test for run in runs)
+    ]
+    failed = {key for run in runs for key, test in run.items() if not test.ok}
+    return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []

@@ -1,0 +1,38 @@
+"""Tests as models write them."""
+
+from habilis.forge.written_tests import MAX_ASSERTS, has_enough_tests, read_tests
+
+
+def test_asserts_of_one_function_become_tests_of_their_own() -> None:
+    lines = '    assert f(1) == 2\n    assert f(2) == 4\n    assert f(1) == 2\n'
+    reply = f'```python\ndef test_it() -> None:\n    """All."""\n{lines}```'
+    assert read_tests(reply, 'f') == {
+        'test_it_1': 'def test_it_1() -> None:\n    assert f(1) == 2',
+        'test_it_2': 'def test_it_2() -> None:\n    assert f(2) == 4',
+    }
+
+
+def test_a_test_with_other_statements_stays_whole() -> None:
+    source = 'def test_it():\n    value = f(1)\n    assert value == 2\n    assert value != 3'
+    assert read_tests(f'```python\n{source}\n```', 'f') == {'test_it': source}
+
+
+def test_the_tests_of_a_truncated_reply_are_kept_up_to_its_last_whole_line() -> None:
+    reply = '```python\ndef test_it():\n    assert f(1) == 2\n    assert f(2) == 4\n    assert f(3'
+    assert list(read_tests(reply, 'f').values()) == [
+        'def test_it_1() -> None:\n    assert f(1) == 2',
+        'def test_it_2() -> None:\n    assert f(2) == 4',
+    ]
+
+
+def test_names_of_the_users_examples_and_tests_of_something_else_are_left_out() -> None:
+    examples = 'def test_example_1():\n    assert f(1) == 9\n'
+    others = 'def test_g():\n    assert g(1) == 1\n\ndef check():\n    f(1)\n'
+    assert read_tests(f'```python\n{examples}\n{others}```', 'f') == {}
+
+
+def test_a_reply_is_complete_with_a_closed_block_or_many_asserts() -> None:
+    line = '    assert f(1) == 2\n'
+    assert not has_enough_tests('```python\ndef test_it():\n' + line * MAX_ASSERTS)
+    assert has_enough_tests('```python\ndef test_it():\n' + line * (MAX_ASSERTS + 1))
+    assert has_enough_tests('```python\ndef test_it():\n' + line + '```\n')
