@@ -37,7 +37,6 @@ STARTS = {
     'spec': 'Design the function',
     'tests': 'Write tests for this function',
     'more tests': 'These tests pass, but',
-    'recheck': 'Independent implementations',
     'implement': 'Implement this function',
     'repair': 'This implementation fails',
     'call': 'Answer it with one call',
@@ -111,7 +110,7 @@ async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -
 async def test_code_that_the_review_refuses_is_repaired_and_notes_are_kept(library: Library, store: Store) -> None:
     spying = CODE.replace('return text', 'import inspect\n    return text')
     printing = CODE.replace('return text', 'print(text)\n    return text')
-    builder = Builder(implement=spying, recheck='It is right.', repair=printing)
+    builder = Builder(implement=spying, repair=printing)
     built = await forge(library, builder, red_check=False).build('Reverse a string', journal=store)
     assert built.status == 'built'
     assert 'the code imports inspect, which a tool has no use for' in builder.prompts[-1]
@@ -137,7 +136,7 @@ async def test_the_code_is_written_without_the_tests(library: Library, store: St
 
 
 async def test_a_wrong_implementation_is_repaired(library: Library, store: Store) -> None:
-    builder = Builder(implement=WRONG, recheck=TESTS, repair=CODE)
+    builder = Builder(implement=WRONG, repair=CODE)
     built = await forge(library, builder).build('Reverse a string', journal=store)
     assert built.status == 'built'
     [report, *_] = [text for stage, text in zip(builder.stages, builder.prompts, strict=True) if stage == 'repair']
@@ -145,7 +144,7 @@ async def test_a_wrong_implementation_is_repaired(library: Library, store: Store
 
 
 async def test_what_does_not_pass_is_not_kept(library: Library, store: Store) -> None:
-    builder = Builder(implement=WRONG, recheck=TESTS, repair=WRONG)
+    builder = Builder(implement=WRONG, repair=WRONG)
     built = await forge(library, builder).build('Reverse a string', journal=store)
     assert built.status == 'refused'
     assert 'no implementation passes the tests' in built.reason
@@ -153,7 +152,7 @@ async def test_what_does_not_pass_is_not_kept(library: Library, store: Store) ->
 
 
 async def test_a_failure_is_told_to_the_next_attempt(library: Library, store: Store) -> None:
-    await forge(library, Builder(implement=WRONG, recheck=TESTS, repair=WRONG)).build('Reverse a string', journal=store)
+    await forge(library, Builder(implement=WRONG, repair=WRONG)).build('Reverse a string', journal=store)
     builder = Builder()
     await forge(library, builder).build('Reverse the string', journal=store)
     assert 'no implementation passes the tests' in builder.prompts[builder.stages.index('spec')]
@@ -177,7 +176,7 @@ async def test_tests_that_notice_few_mutants_are_refused(library: Library, store
 
 async def test_the_example_of_the_user_decides(library: Library, store: Store) -> None:
     lying = TESTS.replace("'cba'", "'abc'")
-    builder = Builder(tests=lying, implement=WRONG, recheck=lying, repair=WRONG)
+    builder = Builder(tests=lying, implement=WRONG, repair=WRONG)
     built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
     assert built.status == 'refused', 'tests and code of the model agree, and both are wrong'
 
@@ -186,13 +185,22 @@ async def test_a_test_that_independent_implementations_contradict_is_dropped(lib
     tests = TESTS.replace(
         'def test_empty', "def test_wrong():\n    assert reverse_string(' x ') == 'x'\n\ndef test_empty"
     )
-    built = await forge(library, Builder(tests=tests, recheck='It is right.')).build('Reverse', journal=store)
+    built = await forge(library, Builder(tests=tests)).build('Reverse', journal=store)
     assert built.status == 'built'
     assert 'test_wrong' not in library.candidate('reverse_string').tests
 
 
+async def test_tests_that_are_mostly_wrong_are_written_anew(library: Library, store: Store) -> None:
+    wrong = TESTS.replace("'cba'", "'abc'").replace("'ba '", "' ab'")
+    builder = Builder(tests=[wrong, TESTS])
+    built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
+    assert built.status == 'built'
+    assert builder.stages.count('tests') == 2
+    assert 'repair' not in builder.stages, 'code that fulfils the example was not changed to fit wrong tests'
+
+
 async def test_an_example_of_the_user_is_never_dropped(library: Library, store: Store) -> None:
-    builder = Builder(recheck='Right.', repair=CODE)
+    builder = Builder(repair=CODE)
     built = await forge(library, builder).build('Reverse', ["reverse_string(' x ') == 'x'"], journal=store)
     assert built.status == 'refused'
 
@@ -200,7 +208,7 @@ async def test_an_example_of_the_user_is_never_dropped(library: Library, store: 
 async def test_a_test_of_the_model_cannot_replace_the_example_of_the_user(library: Library, store: Store) -> None:
     lying = TESTS.replace('test_word', 'test_example_1').replace("'cba'", "'abc'").replace("'ba '", "' ab'")
     lying = lying.replace('def test_empty', "def test_one():\n    assert reverse_string('x') == 'x'\n\ndef test_empty")
-    builder = Builder(tests=lying, implement=WRONG, recheck=lying, repair=WRONG)
+    builder = Builder(tests=lying, implement=WRONG, repair=WRONG)
     built = await forge(library, builder, red_check=False).build(
         'Reverse', ["reverse_string('ab') == 'ba'"], journal=store
     )

@@ -55,7 +55,7 @@ async def test_what_worked_twice_is_suggested_until_it_is_composed(library: Libr
 
 
 async def test_it_must_use_the_tools(library: Library) -> None:
-    builder = Builder(spec=SPEC, tests=TESTS, implement=ALONE, recheck='The test is right.', repair=CODE)
+    builder = Builder(spec=SPEC, tests=TESTS, implement=ALONE, repair=CODE)
     built = await compose(forge(library, builder), ['double', 'fourfold'], 'eightfold', journal=MemoryStore())
     assert (built.status, built.name) == ('built', 'eightfold'), built.reason
     told = builder.prompts[builder.stages.index('repair')]

@@ -5,7 +5,7 @@ search → spec → tests → candidates → repair → agreement → mutants �
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -14,9 +14,9 @@ from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
 from habilis.flows import flow, step
 from habilis.flows.definitions import Flow
 from habilis.forge.agreement import find_difference
-from habilis.forge.asking import Conversation, code_block, functions_in, has_code_block, prompt, without_body
+from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
 from habilis.forge.contract import Candidate, MutationScore, Verification
-from habilis.forge.examples import EXAMPLE_TEST, called_name, module_with_tests, read_example
+from habilis.forge.examples import called_name, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
 from habilis.forge.reference import Reference, quoted, read_references
@@ -24,7 +24,7 @@ from habilis.forge.reuse import Finder
 from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
 from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
-from habilis.forge.written_tests import has_enough_tests, outlying_tests, read_tests, with_more_tests
+from habilis.forge.written_tests import has_enough_tests, outlying_tests, passes_examples, read_tests, with_more_tests
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
@@ -38,8 +38,8 @@ BUILD_FLOW = f'{__name__}:build_tool'
 TRIES = 3
 """Attempts at a specification, at tests, and at tests that notice enough mutants."""
 
-MAX_RECHECKED = 5
-"""Tests that are worked out again, each in a conversation of its own."""
+VARIED = 0.7
+"""Temperature of further solutions, which are to differ from the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +151,9 @@ class Forge:
         try:
             name, stub = await step(name='spec')(self._spec)(request, examples, wanted, quoted(references))
             tests = await step(name='tests')(self._write_tests)(request, examples, name, stub, quoted(references))
-            code, tests = await step(name='implement')(self._implement)(request, examples, name, stub, tests, uses)
+            code, tests = await step(name='implement')(self._implement)(
+                request, examples, name, stub, tests, uses, quoted(references)
+            )
             tests, score = await step(name='red check')(self._red_check)(request, name, stub, tests, code)
             context = {one.source: one.sha256 for one in references}
             return await step(name='register')(self._register)(request, examples, name, code, tests, score, context)
@@ -204,9 +206,11 @@ class Forge:
             raise ForgeError(msg)
         return name, without_body(functions[name])
 
-    async def _write_tests(self, request: str, examples: list[str], name: str, stub: str, context: str) -> str:
+    async def _write_tests(
+        self, request: str, examples: list[str], name: str, stub: str, context: str, temperature: float | None = None
+    ) -> str:
         """Tests from a conversation that never sees an implementation."""
-        conversation = Conversation(self.model, 'tests', is_complete=has_enough_tests)
+        conversation = Conversation(self.model, 'tests', temperature=temperature, is_complete=has_enough_tests)
         text = prompt('tests').format(
             stub=stub, request=request, examples=_shown_examples(examples), name=name, context=context
         )
@@ -226,14 +230,22 @@ class Forge:
         raise Refused(f'no usable tests: {problem}')
 
     async def _implement(
-        self, request: str, examples: list[str], name: str, stub: str, tests: str, uses: list[str]
+        self,
+        request: str,
+        examples: list[str],
+        name: str,
+        stub: str,
+        tests: str,
+        uses: list[str],
+        context: str,
     ) -> tuple[str, str]:
         """Code that passes all tests, and on which independent implementations agree; and these tests."""
+        rewrite = partial(self._write_tests, request, examples, name, stub, context, temperature=VARIED)
         text = prompt('implement').format(
             stub=stub, request=request, examples=_shown_examples(examples), tools=self._helpers(request, uses)
         )
         talks = [
-            Conversation(self.model, f'candidate {number + 1}', temperature=0.0 if number == 0 else 0.7)
+            Conversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
             for number in range(self.options.candidates)
         ]
         codes = await asyncio.gather(*(self._ask_code(talk, text, name, uses) for talk in talks))
@@ -247,7 +259,8 @@ class Forge:
                 await self._check_agreement(passing, tests)
                 return passing[0].code, tests
             if round_ == 0:
-                tests, results = await self._mend_tests(candidates, results, stub, request)
+                tests = await self._mend_tests(candidates, results, rewrite)
+                results = await verify_reviewed([replace(one, tests=tests) for one in candidates])
                 if any(result.ok for result in results):
                     codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
                     continue
@@ -258,36 +271,18 @@ class Forge:
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
     async def _mend_tests(
-        self, candidates: list[Candidate], results: list[Verification], stub: str, request: str
-    ) -> tuple[str, list[Verification]]:
-        """The tests without those that all candidates agree against, or else with some of them worked out again."""
+        self, candidates: list[Candidate], results: list[Verification], rewrite: Callable[[], Awaitable[str]]
+    ) -> str:
+        """Tests without those that all candidates agree against. If there are too many of them, new tests.
+
+        If all candidates fail the user's examples, the code is wrong, and the tests stay.
+        """
         name, tests = candidates[0].name, candidates[0].tests
         if outliers := outlying_tests(results):
             self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
-            tests = module_with_tests(
-                name, {key: source for key, source in functions_in(tests).items() if key not in outliers}
-            )
-        else:
-            tests = await self._recheck(name, tests, results, stub, request)
-        return tests, await verify_reviewed([replace(one, tests=tests) for one in candidates])
-
-    async def _recheck(self, name: str, tests: str, results: Sequence[Verification], stub: str, request: str) -> str:
-        """Tests that no implementation passes are worked out once more, without seeing an implementation."""
-        runs = [{test.name: test for test in result.tests} for result in results if result.tests]
-        failing = [key for key in (runs[0] if runs else {}) if all(not run[key].ok for run in runs if key in run)]
-        sources = functions_in(tests)
-        for key in [key for key in failing if not key.startswith(EXAMPLE_TEST)][:MAX_RECHECKED]:
-            about = f'The function:\n\n{stub}\n\nIt was asked for with these words: {request}'
-            report = '\n'.join(dict.fromkeys(run[key].error for run in runs if key in run))[:500]
-            text = prompt('recheck').format(test=sources[key], report=report)
-            talk = Conversation(self.model, 'recheck', is_complete=partial(_has_function, key))
-            reply = await talk.say(f'{about}\n\n{text}')
-            found = functions_in(code_block(reply))
-            if key in found:
-                sources[key] = found[key]
-            elif '```' in reply and not found:
-                del sources[key]
-        return module_with_tests(name, sources)
+            kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
+            return module_with_tests(name, kept)
+        return await rewrite() if any(passes_examples(result) for result in results) else tests
 
     async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
@@ -409,7 +404,3 @@ def _shown_examples(examples: Sequence[str]) -> str:
         return ''
     lines = ''.join(f'- {example.strip()}\n' for example in examples)
     return f'\nThis must hold:\n{lines}'
-
-
-def _has_function(name: str, reply: str) -> bool:
-    return has_code_block(reply) and name in functions_in(code_block(reply))

@@ -71,3 +71,8 @@ def outlying_tests(results: Sequence[Verification]) -> list[str]:
     ]
     failed = {key for run in runs for key, test in run.items() if not test.ok}
     return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []
+
+
+def passes_examples(result: Verification) -> bool:
+    """Whether the code could be run and fulfils the user's examples."""
+    return bool(result.tests) and all(test.ok for test in result.tests if test.name.startswith(EXAMPLE_TEST))
