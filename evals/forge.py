@@ -1,7 +1,8 @@
 """Let the forge build tools: `python -m evals.forge --data FOLDER`. Tests that nobody was shown judge what was kept.
 
 The request is the text of an MBPP task with its first test as the user's example. What matters is precision: of the
-tools that were kept, how many are right. A wrong tool in a library is worse than none.
+tools that were kept, how many are right. A wrong tool in a library is worse than none. Each request is built twice from
+the same replies of the model: with stub, mutants and agreement, and without, which shows what these checks are worth.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.outcomes import append, read_as
+from evals.repeated_replies import RepeatedReplies
 from evals.scores import aligned, wilson
 from evals.sets import MissingData
 from habilis.core.errors import HabilisError
@@ -26,7 +28,7 @@ from habilis.forge.build import Forge, Options
 from habilis.forge.examples import called_name, example_tests
 from habilis.forge.library import Library
 from habilis.forge.verification import verify
-from habilis.models import Model, load_model
+from habilis.models import load_model
 from habilis.models.counting import CountingModel
 from habilis.models.usage import Ledger
 
@@ -77,9 +79,10 @@ def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
     return found
 
 
-async def build_one(problem: Problem, model: Model, options: Options) -> BuildOutcome:
+async def build_one(problem: Problem, model: RepeatedReplies, options: Options) -> BuildOutcome:
     """Build a tool for a request in a library of its own, and judge it."""
     ledger, started = Ledger(), time.monotonic()
+    model.start_again()
     status, reason, right = 'failed', '', None
     with tempfile.TemporaryDirectory() as folder:
         library = Library(f'{folder}/library')
@@ -97,7 +100,7 @@ async def build_one(problem: Problem, model: Model, options: Options) -> BuildOu
         status=status,
         right=right,
         reason=reason,
-        seconds=round(time.monotonic() - started, 1),
+        seconds=round(time.monotonic() - started + model.saved_seconds, 1),
         tokens=ledger.total.tokens,
     )
 
@@ -112,7 +115,8 @@ async def _is_right(library: Library, name: str, problem: Problem) -> bool:
 def line(outcome: BuildOutcome) -> str:
     """One outcome in one line."""
     mark = {True: 'right  ', False: 'WRONG  ', None: f'{outcome.status:<7}'}[outcome.right]
-    return f'{mark} {outcome.task:4} {outcome.seconds:7.1f} s {outcome.tokens:6} tokens  {outcome.reason[:100]}'
+    used = f'{outcome.seconds:7.1f} s {outcome.tokens:6} tokens'
+    return f'{mark} {outcome.task:4} {outcome.side:<12} {used}  {outcome.reason[:100]}'
 
 
 def table(outcomes: Sequence[BuildOutcome]) -> str:
@@ -153,7 +157,6 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     parser.add_argument('--offset', type=int, default=0, metavar='N', help='skip N tasks first')
     parser.add_argument('--seed', type=int, metavar='N', help='shuffle the tasks first')
     parser.add_argument('--candidates', type=int, default=3, metavar='N', help='implementations per tool (default: 3)')
-    parser.add_argument('--no-red-check', action='store_true', help='without stub, mutants and agreement')
     parser.add_argument(
         '--results', type=Path, metavar='FILE', help='append outcomes to this JSONL file; tasks it has are not repeated'
     )
@@ -163,15 +166,18 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> None:
     """Build and judge, then print the table of all that the file has, or of this run."""
     problems = load_problems(given.data, seed=given.seed)[given.offset :][: given.limit]
-    strict = not given.no_red_check
-    options = Options(candidates=given.candidates, red_check=strict, agreement=strict)
     model = load_model(given.model)
     outcomes = read_as(BuildOutcome, given.results) if given.results else []
     known = {(one.task, one.side, one.model) for one in outcomes}
     try:
         for problem in problems:
-            if (problem.task, STRICT if strict else LENIENT, model.name) not in known:
-                outcomes.append(await build_one(problem, model, options))
+            replies = RepeatedReplies(model)
+            for side in (STRICT, LENIENT):
+                if (problem.task, side, model.name) in known:
+                    continue
+                checked = side == STRICT
+                options = Options(candidates=given.candidates, red_check=checked, agreement=checked)
+                outcomes.append(await build_one(problem, replies, options))
                 say(line(outcomes[-1]))
                 if given.results:
                     append(given.results, outcomes[-1])

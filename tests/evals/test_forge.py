@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evals import forge
-from evals.forge import BuildOutcome, evaluate, load_problems, parse_arguments, table
+from evals.forge import LENIENT, BuildOutcome, evaluate, load_problems, parse_arguments, table
 from evals.outcomes import read_as
 from evals.sets import MissingData
 from habilis.models import Message, ScriptedModel
@@ -53,14 +53,19 @@ async def run(data: Path, *arguments: str) -> str:
 
 
 async def test_hidden_tests_judge_what_was_kept_and_a_second_run_continues(data: Path) -> None:
-    shown = await run(data, '--no-red-check', '--limit', '2')
-    assert [line.split()[:2] for line in shown.splitlines()[:2]] == [['right', '1'], ['WRONG', '2']]
-    assert shown.splitlines()[-1].split()[:6] == ['no', 'red', 'check', '2', '2', '1']
+    shown = await run(data, '--limit', '2')
+    assert [line.split()[:3] for line in shown.splitlines()[:4]] == [
+        ['right', '1', 'red'],
+        ['right', '1', 'no'],
+        ['WRONG', '2', 'red'],
+        ['WRONG', '2', 'no'],
+    ]
+    assert '\nno red check         2     2      1      50.0%' in shown
 
-    shown = await run(data, '--no-red-check')
-    assert [line.split()[:2] for line in shown.splitlines()[:2]] == [['refused', '3'], ['failed', '4']]
-    assert '   1 no implementation passes the tests' in shown
-    outcomes = read_as(BuildOutcome, data / 'results.jsonl')
+    shown = await run(data)
+    assert [line.split()[:2] for line in shown.splitlines()[:4:2]] == [['refused', '3'], ['failed', '4']]
+    assert '   2 no implementation passes the tests' in shown
+    outcomes = [one for one in read_as(BuildOutcome, data / 'results.jsonl') if one.side == LENIENT]
     assert [(one.task, one.status, one.right) for one in outcomes] == [
         (1, 'built', True),
         (2, 'built', False),
@@ -71,10 +76,21 @@ async def test_hidden_tests_judge_what_was_kept_and_a_second_run_continues(data:
     assert 'not an example' in outcomes[3].reason
 
 
-async def test_the_sides_are_rows_of_one_table(data: Path) -> None:
-    await run(data, '--no-red-check', '--limit', '1')
-    shown = await run(data, '--limit', '1')
-    assert [line.split()[:3] for line in shown.splitlines()[-2:]] == [['no', 'red', 'check'], ['red', 'check', '1']]
+async def test_both_sides_see_the_same_replies(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def count(messages: Sequence[Message]) -> str:
+        asked.append(messages[-1].text)
+        return reply(messages)
+
+    def load(_: str) -> ScriptedModel:
+        return ScriptedModel(count)
+
+    monkeypatch.setattr(forge, 'load_model', load)
+    await run(data, '--limit', '1', '--candidates', '3')
+    assert len(asked) == 5, 'one specification, one set of tests, three candidates'
+    strict, lenient = read_as(BuildOutcome, data / 'results.jsonl')
+    assert strict.tokens == lenient.tokens
 
 
 def test_a_seed_shuffles_the_tasks_always_alike(data: Path) -> None:
