@@ -22,6 +22,7 @@ class RepeatedReplies(WrapperModel):
         super().__init__(model)
         self._known: dict[str, _Streamed] = {}
         self._asked = Counter[str]()
+        self._last_end = 0.0
         self.saved_seconds = 0.0
         """Time that the replies took which were repeated since the start."""
 
@@ -48,5 +49,7 @@ class RepeatedReplies(WrapperModel):
                 streamed.items.append(item)
                 yield item
         finally:  # also where the reader has enough, and closes the stream
-            streamed.seconds = time.monotonic() - started
+            now = time.monotonic()
+            streamed.seconds = now - max(started, self._last_end)  # without the time in which others were served
+            self._last_end = now
             self._known[key] = streamed
