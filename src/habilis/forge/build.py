@@ -16,7 +16,7 @@ from habilis.flows.definitions import Flow
 from habilis.forge.agreement import find_difference
 from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
 from habilis.forge.contract import Candidate, MutationScore, Verification
-from habilis.forge.examples import called_name, module_with_tests, read_example
+from habilis.forge.examples import called_name, check_signature, module_with_tests, read_example
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
 from habilis.forge.reference import Reference, quoted, read_references
@@ -174,6 +174,7 @@ class Forge:
         text = prompt('spec').format(
             request=request,
             examples=_shown_examples(examples),
+            name=wanted or '<name>',
             naming=naming,
             lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
             context=context,
@@ -182,7 +183,7 @@ class Forge:
         for _ in range(TRIES):
             reply = await conversation.say(text)
             try:
-                name, stub = self._read_spec(code_block(reply), wanted)
+                name, stub = self._read_spec(code_block(reply), wanted, examples)
             except (ForgeError, ToolDefinitionError) as error:
                 problem = str(error)
                 text = f'{problem}\n\nReply with one code block that has the corrected definition.'
@@ -191,7 +192,7 @@ class Forge:
             return name, stub
         raise Refused(f'no usable specification: {problem}')
 
-    def _read_spec(self, code: str, wanted: str) -> tuple[str, str]:
+    def _read_spec(self, code: str, wanted: str, examples: Sequence[str]) -> tuple[str, str]:
         functions = functions_in(code)
         if not functions:
             msg = 'there is no function definition in your reply'
@@ -201,6 +202,7 @@ class Forge:
             msg = f'the function must be called {wanted}'
             raise ForgeError(msg)
         read_source(name, functions[name])
+        check_signature(functions[name], examples)
         if name in self.library.names():
             msg = f'there is already a tool {name!r} that does something else; choose another name'
             raise ForgeError(msg)

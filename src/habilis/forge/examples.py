@@ -3,8 +3,13 @@
 import ast
 import builtins
 from collections.abc import Mapping, Sequence
+from inspect import Signature
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError
+from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import TESTED_MODULE
 
 EXAMPLE_TEST = 'test_example_'
@@ -56,3 +61,45 @@ def module_with_tests(name: str, tests: Mapping[str, str], examples: Sequence[st
 def _functions(examples: Sequence[str]) -> dict[str, str]:
     conditions = {f'{EXAMPLE_TEST}{number}': read_example(text) for number, text in enumerate(examples, start=1)}
     return {name: f'def {name}() -> None:\n    assert {ast.unparse(test)}' for name, test in conditions.items()}
+
+
+def check_signature(definition: str, examples: Sequence[str]) -> None:
+    """Raises `ForgeError` if the examples could not be calls of the function, or results of it."""
+    function = ast.parse(definition).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    signature = read_parameters(function)
+    for condition in map(read_example, examples):
+        for call in ast.walk(condition):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == function.name:
+                _check_call(signature, call)
+        match condition:
+            case ast.Compare(left=ast.Call(func=ast.Name(id=function.name)), ops=[ast.Eq()], comparators=[result]):
+                _check_type(result, signature.return_annotation, f'{ast.unparse(condition)} must be possible')
+            case _:
+                pass
+
+
+def _check_call(signature: Signature, call: ast.Call) -> None:
+    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+        return
+    problem = f'{ast.unparse(call)} must be a possible call'
+    try:
+        bound = signature.bind(*call.args, **{one.arg: one.value for one in call.keywords if one.arg})
+    except TypeError as error:
+        msg = f'{problem}: {error}'
+        raise ForgeError(msg) from error
+    for name, value in bound.arguments.items():
+        if isinstance(value, ast.expr):
+            _check_type(value, signature.parameters[name].annotation, f'{problem}: {name}')
+
+
+def _check_type(value: ast.expr, annotation: Any, problem: str) -> None:
+    try:
+        literal = ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return
+    try:
+        TypeAdapter(annotation).validate_python(literal)
+    except ValidationError as error:
+        msg = f'{problem}: {ast.unparse(value)} does not fit its type hint'
+        raise ForgeError(msg) from error
