@@ -200,7 +200,7 @@ def test_a_read_only_workspace_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_package_from_a_folder_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / 'shapes.py').write_text('SIDES = {"square": 4}')
-    done = run('import shapes\nshapes.SIDES["square"]', '--package', str(tmp_path))
+    done = run('import shapes\nshapes.SIDES["square"]', '--packages', str(tmp_path))
     assert (done.returncode, done.stdout) == (0, '4\n')
 
 
@@ -296,7 +296,7 @@ def test_a_file_must_be_named() -> None:
 
 
 def test_a_package_that_is_not_there_is_an_error_of_habilis() -> None:
-    done = run('1', '--package', './missing.whl')
+    done = run('1', '--packages', './missing.whl')
     assert (done.returncode, done.stderr) == (1, "habilis: there is no file './missing.whl'\n")
 
 
