@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from habilis.core.folders import cache_folder
 from habilis.sandbox.contract import Cell
 from tests.cli.process import COMMAND, PATIENCE, environment, habilis, on_terminal
+from tests.sandbox.test_packages import make_wheel
 
 
 def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -47,6 +49,40 @@ def test_without_a_value_nothing_is_shown(code: str) -> None:
 def test_what_is_displayed_is_shown_as_far_as_a_terminal_can() -> None:
     code = 'class Page:\n    def _repr_html_(self): return "<b></b>"\ndisplay(3)\ndisplay(Page())\n'
     assert run(code).stdout == '3\n(text/html, 7 characters)\n'
+
+
+def test_pictures_are_saved_in_the_workspace_or_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
+    monkeypatch.chdir(tmp_path)
+    code = 'class Dot:\n    def _repr_svg_(self): return "<svg/>"\nprint(1, end="")\ndisplay(Dot())\n'
+    assert run(code, '--workspace', 'shared').stdout == '1\nshared/figure-1.svg (new, 6 bytes)\n'
+    [path] = json.loads(run(code, '--json').stdout)['pictures']
+    assert path.startswith(f'{tmp_path}/data/pictures/sandbox-')
+    assert Path(path).read_text() == '<svg/>'
+    kept = run(code, '--workspace', 'shared', '--read-only').stdout
+    assert kept.startswith('1\ndata/pictures/sandbox-')
+
+
+def test_another_backend_runs_it() -> None:
+    done = run('import sys\nsys.platform', '--sandbox', 'process')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "'linux'\n", '')
+
+
+def test_the_backend_is_chosen_by_the_packages_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = cache_folder()
+    monkeypatch.setenv('HABILIS_CACHE', str(tmp_path / 'cache'))
+    (tmp_path / 'cache').mkdir()
+    for part in cache.iterdir():
+        if not part.name.startswith('package'):
+            (tmp_path / 'cache' / part.name).symlink_to(part)
+    wheel = make_wheel(tmp_path, 'fast', 'speed = 3', more={'inner.so': ''})
+    for _ in range(2):
+        done = run('import fast\nfast.speed', '--packages', str(wheel))
+        assert (done.returncode, done.stdout) == (0, '3\n')
+        assert 'habilis: sandbox: process, because the packages need native code\n' in done.stderr
+    assert len(list((tmp_path / 'cache/packages').glob('*.native'))) == 1
 
 
 def test_a_file_is_run_under_its_name(script: Path) -> None:
@@ -171,7 +207,7 @@ def test_json_has_all_fields_of_the_cell() -> None:
     cell = json.loads(done.stdout)
     assert done.returncode == 0
     assert done.stderr == ''
-    assert cell.keys() == {'ok', *(field.name for field in fields(Cell))}
+    assert cell.keys() == {'ok', 'pictures', *(field.name for field in fields(Cell))}
     assert (cell['ok'], cell['stdout'], cell['stderr'], cell['text']) == (True, '1\n', '2\n', "(3, b'4')")
     assert cell['value'] == {'$': 'tuple', 'v': [3, {'$': 'bytes', 'v': 'NA=='}]}
 
@@ -281,6 +317,11 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--env', '=x'), "'=x' is not NAME=VALUE"),
         (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
+        (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, process, remote, wasm, auto"),
+        (('--sandbox', 'remote'), 'name the server with --url'),
+        (('--url', 'http://127.0.0.1:8700'), '--url: only for --sandbox remote'),
+        (('--image', 'python'), '--image: only for --sandbox docker'),
+        (('--allow-weak',), '--allow-weak: only for --sandbox process'),
     ],
 )
 def test_a_wrong_option_is_named(options: tuple[str, ...], complaint: str) -> None:
