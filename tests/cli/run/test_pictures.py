@@ -58,7 +58,8 @@ def test_json_names_the_files_and_quiet_is_quiet(place: Place) -> None:
     assert not Path(file['path']).parent.exists()
 
 
-def test_a_plot_of_a_table_becomes_a_file_whose_path_is_said(place: Place) -> None:
+def test_a_plot_of_a_table_becomes_a_file_whose_path_is_said(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HABILIS_SANDBOX_SECONDS', '150')  # matplotlib builds its font cache, on whatever machine
     (place.folder / 'sales').mkdir()
     (place.folder / 'sales/sales.csv').write_text(SALES)
     model = script(place.folder, code(READ), code(DRAW))
