@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.folders import cache_folder
 from habilis.sandbox.contract import Cell
 from tests.cli.process import COMMAND, PATIENCE, environment, habilis, on_terminal
-from tests.sandbox.test_packages import make_wheel
 
 
 def run(code: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -68,21 +66,6 @@ def test_pictures_are_saved_in_the_workspace_or_in_the_data_folder(
 def test_another_backend_runs_it() -> None:
     done = run('import sys\nsys.platform', '--sandbox', 'process')
     assert (done.returncode, done.stdout, done.stderr) == (0, "'linux'\n", '')
-
-
-def test_the_backend_is_chosen_by_the_packages_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = cache_folder()
-    monkeypatch.setenv('HABILIS_CACHE', str(tmp_path / 'cache'))
-    (tmp_path / 'cache').mkdir()
-    for part in cache.iterdir():
-        if not part.name.startswith('package'):
-            (tmp_path / 'cache' / part.name).symlink_to(part)
-    wheel = make_wheel(tmp_path, 'fast', 'speed = 3', more={'inner.so': ''})
-    for _ in range(2):
-        done = run('import fast\nfast.speed', '--packages', str(wheel))
-        assert (done.returncode, done.stdout) == (0, '3\n')
-        assert 'habilis: sandbox: process, because the packages need native code\n' in done.stderr
-    assert len(list((tmp_path / 'cache/packages').glob('*.native'))) == 1
 
 
 def test_a_file_is_run_under_its_name(script: Path) -> None:
