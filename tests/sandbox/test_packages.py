@@ -17,7 +17,8 @@ import pytest
 
 from habilis import Sandbox
 from habilis.core.errors import PackageError, SandboxError, SnapshotError
-from habilis.sandbox.packages import package_folder
+from habilis.sandbox.options import choose_backend
+from habilis.sandbox.packages import native_reason, package_folder
 from habilis.sandbox.snapshot import from_bytes, to_bytes
 
 
@@ -95,6 +96,18 @@ async def test_a_requirement_comes_from_the_registry() -> None:
     fetch('six==1.16.0')
     async with await Sandbox.create(packages='six==1.16.0') as sandbox:
         assert (await sandbox.run('import six\nsix.__version__, six.moves.range(2)[1]')).value == ('1.16.0', 1)
+
+
+async def test_a_package_with_native_code_is_looked_up_once(
+    tmp_path: Path, cache: Path, offline: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = str(make_wheel(tmp_path, 'fast', 'speed = 3', more={'inner.so': ''}))
+    assert await choose_backend({'packages': [wheel]}) == 'process'
+    monkeypatch.setattr(subprocess, 'run', no_pip)
+    assert await choose_backend({'packages': [wheel]}) == 'process'
+    assert 'not pure Python (inner.so)' in native_reason([wheel])
+    (tmp_path / 'mine').mkdir()
+    assert await choose_backend({'packages': [tmp_path / 'mine']}) == 'wasm'
 
 
 async def test_packages_are_read_only_inside(tmp_path: Path) -> None:

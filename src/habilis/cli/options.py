@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+NATIVE_CHOICE = 'sandbox: {}, because the packages need native code'
+"""What a command says that chose the backend by the packages."""
+
 
 def not_empty(value: str | None) -> str | None:
     """Refuse an empty value, which usually is an unset shell variable."""

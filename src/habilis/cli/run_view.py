@@ -1,9 +1,14 @@
 """Progress of a run on stderr. Only the answer goes to stdout, and the command prints it."""
 
 import logging
+import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from habilis.agent.events import CellFinished
 from habilis.agent.hooks.status import RunStatus
+from habilis.cli.pictures import is_picture, show_pictures
 from habilis.core.logs import log_to_terminal
 from habilis.core.status_line import current_status
 
@@ -19,13 +24,17 @@ PRINTED_BY_COMMAND: frozenset[str] = frozenset({'answer', 'question', 'approval_
 class RunView:
     """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it.
 
-    Retries are shown if `verbose`; else the status line says so, and the last error is enough.
+    Retries are shown if `verbose`; else the status line says so, and the last error is enough. Pictures of cells are
+    saved in the folder `pictures`, if there is one.
     """
 
-    def __init__(self, *, quiet: bool, verbose: bool = False, header: bool = True) -> None:
+    def __init__(
+        self, *, quiet: bool, verbose: bool = False, header: bool = True, pictures: Path | None = None
+    ) -> None:
         shown = {'run_started': header, 'retry': verbose}
         self._hidden = PRINTED_BY_COMMAND | {kind for kind, is_shown in shown.items() if not is_shown}
         self._view = None if quiet else _view_on_stderr()
+        self._pictures = pictures
         self.has_shown_answer = False
         """Whether the answer was shown while the model wrote it."""
 
@@ -40,11 +49,19 @@ class RunView:
         self._status(event)
         if self._view is not None and event.kind == 'answer':
             self.has_shown_answer = self._view.has_shown(event)
-        if self._view is not None and event.kind not in self._hidden:
+        if isinstance(event, CellFinished) and self._pictures is not None:
+            self._show_cell(event, self._pictures)
+        elif self._view is not None and event.kind not in self._hidden:
             self._view(event)
         if self._log is not None:
             self._log(event)
             self._log_lines.flush()
+
+    def _show_cell(self, event: CellFinished, folder: Path) -> None:
+        others = tuple(display for display in event.cell.displays if not is_picture(display))
+        if self._view is not None:
+            self._view(replace(event, cell=replace(event.cell, displays=others)))
+        show_pictures(event.cell, None if self._view is None else sys.stderr, folder)
 
     def end_line(self) -> None:
         """Make the next output start on a new line."""

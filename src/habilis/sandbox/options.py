@@ -23,8 +23,6 @@ from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
 logger = logging.getLogger('habilis.sandbox')
-_native: dict[tuple[str, ...], str] = {}
-"""Lists of packages that `wasm` cannot run, and why: asking the registry again would take seconds."""
 
 
 class BackendSettings(TypedDict, total=False):
@@ -166,14 +164,9 @@ def backend_settings(settings: Settings) -> dict[str, object]:
 async def choose_backend(settings: Settings) -> str:
     """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
     if wanted := _package_texts(settings):
-        from habilis.sandbox.packages import NeedsNativeCode
+        from habilis.sandbox.packages import merge, native_reason
 
-        try:
-            if (reason := _native.get(tuple(wanted))) is None:
-                await Packages().add(wanted)
-        except NeedsNativeCode as error:
-            reason = _native[tuple(wanted)] = str(error)
-        if reason is not None:
+        if reason := await asyncio.to_thread(native_reason, merge((), wanted, replaces=True)):
             logger.info('sandbox="auto" chose process: %s', reason)
             return 'process'
     logger.info('sandbox="auto" chose wasm')

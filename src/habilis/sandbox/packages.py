@@ -97,27 +97,55 @@ def _normalized(name: str) -> str:
     return re.sub(r'[-_.]+', '-', name).lower()
 
 
-def package_folder(packages: Sequence[str], python: PythonTarget = WASM_PYTHON) -> Path:
+def native_reason(packages: Sequence[str]) -> str:
+    """Why `wasm` cannot run the packages; empty if it can, and then they are installed.
+
+    The cache remembers the reason: to ask the registry again would take seconds.
+    """
+    _check(packages)
+    known = _cached(packages, WASM_PYTHON).with_suffix('.native')
+    try:
+        return known.read_text(encoding='utf-8')
+    except OSError:
+        pass
+    try:
+        package_folder(packages, doing='Looking up')
+    except NeedsNativeCode as error:
+        with contextlib.suppress(OSError):
+            known.write_text(str(error), encoding='utf-8')
+        return str(error)
+    return ''
+
+
+def package_folder(packages: Sequence[str], python: PythonTarget = WASM_PYTHON, *, doing: str = 'Installing') -> Path:
     """A folder that holds the packages: requirements, wheels or folders. A single folder is used as it is."""
+    _check(packages)
+    if len(packages) == 1 and _is_plain_folder(packages[0]):
+        return Path(packages[0]).expanduser().resolve()
+    folder = _cached(packages, python)
+    if not folder.is_dir():
+        _install_once(packages, folder, python, doing)
+    return folder
+
+
+def _check(packages: Sequence[str]) -> None:
     if not all(package.strip() for package in packages):
         msg = 'a package needs a name; an empty one was given'
         raise PackageError(msg)
     for package in packages:
         _refuse_source(package.strip())
-    if len(packages) == 1 and _is_plain_folder(packages[0]):
-        return Path(packages[0]).expanduser().resolve()
+
+
+def _cached(packages: Sequence[str], python: PythonTarget) -> Path:
     wanted = [_identify(package) for package in packages]
     key = hashlib.sha256('\n'.join([python.version, *python.platforms[:1], *sorted(wanted)]).encode()).hexdigest()[:24]
-    folder = cache_folder() / 'packages' / key
-    if not folder.is_dir():
-        _install_once(packages, folder, python)
-    return folder
+    return cache_folder() / 'packages' / key
 
 
-def _install_once(packages: Sequence[str], folder: Path, python: PythonTarget) -> None:
+def _install_once(packages: Sequence[str], folder: Path, python: PythonTarget, doing: str) -> None:
     locks = cache_folder() / 'package-locks'
     locks.mkdir(parents=True, exist_ok=True, mode=0o700)
-    what = f'Installing {", ".join(packages)} for the sandbox (once)'
+    what = f'{doing} {", ".join(packages)} for the sandbox (once)'
     with progress(what, after=PROGRESS_AFTER), file_lock(locks / folder.name):
         if not folder.is_dir():
             _install(packages, folder, python)

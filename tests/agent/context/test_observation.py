@@ -8,7 +8,7 @@ from habilis.agent.context.observation import Observation, describe_variable, ob
 from habilis.agent.context.prompt import MAX_LISTED
 from habilis.agent.context.truncation import Bounds
 from habilis.sandbox import ToolCall
-from habilis.sandbox.contract import Cell, CellError, FileChange, Variable
+from habilis.sandbox.contract import Cell, CellError, Display, FileChange, Variable
 
 BOUNDS = Bounds(tokens=100, lines=10)
 TRACEBACK = """Traceback (most recent call last):
@@ -51,6 +51,12 @@ def test_a_long_traceback_keeps_the_line_that_names_the_error() -> None:
 def test_silence_is_said() -> None:
     assert seen(Cell()) == 'The code ran without an error and printed nothing.'
     assert seen(Cell(stdout='\n \n')) == 'The code ran without an error and printed nothing.'
+
+
+def test_images_are_said_to_be_displayed() -> None:
+    images = tuple(Display(mime=mime, data='') for mime in ('image/png', 'text/html', 'image/svg+xml'))
+    assert seen(Cell(displays=images[:1])) == 'Displayed to the user: 1 image'
+    assert seen(Cell(text='1', displays=images)) == 'Value:\n1\nDisplayed to the user: 2 images'
 
 
 def test_the_value_none_is_a_value() -> None:

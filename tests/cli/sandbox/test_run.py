@@ -49,6 +49,25 @@ def test_what_is_displayed_is_shown_as_far_as_a_terminal_can() -> None:
     assert run(code).stdout == '3\n(text/html, 7 characters)\n'
 
 
+def test_pictures_are_saved_in_the_workspace_or_in_the_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
+    monkeypatch.chdir(tmp_path)
+    code = 'class Dot:\n    def _repr_svg_(self): return "<svg/>"\nprint(1, end="")\ndisplay(Dot())\n'
+    assert run(code, '--workspace', 'shared').stdout == '1\nshared/figure-1.svg (new, 6 bytes)\n'
+    [path] = json.loads(run(code, '--json').stdout)['pictures']
+    assert path.startswith(f'{tmp_path}/data/pictures/sandbox-')
+    assert Path(path).read_text() == '<svg/>'
+    kept = run(code, '--workspace', 'shared', '--read-only').stdout
+    assert kept.startswith('1\ndata/pictures/sandbox-')
+
+
+def test_another_backend_runs_it() -> None:
+    done = run('import sys\nsys.platform', '--sandbox', 'process')
+    assert (done.returncode, done.stdout, done.stderr) == (0, "'linux'\n", '')
+
+
 def test_a_file_is_run_under_its_name(script: Path) -> None:
     script.write_text('def broken():\n    return 1 / 0\n\nbroken()\n')
     done = habilis('sandbox', 'run', str(script))
@@ -171,7 +190,7 @@ def test_json_has_all_fields_of_the_cell() -> None:
     cell = json.loads(done.stdout)
     assert done.returncode == 0
     assert done.stderr == ''
-    assert cell.keys() == {'ok', *(field.name for field in fields(Cell))}
+    assert cell.keys() == {'ok', 'pictures', *(field.name for field in fields(Cell))}
     assert (cell['ok'], cell['stdout'], cell['stderr'], cell['text']) == (True, '1\n', '2\n', "(3, b'4')")
     assert cell['value'] == {'$': 'tuple', 'v': [3, {'$': 'bytes', 'v': 'NA=='}]}
 
@@ -200,7 +219,7 @@ def test_a_read_only_workspace_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_package_from_a_folder_can_be_imported(tmp_path: Path) -> None:
     (tmp_path / 'shapes.py').write_text('SIDES = {"square": 4}')
-    done = run('import shapes\nshapes.SIDES["square"]', '--package', str(tmp_path))
+    done = run('import shapes\nshapes.SIDES["square"]', '--packages', str(tmp_path))
     assert (done.returncode, done.stdout) == (0, '4\n')
 
 
@@ -281,6 +300,11 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--env', '=x'), "'=x' is not NAME=VALUE"),
         (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
+        (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, process, remote, wasm, auto"),
+        (('--sandbox', 'remote'), 'name the server with --url'),
+        (('--url', 'http://127.0.0.1:8700'), '--url: only for --sandbox remote'),
+        (('--image', 'python'), '--image: only for --sandbox docker'),
+        (('--allow-weak',), '--allow-weak: only for --sandbox process'),
     ],
 )
 def test_a_wrong_option_is_named(options: tuple[str, ...], complaint: str) -> None:
@@ -296,7 +320,7 @@ def test_a_file_must_be_named() -> None:
 
 
 def test_a_package_that_is_not_there_is_an_error_of_habilis() -> None:
-    done = run('1', '--package', './missing.whl')
+    done = run('1', '--packages', './missing.whl')
     assert (done.returncode, done.stderr) == (1, "habilis: there is no file './missing.whl'\n")
 
 

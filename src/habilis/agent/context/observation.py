@@ -54,6 +54,8 @@ def observe(
     if cell.files:
         listed = [f'{file.path} ({file.change}, {file.size:,} bytes)' for file in cell.files]
         parts.append(truncate(f'Files: {listed_names(listed)}', bounds).text)
+    if images := sum(display.mime.startswith('image/') for display in cell.displays):
+        parts.append(f'Displayed to the user: {images} {"image" if images == 1 else "images"}')
     if new:
         parts.append(
             truncate(f'New variables: {listed_names([describe_variable(variable) for variable in new])}', bounds).text

@@ -40,7 +40,7 @@ from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.models.contract import Usage
-from habilis.sandbox.contract import Cell, Stream, ToolCall
+from habilis.sandbox.contract import Cell, Display, Stream, ToolCall
 from habilis.sandbox.guest.hints import hint_in
 from habilis.sandbox.previews import shorten
 from habilis.tools.contract import ApprovalRequest
@@ -343,7 +343,8 @@ class TerminalView:
         if cell.text is not None and not has_answer:
             self._console.line(cell.text[:MAX_OUTPUT], 'cyan')
         for display in cell.displays:
-            self._console.line(f'({display.mime}, {len(display.data):,} long)', 'dim')
+            if cell.text is None or display.mime.startswith('image/'):  # else the text says the same
+                self._console.line(display_summary(display), 'dim')
         for file in cell.files:
             self._console.line(f'{file.path} ({file.change}, {file.size:,} bytes)', 'dim')
         if cell.error is not None and not is_question(cell.error.message):
@@ -404,6 +405,12 @@ class TerminalView:
 def _usage_parts(usage: Usage) -> list[str]:
     tokens = f'{usage.tokens:,} tokens ({usage.input_tokens:,} in, {usage.output_tokens:,} out)'
     return [tokens, *([] if usage.cost is None else [format_cost(usage.cost)])]
+
+
+def display_summary(display: Display) -> str:
+    """Type and size of a display that a terminal cannot show."""
+    unit = 'bytes' if isinstance(display.data, bytes) else 'characters'
+    return f'({display.mime}, {len(display.data):,} {unit})'
 
 
 def has_markup(text: str) -> bool:

@@ -15,6 +15,8 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
+from habilis.cli.options import NATIVE_CHOICE
+from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.request import DEFAULT_LIBRARY, OUTPUT_TYPES, RunRequest
@@ -85,7 +87,8 @@ class Execution:
         self.tools: list[AnyTool] = []
         """Tools of the user's program."""
 
-        self.view = RunView(quiet=request.quiet, verbose=request.verbose, header=False)
+        self._pictures = picture_folder(request.workspace, self._run)
+        self.view = RunView(quiet=request.quiet, verbose=request.verbose, header=False, pictures=self._pictures)
         self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""
@@ -151,7 +154,7 @@ class Execution:
             name = await choose_backend(self._request.sandbox_settings)
             self._settings = self._settings.model_copy(update={'sandbox': name})
             if name != 'wasm':
-                self._say(f'sandbox: {name}, as {", ".join(self._request.packages)} needs native code')
+                self._say(NATIVE_CHOICE.format(name))
 
     def _skip_recorded_replies(self, model: Model) -> None:
         while isinstance(model, WrapperModel):
@@ -223,8 +226,9 @@ class Execution:
                 pass
 
     def _print(self, result: Result[Any], model: str) -> None:
+        files = report.files_of(result, self._request.workspace, self._pictures)
         if self._request.as_json:
-            print(json.dumps(report.result_to_json(result, model=model)), flush=True)
+            print(json.dumps(report.result_to_json(result, model=model, files=files)), flush=True)
         elif result.ended == 'answer' and not (self.view.has_shown_answer and _is_one_terminal()):
             report.print_answer(result.output)
         if result.ended == 'question':
@@ -240,6 +244,8 @@ class Execution:
             say(report.limit_message(result, self._settings, self._request.output_type, resume))
         elif result.summary and not self._request.quiet:
             print(f'\n{escape_controls(result.summary)}', file=sys.stderr, flush=True)
+        for line in report.file_lines(files):
+            self._say(line)
 
     def _say(self, text: str) -> None:
         if not self._request.quiet or text.startswith('SCRIPTED'):  # a script must never be taken for a model

@@ -1,9 +1,11 @@
 """Result of a run: as text, as JSON and as an exit code."""
 
+import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 from habilis.agent.context.output import as_text
@@ -11,10 +13,12 @@ from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.terminal import has_markup
+from habilis.cli.pictures import said_path, show_pictures
 from habilis.cli.value_text import call_lines
 from habilis.core.codec import Json, NotPlain, pack
 from habilis.core.integers import safe_repr
 from habilis.core.settings import Settings
+from habilis.sandbox.contract import FileChange
 
 ANSWERED, FAILED, WRONG_USAGE, LIMIT_REACHED, QUESTION = range(5)
 
@@ -22,6 +26,7 @@ EXIT_CODES: Mapping[Ended, int] = {'answer': ANSWERED, 'question': QUESTION, 'ap
 """All other ends are limits."""
 
 MAX_TOOL_NAME_CHARS = 60
+MAX_LISTED_FILES = 10
 
 
 def runs_command(name: str, run: str, options: str = '', value: str = '') -> str:
@@ -55,7 +60,28 @@ def print_answer(output: object) -> None:
         print(answer_text(output), flush=True)
 
 
-def result_to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
+def files_of(result: Result[Any], workspace: str | None, pictures: Path) -> list[FileChange]:
+    """The files that the run created or changed, by their paths on this machine; with its saved pictures."""
+    found: dict[str, FileChange] = {}
+    for cell in (step.cell for step in result.steps if step.cell):
+        for file in cell.files if workspace is not None else ():
+            path = os.path.abspath(os.path.join(workspace or '', file.path))
+            found[path] = replace(file, path=path, change=found.get(path, file).change)
+        for saved in show_pictures(cell, None, pictures):
+            path = os.path.abspath(saved)
+            found[path] = FileChange(path=path, size=saved.stat().st_size, change='new')
+    return [file for path, file in found.items() if os.path.lexists(path)]
+
+
+def file_lines(files: Sequence[FileChange]) -> Iterator[str]:
+    """One line for each of the first files, for people."""
+    for file in files[:MAX_LISTED_FILES]:
+        yield f'{file.change} file: {escape_controls(said_path(Path(file.path)))}'
+    if len(files) > MAX_LISTED_FILES:
+        yield f'and {len(files) - MAX_LISTED_FILES:,} more files'
+
+
+def result_to_json(result: Result[Any], *, model: str, files: Sequence[FileChange] = ()) -> dict[str, Json]:
     """All fields of the result. Values JSON has no type for become `{"$": type, "v": …}`."""
     return {
         'output': value_to_json(result.output),
@@ -63,6 +89,7 @@ def result_to_json(result: Result[Any], *, model: str) -> dict[str, Json]:
         'question': result.question,
         'summary': result.summary,
         'steps': [_step_to_json(step) for step in result.steps],
+        'files': [asdict(file) for file in files],
         'usage': asdict(result.usage),
         'cost': result.cost,
         'seconds': result.seconds,

@@ -1,11 +1,13 @@
 """`habilis runs delete`."""
 
+import shutil
 import sys
 from collections.abc import Sequence
 
 import typer
 
 from habilis.agent.hooks.sanitize import one_line
+from habilis.cli.pictures import run_pictures
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
 from habilis.core.errors import JournalError
@@ -37,6 +39,7 @@ async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, 
     for info in runs:
         try:
             await delete_run(access.store, info.run, user=access.user)
+            shutil.rmtree(run_pictures(info.run), ignore_errors=True)
             deleted.append(info)
         except JournalError as error:
             say(str(error))

@@ -1,14 +1,18 @@
 """Options of `habilis sandbox`. Other rooms are imported when a command runs, so that `--help` is fast."""
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli.options import folder
+from habilis.cli.options import folder, not_empty, words
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
+    from habilis.cli.sandbox.terminal import SandboxChoice
     from habilis.sandbox.options import Settings
+
+KEY_VARIABLE = 'HABILIS_SANDBOX_KEY'
 
 app = typer.Typer(
     help='Run Python in a sandbox: a file or an interactive prompt.',
@@ -35,9 +39,33 @@ Workspace = Annotated[
     ),
 ]
 ReadOnly = Annotated[bool, typer.Option('--read-only', help='Mount the workspace read-only.')]
+Backend = Annotated[
+    str,
+    typer.Option(
+        '--sandbox',
+        metavar='NAME',
+        help='Sandbox backend: wasm, process, docker, remote, or auto: what the packages need.',
+        callback=not_empty,
+    ),
+]
 Packages = Annotated[
     list[str] | None,
-    typer.Option('--package', metavar='PACKAGE', help='Pure-Python package: name, wheel or folder. Can be repeated.'),
+    typer.Option('--packages', metavar='A,B', help='Packages the code may import: names, wheels or folders.'),
+]
+Image = Annotated[
+    str | None, typer.Option('--image', metavar='IMAGE', help='Image for --sandbox docker.', callback=not_empty)
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        '--url',
+        metavar='URL',
+        help=f'Server for --sandbox remote; its key is read from {KEY_VARIABLE}.',
+        callback=not_empty,
+    ),
+]
+AllowWeak = Annotated[
+    bool, typer.Option('--allow-weak', help='Let --sandbox process run where the system offers no isolation.')
 ]
 Env = Annotated[
     list[str] | None,
@@ -54,7 +82,9 @@ Exit codes:
 Examples:
   habilis sandbox run script.py
   echo '[n ** 2 for n in range(5)]' | habilis sandbox run -
-  habilis sandbox run report.py --workspace data --read-only --package tabulate
+  habilis sandbox run report.py --workspace data --read-only --packages tabulate
+  habilis sandbox run plot.py --workspace . --packages pandas,matplotlib
+  habilis sandbox run script.py --sandbox docker --image python:3.13-slim
   habilis sandbox run script.py --json | jq .stdout
 """
 
@@ -65,6 +95,7 @@ With piped input there are no prompts, and the exit code is 1 if a cell failed.
 \b
 Examples:
   habilis sandbox repl --workspace .
+  habilis sandbox repl --packages numpy
   printf 'x = 41\\nx + 1\\n' | habilis sandbox repl
 """
 
@@ -72,21 +103,26 @@ Examples:
 @app.command(epilog=RUN_EPILOG)
 def run(
     file: Annotated[str, typer.Argument(metavar='FILE|-', help='Python file, or - to read stdin.', show_default=False)],
+    sandbox: Backend = 'auto',
     seconds: Seconds = None,
     memory_mb: MemoryMb = None,
     workspace: Workspace = None,
     read_only: ReadOnly = False,
-    package: Packages = None,
+    packages: Packages = None,
     env: Env = None,
     network: Network = False,
+    image: Image = None,
+    url: Url = None,
+    allow_weak: AllowWeak = False,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
 ) -> None:
     """Run a file in a new sandbox. Prints its output, then the value of its last expression or its error."""
-    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
+    choice = _choice(sandbox, settings, image, url, allow_weak)
     from habilis.cli.sandbox.run import SourceError, run_file
 
     try:
-        code = run_file(file, settings, as_json=json)
+        code = run_file(file, choice, as_json=json)
     except SourceError as error:
         say(str(error))
         code = 2
@@ -95,19 +131,54 @@ def run(
 
 @app.command(epilog=REPL_EPILOG)
 def repl(
+    sandbox: Backend = 'auto',
     seconds: Seconds = None,
     memory_mb: MemoryMb = None,
     workspace: Workspace = None,
     read_only: ReadOnly = False,
-    package: Packages = None,
+    packages: Packages = None,
     env: Env = None,
     network: Network = False,
+    image: Image = None,
+    url: Url = None,
+    allow_weak: AllowWeak = False,
 ) -> None:
     """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
-    settings = _settings(seconds, memory_mb, workspace, read_only, package, env, network)
+    settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
+    choice = _choice(sandbox, settings, image, url, allow_weak)
     from habilis.cli.sandbox.repl import interact
 
-    raise typer.Exit(interact(settings))
+    raise typer.Exit(interact(choice))
+
+
+def _choice(name: str, settings: 'Settings', image: str | None, url: str | None, allow_weak: bool) -> 'SandboxChoice':
+    """The backend with its own settings. An option of another backend is a usage error."""
+    from habilis.cli.sandbox.terminal import SandboxChoice
+    from habilis.sandbox.backends import names
+
+    if name not in (known := [*names(), 'auto']):
+        msg = f'there is no sandbox {name!r}; there is {", ".join(known)}'
+        raise typer.BadParameter(msg, param_hint='--sandbox')
+    for option, is_given, backend in (
+        ('--image', image is not None, 'docker'),
+        ('--url', url is not None, 'remote'),
+        ('--allow-weak', allow_weak, 'process'),
+    ):
+        if is_given and name != backend:
+            msg = f'only for --sandbox {backend}'
+            raise typer.BadParameter(msg, param_hint=option)
+    if name == 'remote' and url is None:
+        msg = 'name the server with --url, such as http://127.0.0.1:8700'
+        raise typer.BadParameter(msg, param_hint='--sandbox')
+    if image is not None:
+        settings['image'] = image
+    if url is not None:
+        settings['url'] = url
+        if key := os.environ.get(KEY_VARIABLE):
+            settings['key'] = key
+    if allow_weak:
+        settings['allow_weak'] = True
+    return SandboxChoice(name, settings)
 
 
 def _settings(
@@ -137,7 +208,7 @@ def _settings(
         'limits': limits,
         'workspace': workspace,
         'read_only': read_only,
-        'packages': packages or [],
+        'packages': words(packages),
         'env': dict(map(_variable, env or [])),
         'network': network,
     }

@@ -12,10 +12,9 @@ from typing import Literal, cast
 from habilis._version import __version__
 from habilis.cli.colours import highlight_last_line
 from habilis.cli.sandbox.completion import DELIMITERS, Completer
-from habilis.cli.sandbox.terminal import Terminal
+from habilis.cli.sandbox.terminal import SandboxChoice, Terminal
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import ROLLED_BACK, Cell
-from habilis.sandbox.options import Settings
 from habilis.sandbox.session_sync import SyncSandbox
 
 HELP = """\
@@ -37,13 +36,13 @@ _LIST_VARIABLES = """\
 ))(globals(), __import__('builtins'), __import__('reprlib').repr)"""
 
 
-def interact(settings: Settings) -> int:
+def interact(choice: SandboxChoice) -> int:
     """Run the prompt until the user exits. Returns the exit code."""
     terminal = Terminal()
-    settings['input'] = terminal.ask
-    box = terminal.create(settings)
+    choice.settings['input'] = terminal.ask
+    box = terminal.create(choice)
     prompt = Prompt(terminal)
-    repl = Repl(box, settings, terminal, prompt)
+    repl = Repl(box, choice, terminal, prompt)
     prompt.complete_with(repl.evaluate)
     if prompt.is_tty:
         print(
@@ -93,10 +92,11 @@ class Prompt:
 class Repl:
     """Collects lines into complete statements, runs them and prints their results."""
 
-    def __init__(self, box: SyncSandbox, settings: Settings, terminal: Terminal, prompt: Prompt) -> None:
+    def __init__(self, box: SyncSandbox, choice: SandboxChoice, terminal: Terminal, prompt: Prompt) -> None:
         self.box = box
         self.failed = False
-        self._settings = settings
+        self._choice = choice
+        self._pictures = choice.picture_folder()
         self._terminal = terminal
         self._prompt = prompt
         self._pending = ''
@@ -162,7 +162,7 @@ class Repl:
         self._show(cell)
 
     def _show(self, cell: Cell) -> None:
-        self._terminal.show_value(cell)
+        self._terminal.show_value(cell, self._pictures)
         if cell.error is None:
             return
         self.failed = True
@@ -221,7 +221,7 @@ class Repl:
         print(f'{path}: {len(data):,} bytes{lost}', flush=True)
 
     def _restore(self, path: Path) -> None:
-        restored = SyncSandbox.restore(path.read_bytes(), **self._settings)
+        restored = SyncSandbox.restore(path.read_bytes(), self._choice.backend, **self._choice.settings)
         self.box.close()
         self.box = restored
 

@@ -6,26 +6,28 @@ import sys
 import tokenize
 from pathlib import Path
 
-from habilis.cli.sandbox.terminal import Terminal, exit_code
+from habilis.cli.pictures import show_pictures
+from habilis.cli.sandbox.terminal import SandboxChoice, Terminal, exit_code
 from habilis.sandbox.cell_json import to_json
-from habilis.sandbox.options import Settings
 
 
 class SourceError(Exception):
     """The Python file cannot be read."""
 
 
-def run_file(name: str, settings: Settings, *, as_json: bool) -> int:
+def run_file(name: str, choice: SandboxChoice, *, as_json: bool) -> int:
     """Run the file, or stdin for `-`. Returns the exit code."""
     code = read_source(name)
     terminal = Terminal(live=not as_json)
-    settings['input'] = _no_input if name == '-' else terminal.ask
-    with terminal.create(settings) as box:
+    choice.settings['input'] = _no_input if name == '-' else terminal.ask
+    with terminal.create(choice) as box:
         cell = terminal.run(box, code)
+    folder = choice.picture_folder()
     if as_json:
-        print(json.dumps(to_json(cell)))
+        pictures = [str(path.resolve()) for path in show_pictures(cell, None, folder)]
+        print(json.dumps({**to_json(cell), 'pictures': pictures}))
     else:
-        terminal.show_value(cell)
+        terminal.show_value(cell, folder)
         if cell.error is not None:
             terminal.show_error(cell.error, path='<stdin>' if name == '-' else name)
     return exit_code(cell)

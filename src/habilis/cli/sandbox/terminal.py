@@ -5,12 +5,17 @@ import signal
 import sys
 import threading
 from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
 
 from habilis.cli.colours import highlight_last_line
 from habilis.cli.line_reader import LineReader
+from habilis.cli.options import NATIVE_CHOICE
+from habilis.cli.pictures import is_picture, picture_folder, show_pictures
+from habilis.cli.streams import say
 from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import Settings, choose_backend
 from habilis.sandbox.session_sync import SyncSandbox
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
@@ -25,6 +30,19 @@ _REASONS: dict[ErrorKind, str] = {'memory': 'the cell exceeded its memory limit'
 _RAISED_BY_CODE: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
 
 
+@dataclass(frozen=True)
+class SandboxChoice:
+    """A backend and the settings of a sandbox."""
+
+    backend: str
+    settings: Settings
+
+    def picture_folder(self) -> Path:
+        """Where pictures are saved."""
+        folder = None if self.settings.get('read_only') else self.settings.get('workspace')
+        return picture_folder(folder if isinstance(folder, str) else None)
+
+
 class Terminal:
     """Connects sandboxes to stdin, stdout and stderr of this process."""
 
@@ -37,10 +55,15 @@ class Terminal:
         self._finished = threading.Event()
         self.lines = LineReader()
 
-    def create(self, settings: Settings) -> SyncSandbox:
+    def create(self, choice: SandboxChoice) -> SyncSandbox:
         """Create a sandbox. The first one shows a progress line for half a minute, which Ctrl-C must end."""
         try:
-            return SyncSandbox.create(**settings)
+            name = choice.backend
+            if name == 'auto':
+                name = run_blocking(choose_backend(choice.settings))
+                if name != 'wasm':
+                    say(NATIVE_CHOICE.format(name))
+            return SyncSandbox.create(name, **choice.settings)
         except KeyboardInterrupt:
             if sys.stderr.isatty():
                 print(file=sys.stderr)
@@ -87,14 +110,18 @@ class Terminal:
         if text:
             self._at_line_start = text.endswith('\n')
 
-    def show_value(self, cell: Cell) -> None:
-        """Print the displays of a cell and the value of its last expression."""
-        shown = [_display_text(display) for display in cell.displays if cell.text is None or display.mime == PLAIN]
+    def show_value(self, cell: Cell, pictures: Path) -> None:
+        """Print the displays of a cell and the value of its last expression; save its pictures in the folder."""
+        others = [display for display in cell.displays if not is_picture(display)]
+        shown = [_display_text(display) for display in others if cell.text is None or display.mime == PLAIN]
         if cell.text is not None:
             shown.append(cell.text)
         for text in shown:
             self._new_line()
             print(text, flush=True)
+        if len(others) < len(cell.displays):
+            self._new_line()
+            show_pictures(cell, sys.stdout, pictures)
 
     def show_error(self, error: CellError, *, path: str | None = None) -> None:
         """Print the error to stderr."""

@@ -1,0 +1,207 @@
+"""Pictures of cells: saved under free names, and shown by the terminals that can."""
+
+import base64
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from habilis.cli import terminal_graphics
+from habilis.cli.pictures import picture_folder, run_pictures, show_pictures
+from habilis.sandbox.contract import Cell, Display, FileChange
+from tests.cli.test_sixel import ROWS, drawn, png
+
+PNG = png(ROWS)
+PICTURE = Display(mime='image/png', data=PNG)
+CELL = Cell(displays=(PICTURE, Display(mime='text/html', data='<b>')))
+NULL = os.open(os.devnull, os.O_RDONLY)
+ASK = """
+import sys
+from habilis.cli.terminal_graphics import protocol_of
+print('knows', protocol_of(sys.stderr), protocol_of(sys.stderr))
+print('read', input())
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
+    return tmp_path
+
+
+def saved(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# Files ----------------------------------------------------------------------------------------------------------------
+
+
+def test_pictures_are_saved_and_their_paths_are_said(here: Path) -> None:
+    said = io.StringIO()
+    svg = Display(mime='image/svg+xml', data='<svg/>')
+    assert show_pictures(Cell(displays=(PICTURE, svg)), said, here / 'plots') == [
+        here / 'plots/figure-1.png',
+        here / 'plots/figure-1.svg',
+    ]
+    assert said.getvalue() == f'plots/figure-1.png (new, {len(PNG)} bytes)\nplots/figure-1.svg (new, 6 bytes)\n'
+    assert saved(here / 'plots') == {'figure-1.png': PNG, 'figure-1.svg': b'<svg/>'}
+
+
+def test_nothing_is_overwritten_and_the_same_picture_is_saved_once(here: Path) -> None:
+    (here / 'figure-1.png').write_bytes(b'mine')
+    (here / 'figure-2.png').symlink_to('elsewhere')
+    os.mkfifo(here / 'figure-3.png')
+    for _ in range(2):
+        assert show_pictures(CELL, None, here) == [here / 'figure-4.png']
+    assert (here / 'figure-1.png').read_bytes() == b'mine'
+    assert not (here / 'elsewhere').exists()
+
+
+@pytest.mark.parametrize(('names', 'is_saved'), [(['a.PNG'], True), (['plots/a.pdf'], True), (['a.csv'], False)])
+def test_what_code_has_saved_itself_is_not_saved_again(here: Path, names: list[str], is_saved: bool) -> None:
+    files = tuple(FileChange(path=name, size=1, change='new') for name in names)
+    assert (show_pictures(Cell(displays=(PICTURE,), files=files), None, here) == []) == is_saved
+
+
+def test_a_folder_that_cannot_be_written_is_said(here: Path) -> None:
+    said = io.StringIO()
+    (here / 'file').write_text('')
+    assert show_pictures(CELL, said, here / 'file') == []
+    assert said.getvalue() == f'a picture could not be saved in {here}/file: File exists\n'
+
+
+@pytest.mark.parametrize('run', ['..', '../../etc', 'a/b', '.'])
+def test_without_a_workspace_the_pictures_of_a_run_are_in_the_data_folder(here: Path, run: str) -> None:
+    assert picture_folder('sales', run) == Path('sales')
+    assert picture_folder(None, 'run-1') == here / 'data/pictures/run-1'
+    assert Path(os.path.abspath(run_pictures(run))).parent == here / 'data/pictures'
+
+
+# Terminals ------------------------------------------------------------------------------------------------------------
+
+
+class Screen(io.StringIO):
+    """A stream on a terminal of 24 rows and 80 columns, whose descriptor is never asked."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return NULL
+
+
+def shown_with(monkeypatch: pytest.MonkeyPatch, **environment: str) -> str:
+    """What is written to a terminal with this environment."""
+    for name in ('TMUX', 'STY', 'ZELLIJ', 'INSIDE_EMACS', 'TERM_PROGRAM', 'KITTY_WINDOW_ID', 'LC_TERMINAL'):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {'TERM': 'xterm-256color', **environment}.items():
+        monkeypatch.setenv(name, value)
+    screen = Screen()
+    show_pictures(CELL, screen, Path('plots'))
+    text, line = screen.getvalue(), f'plots/figure-1.png (new, {len(PNG)} bytes)\n'
+    assert text.endswith(line)
+    return text.removesuffix(line)
+
+
+@pytest.mark.parametrize(
+    'environment',
+    [{'TERM': 'xterm-kitty'}, {'TERM_PROGRAM': 'ghostty'}, {'KITTY_WINDOW_ID': '1'}],
+)
+def test_kitty_is_sent_the_file_in_chunks_and_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    monkeypatch.setattr(terminal_graphics, 'KITTY_CHUNK', 40)
+    text = shown_with(monkeypatch, **environment)
+    chunks = re.findall('\x1b_G([^;]*);([^\x1b]*)\x1b\\\\', text)
+    assert text == ''.join(f'\x1b_G{control};{data}\x1b\\' for control, data in chunks) + '\n'
+    assert [control for control, _ in chunks] == ['a=T,f=100,q=2,m=1', *['m=1'] * (len(chunks) - 2), 'm=0']
+    assert base64.b64decode(''.join(data for _, data in chunks)) == PNG
+
+
+@pytest.mark.parametrize('environment', [{'TERM_PROGRAM': 'iTerm.app'}, {'LC_TERMINAL': 'iTerm2'}])
+def test_iterm2_is_sent_the_file(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    data = base64.b64encode(PNG).decode()
+    assert shown_with(monkeypatch, **environment) == (
+        f'\x1b]1337;File=inline=1;size={len(PNG)};preserveAspectRatio=1:{data}\a\n'
+    )
+
+
+def test_terminals_with_sixels_are_sent_sixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert drawn(shown_with(monkeypatch, TERM='foot').removesuffix('\n')) == ROWS
+
+
+@pytest.mark.parametrize(
+    'environment',
+    [
+        {'TERM': 'xterm-kitty', 'TMUX': '/tmp/tmux-0/default,1,0'},
+        {'TERM': 'screen-256color', 'KITTY_WINDOW_ID': '1'},
+        {'TERM': 'tmux-256color', 'TERM_PROGRAM': 'tmux'},
+        {'TERM': 'dumb', 'TERM_PROGRAM': 'iTerm.app'},
+        {'TERM': 'xterm'},
+        {'TERM': ''},
+    ],
+)
+def test_elsewhere_only_the_path_is_said(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
+    assert shown_with(monkeypatch, **environment) == ''
+
+
+def test_a_large_picture_is_made_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('TERM', 'xterm-kitty')
+    wide = png([[(0, 0, 0)] * 1264])
+    assert ',c=79,' in terminal_graphics.inline_picture(wide, 'kitty', Screen())
+    assert ';width=79;' in terminal_graphics.inline_picture(wide, 'iterm2', Screen())
+    assert len(drawn(terminal_graphics.inline_picture(wide, 'sixel', Screen()))[0]) == 632
+
+
+@pytest.mark.parametrize('data', [b'\x1b[2Jnot a picture', PNG[:20], png([[(0,) * 3]]) + bytes(1 << 23)])
+def test_what_is_no_picture_is_not_sent(data: bytes) -> None:
+    assert terminal_graphics.inline_picture(data, 'kitty', Screen()) == ''
+
+
+@pytest.mark.parametrize(
+    ('answer', 'known'), [(b'\x1b[?62;4;22c', b'sixel'), (b'\x1b[?62;22c', b'None'), (b'', b'None')]
+)
+def test_an_unknown_terminal_is_asked_once_and_may_stay_silent(answer: bytes, known: bytes) -> None:
+    seen = on_asked_terminal(answer)
+    assert seen.count(b'\x1b[c') == 1
+    assert b'knows %b %b\r\n' % (known, known) in seen
+    assert b'read typed\r\n' in seen
+
+
+def on_asked_terminal(answer: bytes) -> bytes:
+    """Everything that a program which asks for the protocol writes to a terminal that answers so."""
+    leader, follower = pty.openpty()
+    program = (
+        'import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])'
+    )
+    environment = {name: os.environ[name] for name in ('PATH', 'HOME') if name in os.environ}
+    process = subprocess.Popen(
+        [sys.executable, '-c', program, sys.executable, '-c', ASK],
+        stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env={**environment, 'TERM': 'xterm'},
+    )  # fmt: skip
+    os.close(follower)
+    killer = threading.Timer(60, process.kill)
+    killer.start()
+    seen = b''
+    try:
+        while True:
+            data = os.read(leader, 65536)
+            if b'\x1b[c' in data:
+                os.write(leader, answer)
+            if b'knows' in data:
+                os.write(leader, b'typed\n')
+            seen += data
+    except OSError:  # the program has ended
+        pass
+    finally:
+        killer.cancel()
+        process.wait()
+        os.close(leader)
+    return seen
