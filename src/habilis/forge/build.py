@@ -28,7 +28,7 @@ from habilis.models.contract import Message, Model
 
 Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
-"""Called with the name of a stage and what came of it."""
+"""Called with the name of a stage and its result."""
 
 BUILD_FLOW = f'{__name__}:build_tool'
 """The name of builds in the journal."""
@@ -259,7 +259,7 @@ class Forge:
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
     async def _recheck(self, name: str, tests: str, results: Sequence[Verification], stub: str, request: str) -> str:
-        """Tests that no implementation passes are worked out once more, without seeing an implementation."""
+        """Have tests that no implementation passes written again, without showing an implementation."""
         runs = [{test.name: test for test in result.tests} for result in results if result.tests]
         failing = [key for key in (runs[0] if runs else {}) if all(not run[key].ok for run in runs if key in run)]
         sources = functions_in(tests)
