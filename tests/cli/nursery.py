@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import io
 import json
 import os
 import select
@@ -223,7 +224,8 @@ def _become(order: Mapping[str, object], fds: Sequence[int]) -> None:
     if order['terminal']:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that ^C typed there becomes a signal
-        sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        assert isinstance(sys.stdout, io.TextIOWrapper)
+        sys.stdout.reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(order['env'])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
     os.chdir(str(order['folder']))
