@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
+# Processes that test at the same time. For two cores: about half of the time of a test is waiting.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-model test-crash soak eval-local eval-forge eval-library lint format bench recording docs wheel clean
@@ -21,13 +23,13 @@ demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
 test: lint ## Check everything: lint, types, tests, documentation
-	$(BIN)/pytest -n 2 --dist worksteal -m 'not model and not crash' $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not model and not crash' $(PYTEST_ARGS)
 
 test-model: $(READY) ## Run the tests that ask the embedded model: some minutes, and 1.1 GB once
 	$(BIN)/pytest -m model $(PYTEST_ARGS)
 
 test-crash: $(READY) ## Kill runs at every record and at hundreds of random moments, on each store: many minutes
-	$(BIN)/pytest -n 2 -m crash $(PYTEST_ARGS)
+	$(BIN)/pytest -n $(WORKERS) -m crash $(PYTEST_ARGS)
 
 soak: $(READY) ## Keep 200 runs going for half an hour, kill their workers and cut their connections; SOAK_ARGS='--minutes 2'
 	$(BIN)/python -m tests.soak.soak $(SOAK_ARGS)

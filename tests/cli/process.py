@@ -45,10 +45,15 @@ class Terminal:
 
     def __init__(self, *arguments: str, command: Sequence[str] = COMMAND, columns: int = 200) -> None:
         self._master, slave = pty.openpty()
-        command = [sys.executable, '-c', _WITH_TERMINAL, *command, *arguments]
         env = environment({'TERM': 'xterm', 'NO_COLOR': '', 'COLUMNS': str(columns)})
-        self.process = subprocess.Popen(
-            command, stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True
+        started = NURSERY.start(arguments, env, [slave] * 3, terminal=True) if command == COMMAND else None
+        self.process = started or subprocess.Popen(
+            [sys.executable, '-c', _WITH_TERMINAL, *command, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=env,
+            start_new_session=True,
         )
         os.close(slave)
         self.shown = ''

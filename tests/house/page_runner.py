@@ -43,6 +43,8 @@ class Job(TypedDict):
     """Whether the steps that need a model run too."""
 
     steps: list[Step]
+    commands: NotRequired[str]
+    """A folder of commands that are found first."""
 
 
 def main(job: Job) -> None:
@@ -60,7 +62,7 @@ def main(job: Job) -> None:
             elif 'code' in step:
                 problem = run_example(job['page'], step['line'], step['code'], step.get('output'), page, loop)
             else:
-                problem = run_command(step.get('command', ''), step.get('exit_code', 0))
+                problem = run_command(step.get('command', ''), step.get('exit_code', 0), job.get('commands', ''))
             if problem:
                 sys.exit(f'{job["page"]}:{step["line"]}: {problem}')
 
@@ -107,10 +109,10 @@ def same_output(expected: str, printed: str) -> bool:
     return doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS)
 
 
-def run_command(command: str, exit_code: int) -> str | None:
+def run_command(command: str, exit_code: int, commands: str = '') -> str | None:
     """Run one line of the shell; return what is wrong with it, or None."""
-    scripts = Path(sys.executable).parent
-    environment = os.environ | {'PATH': f'{scripts}{os.pathsep}{os.environ.get("PATH", os.defpath)}'}
+    folders = [commands, str(Path(sys.executable).parent), os.environ.get('PATH', os.defpath)]
+    environment = os.environ | {'PATH': os.pathsep.join(filter(None, folders))}
     child = subprocess.run(
         command,
         shell=True,

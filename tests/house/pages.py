@@ -12,6 +12,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 
+from tests.cli import from_nursery
+from tests.cli.nursery import NURSERY
+from tests.cli.process import environment
 from tests.house import page_runner
 
 SECONDS = 600
@@ -104,6 +108,8 @@ def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
     """
     job = folder / 'steps.json'
     todo = {'page': str(page), 'with_model': model is not None, 'steps': [asdict(step) for step in steps(page)]}
+    if model is None:
+        todo['commands'] = str(_commands_from_nursery(folder / 'commands'))
     job.write_text(json.dumps(todo), encoding='utf-8')
     empty = folder / 'empty'
     empty.mkdir()
@@ -118,6 +124,16 @@ def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
         check=False,
     )
     return f'{child.stdout}{child.stderr}' if child.returncode else None
+
+
+def _commands_from_nursery(folder: Path) -> Path:
+    """A folder with a `habilis` that starts in milliseconds."""
+    folder.mkdir()
+    start = shlex.join([sys.executable, '-IS', from_nursery.__file__, NURSERY.path(environment())])
+    file = folder / 'habilis'
+    file.write_text(f'#!/bin/sh\nexec {start} "$@"\n', encoding='utf-8')
+    file.chmod(0o755)
+    return folder
 
 
 def _steps(lines: list[str]) -> Iterator[Example | Command | File]:

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
-from habilis.core.errors import StoreUnavailable
+from habilis.core.errors import JournalError, StoreUnavailable
 from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.copies import digests_of
 from habilis.journal.wrapper import StoreWrapper
@@ -90,6 +91,19 @@ class Faulty(StoreWrapper):
     def for_another_loop(self) -> Store:
         """See `Store`."""
         return self
+
+
+class PowerCut(MemoryStore):
+    """While `on`, appends of the end of a cell fail."""
+
+    on = True
+
+    async def append(self, run: str, records: Sequence[Record], **rest: Any) -> None:
+        ended = [record.path.rpartition('/')[2] for record in records if record.kind == 'done']
+        if self.on and any(name.startswith('cell') for name in ended):
+            msg = 'power'
+            raise JournalError(msg)
+        await super().append(run, records, **rest)
 
 
 def away(*, passing: bool = True) -> StoreUnavailable:

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from habilis.cli.options import command_group
+
 if TYPE_CHECKING:
     from habilis.bench.report import Progress, Report
 
-app = typer.Typer(
-    help='Measure speed and memory, next to installed alternatives.',
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('Measure speed and memory, next to installed alternatives.')
 
 SANDBOX_EPILOG = """\b
 Compared if installed: a plain subprocess, Docker, pyeryx, pydantic-monty, smolagents.

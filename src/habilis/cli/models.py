@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from habilis.cli.options import Yes, command_group
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -25,12 +26,8 @@ Weights are stored in the cache folder (HABILIS_CACHE). An interrupted download 
 Exit codes: 0 success, 1 error, 2 usage error, 130 Ctrl-C.
 """
 
-app = typer.Typer(
-    help='Show which model is used; list, install and remove embedded models.',
-    epilog=EPILOG,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+app = command_group(
+    'Show which model is used; list, install and remove embedded models.', EPILOG, no_args_is_help=False
 )
 
 Name = Annotated[str, typer.Argument(metavar='NAME', help='Name of the model.', show_default=False)]
@@ -70,7 +67,7 @@ def list_() -> None:
 @app.command()
 def install(
     name: OptionalName = '',
-    yes: Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')] = False,
+    yes: Yes = False,
 ) -> None:
     """Download a model, or resume an interrupted download."""
     from habilis.models.local import store

@@ -1,13 +1,41 @@
-"""Options that several commands share, and validators of option values."""
+"""What several commands share: their options, validators of option values, and the question before a deletion."""
 
 import os
+import sys
 from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
+from habilis.cli.streams import say
+
 NATIVE_CHOICE = 'sandbox: {}, because the packages need native code'
 """What a command says that chose the backend by the packages."""
+
+
+def command_group(help: str, epilog: str | None = None, *, no_args_is_help: bool = True) -> typer.Typer:
+    """A command with subcommands, in plain text like all commands."""
+    return typer.Typer(
+        help=help,
+        epilog=epilog,
+        no_args_is_help=no_args_is_help,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+
+
+def confirm_deletion(question: str, *, yes: bool) -> bool:
+    """Ask before something is deleted, unless `yes`. Without a terminal, `--yes` is needed."""
+    if yes:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        msg = f'{question} There is no terminal to confirm it; use --yes'
+        raise typer.BadParameter(msg, param_hint='--yes')
+    if typer.confirm(question, err=True):
+        return True
+    say('nothing deleted')
+    return False
 
 
 def not_empty(value: str | None) -> str | None:
@@ -61,5 +89,11 @@ ModelName = Annotated[
         callback=not_empty,
     ),
 ]
+Journal = Annotated[
+    str | None,
+    typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),
+]
+AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
+Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]
 Download = Annotated[bool, typer.Option('--yes', '-y', help='Download the embedded model without asking.')]
 Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Print only the answer.')]

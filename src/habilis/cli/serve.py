@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 
+from habilis.cli.options import command_group
 from habilis.cli.streams import say
 
-app = typer.Typer(
-    help='Serve sandboxes to other programs and machines.',
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('Serve sandboxes to other programs and machines.')
 
 KEY_VARIABLE = 'HABILIS_SERVER_KEY'
 

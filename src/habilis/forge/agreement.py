@@ -1,4 +1,4 @@
-"""Compares implementations on inputs that nobody wrote: where they differ, the description is vague."""
+"""Compares implementations on generated inputs. Where they differ, the request is ambiguous."""
 
 import ast
 import math

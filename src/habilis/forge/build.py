@@ -30,7 +30,7 @@ from habilis.models.contract import Message, Model
 
 Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
-"""Called with the name of a stage and what came of it."""
+"""Called with the name of a stage and its result."""
 
 BUILD_FLOW = f'{__name__}:build_tool'
 """The name of builds in the journal."""

@@ -44,7 +44,7 @@ def check_library(library: Library) -> list[Problem]:
 
 
 async def repair(library: Library) -> list[str]:
-    """Delete leftovers, accept edits by hand that pass their tests, make the index anew; says what was done."""
+    """Delete leftovers, accept manual edits that pass their tests, rebuild the index. Returns what was done."""
     if not library.folder.is_dir():
         return []
     done = [f'deleted {name}, left by a writer that was killed' for name in library.remove_leftovers()]

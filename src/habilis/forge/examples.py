@@ -1,4 +1,4 @@
-"""Examples of the user as tests that nobody rewrites: `assert reverse('ab') == 'ba'`, or without `assert`."""
+"""Turns examples of the user into tests, which no stage may change: `assert f('ab') == 'ba'`, or without `assert`."""
 
 import ast
 import builtins

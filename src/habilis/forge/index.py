@@ -115,7 +115,7 @@ class SearchIndex:
             _drop(db, name)
 
     def replace_all(self, entries: Iterable[Entry]) -> None:
-        """Make the index anew."""
+        """Rebuild the index."""
         with self._change() as db:
             db.execute('DELETE FROM tools')
             db.execute('DELETE FROM words')
@@ -126,13 +126,13 @@ class SearchIndex:
             db.executemany('INSERT INTO counts VALUES (?, ?)', counts.items())
 
     def mark(self, stamp: str) -> None:
-        """Note the state of the folder that the index has."""
+        """Record the state of the folder from which the index was built."""
         with self._change() as db:
             db.execute('DELETE FROM marks')
             db.execute('INSERT INTO marks VALUES (?)', (stamp,))
 
     def is_marked(self, stamp: str) -> bool:
-        """Whether the index has this state of the folder."""
+        """Whether the index was built from this state of the folder."""
         if not self._path.parent.is_dir():
             return True
         with self._open() as db:
@@ -257,6 +257,6 @@ def _score(row: Row, words: list[tuple[str, float]]) -> float:
 
 
 def _rank(scored: tuple[float, Row]) -> tuple[float, int, str]:
-    """Best first; of equals, the one that says least besides."""
+    """Best first; among equals, the tool with the shortest summary."""
     score, (name, _, summary, *_) = scored
     return -score, len(summary), name

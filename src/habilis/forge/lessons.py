@@ -1,4 +1,4 @@
-"""What failed, and why: told to the next attempt at a similar tool, and dropped if it did not help."""
+"""Reasons of failed builds: given to the next build of a similar tool, and dropped if they did not help."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Lessons:
         self._path = path
 
     def read(self) -> list[Lesson]:
-        """All lessons. Lines that cannot be read are passed over."""
+        """All lessons. Lines that cannot be read are skipped."""
         try:
             lines = self._path.read_text(encoding='utf-8').splitlines()
         except (FileNotFoundError, UnicodeDecodeError):
@@ -44,13 +44,13 @@ class Lessons:
         return found[::-1][:limit]
 
     def failed(self, request: str, reason: str, given: list[Lesson]) -> None:
-        """Keep why an attempt failed; what it had been told did not help."""
+        """Keep why an attempt failed. The lessons that it was given did not help."""
         others = [one for one in self.read() if one not in given]
         kept = [replace(one, tried=one.tried + 1) for one in given if one.tried + 1 < MAX_TRIES]
         self._write([*others, *kept, Lesson(request=request, reason=reason[:500])])
 
     def succeeded(self, given: list[Lesson]) -> None:
-        """What an attempt that succeeded had been told stays, and counts as new."""
+        """Keep the lessons that a successful attempt was given; they count as new."""
         if given:
             self._write([replace(one, tried=0) if one in given else one for one in self.read()])
 

@@ -230,7 +230,7 @@ class Library:
         return made
 
     def remove_leftovers(self) -> list[str]:
-        """Delete what writers that were killed have left; returns the names of the folders."""
+        """Delete what killed writers have left. Returns the names of the folders."""
         with self._locked():  # nobody writes now
             left = [path for path in self.folder.glob(f'{_NEW}*') if path.is_dir()]
             for path in left:
@@ -238,7 +238,7 @@ class Library:
         return [path.name for path in left]
 
     def rebuild_index(self) -> int:
-        """Make the index anew from the folders; returns the number of tools."""
+        """Rebuild the index from the folders. Returns the number of tools."""
         if not self.folder.is_dir():
             return 0
         entries = [entry for name in self.names() if (entry := self._read_entry(name)) is not None]

@@ -12,7 +12,7 @@ from habilis.forge.verification import used_tools, verify
 
 
 async def merge(library: Library, keep: str, drop: str) -> Revision:
-    """Let one tool take the place of another; returns the version that is kept, and what became of the users of both.
+    """Replace a tool by another one. Returns the version that is kept, and the updates of the tools that use either.
 
     Raises `ForgeError` if they are not interchangeable: if the one that is kept fails the tests of the other, if they
     differ on a generated input, or if a tool that uses the other fails with it.

@@ -16,7 +16,7 @@ from habilis.forge.verification import verify
 from habilis.models.contract import Model
 
 MIN_SPEEDUP = 1.2
-"""A new version is worth its keep if it is so many times as fast."""
+"""Minimum speedup of a new version that is kept."""
 
 TRIES = 3
 _INPUTS = 100
@@ -86,6 +86,6 @@ async def _speedup(library: Library, old: Candidate, code: str, calls: list[str]
     timings = await compare_speed([old, new])
     speedup = timings.speedup(1)
     if speedup < MIN_SPEEDUP or not timings.is_faster(1):
-        msg = f'it is only {speedup:.2f} times as fast; {MIN_SPEEDUP} times is the least'
+        msg = f'it is only {speedup:.2f} times as fast; {MIN_SPEEDUP} times is the minimum'
         raise ForgeError(msg)
     return speedup

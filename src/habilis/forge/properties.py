@@ -91,7 +91,7 @@ def _findings(candidate: Candidate, shown: Sequence[str], outcomes: Sequence[Out
 
 
 def is_unsteady(code: str) -> bool:
-    """Whether the code uses chance or the clock, so that two calls may differ."""
+    """Whether the code uses random numbers or the clock, so that two calls may differ."""
     nodes = list(ast.walk(ast.parse(code)))
     imported = {alias.name.partition('.')[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     imported |= {(node.module or '').partition('.')[0] for node in nodes if isinstance(node, ast.ImportFrom)}

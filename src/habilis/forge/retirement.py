@@ -1,4 +1,4 @@
-"""Which tools of a library nobody misses: those that are never called, and those that fail."""
+"""Proposes tools to delete: those that are never called, and those that often fail."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

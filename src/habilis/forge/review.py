@@ -1,4 +1,4 @@
-"""A look at code before it is kept: what it uses, and what it does on generated inputs.
+"""Reviews code before it is kept: what it uses, and what it does on generated inputs.
 
 For tidiness, and so that code cannot look at its tests. The sandbox is what protects the host.
 """

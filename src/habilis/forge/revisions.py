@@ -11,7 +11,7 @@ from habilis.forge.verification import mutation_score, passes_on_stub, verify
 
 @dataclass(frozen=True, kw_only=True)
 class UserUpdate:
-    """What a new version of a tool means for a tool that uses it."""
+    """Effect of a new version of a tool on a tool that uses it."""
 
     name: str
     version: int

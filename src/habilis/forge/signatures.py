@@ -1,4 +1,4 @@
-"""Signs what is shared, and checks signatures, with `ssh-keygen`: people have it, and the keys for it."""
+"""Signs what is shared, and checks signatures, with `ssh-keygen`, which most users have, with keys."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from habilis.core.errors import ForgeError
 
 NAMESPACE = 'habilis-tools'
-"""A signature for something else is no signature of tools."""
+"""Namespace of the signatures: one that was made for something else is refused."""
 
 _SECONDS = 30
 _KEY = re.compile(r'(?:ssh|ecdsa|sk)-\S+ +[A-Za-z0-9+/]+=*')

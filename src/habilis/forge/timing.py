@@ -50,7 +50,7 @@ class Timings:
 async def compare_speed(candidates: Sequence[Candidate]) -> Timings:
     """Time calls with the inputs of the tests, and with generated ones. Raises `ForgeError`.
 
-    The implementations take turns, so that a busy machine slows all of them alike.
+    The calls are interleaved, so that a busy machine slows all implementations alike.
     """
     for one in candidates:
         require_python(one, 'compared by speed')

@@ -105,7 +105,7 @@ def _relevant(hits: Iterable[Hit]) -> Iterator[Recalled]:
 
 
 def is_relevant(hit: Hit) -> bool:
-    """Whether a hit may go into a prompt: it is more than the best of what there is."""
+    """Whether a hit is relevant enough for a prompt. The best hit of a search need not be."""
     by_words = hit.words >= MIN_WORDS or (len(hit.matched) > 1 and hit.words >= MIN_WORDS_OF_TWO)
     return by_words or hit.nearby >= MIN_NEARBY or (hit.meaning or 0.0) >= MIN_MEANING
 

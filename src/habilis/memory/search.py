@@ -1,4 +1,4 @@
-"""Search by words (BM25) over single turns and facts with their neighbours; meaning is a weighted second opinion."""
+"""Search by words (BM25) over turns and facts with their neighbours; similarity by meaning is added with a weight."""
 
 import math
 from collections import defaultdict

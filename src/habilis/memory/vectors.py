@@ -21,7 +21,7 @@ _BEST = 50
 """Entries that may be found by their meaning alone."""
 
 _MAX_CHARACTERS = 2000
-"""Of a text that is embedded; small models read no more."""
+"""Maximum number of characters of a text that is embedded; small models read no more."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Who may call: keys, the names of the host, how often. A middleware of ASGI around everything."""
+"""Access control as an ASGI middleware: keys, host names, rate limits."""
 
 import asyncio
 import time

@@ -73,11 +73,11 @@ class HostedGuest:
         return idle > self._settings.idle_seconds
 
     def touch(self) -> None:
-        """Note that the client was here."""
+        """Record activity of the client."""
         self._used = time.monotonic()
 
     def take(self, frame: Frame) -> None:
-        """Handle a frame of the client, on the event loop. Raises `CodecError` if it makes no sense."""
+        """Handle a frame of the client, on the event loop. Raises `CodecError` if it is not valid."""
         if not self.channel.receive(frame):
             return
         if frame.kind == 'files':
@@ -175,7 +175,7 @@ class _ClientSide:
         self._since = None
 
     def computing_seconds(self, now: float) -> float:
-        """For how long the guest has not said anything."""
+        """Seconds since the last message of the guest."""
         return 0.0 if self._since is None else now - self._since
 
     def answer(self, message: str) -> str:

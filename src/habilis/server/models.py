@@ -89,7 +89,7 @@ class Health(BaseModel):
 
 
 class Done(BaseModel):
-    """Nothing more to say."""
+    """The operation succeeded."""
 
     ok: bool = True
 

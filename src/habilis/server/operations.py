@@ -33,7 +33,7 @@ M = TypeVar('M', bound=BaseModel)
 
 
 class NotThere(Exception):
-    """There is no such thing for this caller."""
+    """The resource does not exist, or belongs to another caller."""
 
 
 class BadRequest(Exception):

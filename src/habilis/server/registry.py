@@ -1,4 +1,4 @@
-"""The sandboxes that are there, by their owners: quotas, and the end of those that nobody uses."""
+"""All sandboxes by owner: quotas, and expiry of unused ones."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ class Hosted(Protocol):
         ...
 
     async def close(self) -> None:
-        """Free all that it holds."""
+        """Free its resources."""
         ...
 
 

@@ -34,7 +34,7 @@ class HostedSandbox:
         return not self.busy and now - self.sandbox.last_used > self._settings.idle_seconds
 
     async def execute(self, code: str, seconds: float | None, request: str | None) -> dict[str, Json]:
-        """Run a cell; a request that was seen before gets the answer of then. The cell outlives its connection."""
+        """Run a cell; a request that was seen before gets the same answer. The cell outlives its connection."""
         task = self._answers.get(request) if request is not None else None
         if task is None:
             task = asyncio.create_task(self._run(code, seconds))

@@ -1,5 +1,6 @@
 """Truncates a run after each of its records and resumes it: the result must be the same as before."""
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -84,8 +85,8 @@ async def resumed(scenario: Scenario, agent: Agent[Any], run: str) -> Result[Any
     return await to_the_end(scenario, agent, result)
 
 
-async def check_all_cuts(scenario: Scenario, store: Store) -> Result[Any]:
-    """Truncate the run after every record, and resume it."""
+async def check_all_cuts(scenario: Scenario, store: Store, *, every: int = 1) -> Result[Any]:
+    """Truncate the run after every record, and resume it. `every`: only after every so many, others each time."""
     whole = process(scenario, store)
     async with whole.agent as agent:
         options = scenario.run.copy()
@@ -96,7 +97,7 @@ async def check_all_cuts(scenario: Scenario, store: Store) -> Result[Any]:
     assert info.status == 'done'
     done = _done(records)
     assert len(whole.model.requests) == done.asks, 'each request was recorded'
-    for cut in range(1, len(records) + 1):
+    for cut in range(random.randint(1, every), len(records) + 1, every):
         before = _done(records[:cut])
         copy = await copy_run(store, info, upto=cut)
         part = process(scenario, store, replies=before.asks)

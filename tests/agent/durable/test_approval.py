@@ -430,6 +430,7 @@ def in_a_process(file: Path, body: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.one_protocol
 def test_the_process_may_exit_while_a_run_waits(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     first = in_a_process(

@@ -352,6 +352,7 @@ async def test_by_default_runs_are_kept_in_the_data_folder(tmp_path: Path, monke
     await store.close()
 
 
+@pytest.mark.one_protocol
 def test_an_agent_in_several_event_loops_has_a_store_in_each_and_closes_them(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter('error')
@@ -663,6 +664,7 @@ def process(file: Path, die: str) -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
+@pytest.mark.one_protocol
 def test_variables_are_restored_after_kills_inside_and_between_cells(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     assert process(file, 'model 1') == (-signal.SIGKILL, ['model', 'model'])
@@ -673,6 +675,7 @@ def test_variables_are_restored_after_kills_inside_and_between_cells(tmp_path: P
     assert lines == ['model', "[3, 3, 3, 'seen a', 'seen b', '([1, 2], [1, 2, 1, 2])']"]
 
 
+@pytest.mark.one_protocol
 def test_a_session_continues_in_the_next_process(tmp_path: Path) -> None:
     file = tmp_path / 'runs.db'
     program = """

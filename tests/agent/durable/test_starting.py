@@ -115,6 +115,7 @@ def _stop_while_starting(where: str, number: signal.Signals) -> None:
         os.kill(process.pid, number)
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGKILL])
 async def test_a_process_that_is_stopped_while_its_sandbox_starts_leaves_a_run_to_resume(
     tmp_path: Path, number: signal.Signals

@@ -40,6 +40,7 @@ async def test_a_variable_may_hide_what_only_its_user_needs() -> None:
     assert (result.output, result.variables) == (10, given)
 
 
+@pytest.mark.one_protocol
 async def test_an_answer_is_not_lost_because_a_variable_cannot_come_back(caplog: pytest.LogCaptureFixture) -> None:
     code = 'text = "y" * 90_000_000\nmany = [0] * 1_100_000\nsmall += 1\ndel gone\nfinal_answer("A")'
     given: Mapping[str, object] = {'text': 'abc', 'many': [], 'small': 1, 'gone': 0}

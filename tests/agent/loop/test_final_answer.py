@@ -40,6 +40,7 @@ Slow = Annotated[int, AfterValidator(slowly)]
 SLOW_INT = cast('type[int]', Slow)
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize(
     ('kind', 'given'),
     [
@@ -85,6 +86,7 @@ async def test_large_numbers_that_are_converted_quickly_are_taken(
     assert result.output == expected()
 
 
+@pytest.mark.one_protocol
 async def test_an_answer_with_a_million_errors_is_refused_without_listing_them() -> None:
     model = ScriptedModel([block("final_answer(['x'] * 900_000)")])
     async with Agent(model, output_type=list[int], limits=RunLimits(steps=1)) as agent:
@@ -92,6 +94,7 @@ async def test_an_answer_with_a_million_errors_is_refused_without_listing_them()
     assert 'It has 900,000 errors.' in (result.steps[0].observation or '')
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize('reply', [block('final_answer(3)'), '3'])
 async def test_a_slow_validator_of_the_output_type_does_not_block_the_event_loop(reply: str) -> None:
     async with Agent(ScriptedModel([reply]), output_type=SLOW_INT) as agent:
@@ -100,6 +103,7 @@ async def test_a_slow_validator_of_the_output_type_does_not_block_the_event_loop
     assert pause < SLOW / 2
 
 
+@pytest.mark.one_protocol
 async def test_a_slow_validator_does_not_block_the_event_loop_when_the_answer_comes_from_the_record() -> None:
     store = MemoryStore()
     first = Agent(ScriptedModel([block('x = 1'), block('final_answer(3)')]), output_type=SLOW_INT, journal=store)

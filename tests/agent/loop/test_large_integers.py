@@ -53,6 +53,7 @@ def fail(number: int) -> None:
     raise ValueError(number)
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize(
     ('kind', 'code', 'expected'),
     [

@@ -115,6 +115,7 @@ async def test_no_tool_begins_after_cancel(kind: str, reply: str | Reply, journa
     assert paid == []
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize('code', ['pay(1)', 'await pay_async(1)'])
 @pytest.mark.parametrize('kind', ['gate', 'asking gate', 'preview'])
 async def test_no_tool_begins_after_the_time_limit_of_the_run(kind: str, code: str) -> None:
@@ -146,6 +147,7 @@ async def test_the_time_of_a_person_does_not_count(kind: str) -> None:
     assert (result.ended, paid, len(result.steps)) == ('max_seconds', [1], 2)
 
 
+@pytest.mark.one_protocol
 @pytest.mark.parametrize('code', ['pay(1)', 'await pay_async(1)'])
 @pytest.mark.parametrize('kind', ['gate', 'asking gate'])  # the time of a person does not count
 async def test_no_tool_begins_after_the_time_limit_of_its_cell(kind: str, code: str) -> None:

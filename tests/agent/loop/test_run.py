@@ -678,6 +678,7 @@ async def test_run_sync_works_inside_a_running_loop() -> None:
         assert agent.run_sync('go').output == 'here'
 
 
+@pytest.mark.one_protocol
 async def test_many_runs_at_once_do_not_mix() -> None:
     model = ScriptedModel(
         lambda messages: (

@@ -1,20 +1,18 @@
 """`Files()` in an agent: it works on the workspace of the run, whoever calls it."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from habilis.agent import Agent
 from habilis.core.errors import AgentError, JournalError
-from habilis.journal import MemoryStore, Record
 from habilis.models import ScriptedModel
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox import Sandbox
 from habilis.tools import ApprovalRequest, Files
 from tests.agent.hooks.watching import code
+from tests.journal.faults import PowerCut
 
 
 async def test_files_are_those_of_the_workspace_of_the_run(tmp_path: Path) -> None:
@@ -61,19 +59,6 @@ async def test_d15_a_person_sees_the_diff_and_no_leaves_the_file_of_the_workspac
         assert (await agent.run('go')).output == 'ToolDenied: write_file was not called: the user said no'
     assert shown == ['--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n']
     assert (tmp_path / 'x').read_text() == 'old\n'
-
-
-class PowerCut(MemoryStore):
-    """Loses its power when the end of a cell would be recorded."""
-
-    on = True
-
-    async def append(self, run: str, records: Sequence[Record], **rest: Any) -> None:
-        ended = [record.path.rpartition('/')[2] for record in records if record.kind == 'done']
-        if self.on and any(name.startswith('cell') for name in ended):
-            msg = 'power'
-            raise JournalError(msg)
-        await super().append(run, records, **rest)
 
 
 async def test_writes_of_a_resumed_run_are_not_repeated(tmp_path: Path) -> None:

@@ -4,16 +4,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from habilis.agent import Agent
 from habilis.core.errors import AgentError, JournalError, ToolCallError, ToolDenied
 from habilis.core.limits import Limits
-from habilis.journal import MemoryStore, Record
 from habilis.models import ScriptedModel
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox import Sandbox, backends
@@ -21,6 +19,7 @@ from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.tools import ApprovalRequest, CommandPolicy, Deny, GateCall, Shell, Toolbox
 from tests.agent.hooks.watching import code
+from tests.journal.faults import PowerCut
 from tests.waiting import until
 
 
@@ -185,19 +184,6 @@ async def test_bash_is_called_by_the_model_too(tmp_path: Path) -> None:
         result = await agent.run('go')
     assert (tmp_path / 'x').read_text() == 'hi\n'
     assert 'hi' in str(result.messages)
-
-
-class PowerCut(MemoryStore):
-    """Loses its power when the end of a cell would be recorded."""
-
-    on = True
-
-    async def append(self, run: str, records: Sequence[Record], **rest: Any) -> None:
-        ended = [record.path.rpartition('/')[2] for record in records if record.kind == 'done']
-        if self.on and any(name.startswith('cell') for name in ended):
-            msg = 'power'
-            raise JournalError(msg)
-        await super().append(run, records, **rest)
 
 
 async def test_commands_of_a_resumed_run_are_not_repeated(tmp_path: Path) -> None:

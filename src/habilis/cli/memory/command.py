@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.memory.options import AsJson, Limit, User, Where, Yes
-from habilis.cli.options import not_empty
+from habilis.cli.memory.options import Limit, User, Where
+from habilis.cli.options import AsJson, Yes, command_group, not_empty
 
 EPILOG = """\b
 The memory has the turns of your conversations, verbatim, and a few facts. It is a file of yours, in the data folder
@@ -29,14 +29,7 @@ Examples:
 Exit codes: 0 success, 1 error (or nothing found), 2 usage error, 130 Ctrl-C.
 """
 
-app = typer.Typer(
-    help='List, search, add, forget, export and import what is remembered.',
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('List, search, add, forget, export and import what is remembered.', EPILOG)
 
 
 class Kind(Enum):

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from habilis.cli.memory.opening import confirm, entry_json, print_entries, with_memory
+from habilis.cli.memory.opening import entry_json, print_entries, with_memory
+from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_time, print_json
 from habilis.cli.streams import say
 from habilis.memory import Fact, Hit, Memory, Turn
@@ -144,7 +145,7 @@ def forget(
         if not yes and not as_json:
             print_entries(found)
         what = 'this entry' if len(found) == 1 else f'these {len(found)} entries'
-        if not confirm(f'Forget {what} for good?', yes=yes):
+        if not confirm_deletion(f'Forget {what} for good?', yes=yes):
             return 1
         forgotten = await memory.forget(*ids, before=before, query=query)
         if as_json:

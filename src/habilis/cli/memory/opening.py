@@ -1,6 +1,5 @@
 """The memory that a subcommand works with, and what the subcommands share."""
 
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -11,7 +10,6 @@ import typer
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.printing import format_time, print_table
 from habilis.cli.settings import read_settings, settings_with_options
-from habilis.cli.streams import say
 from habilis.memory import Entry, Fact, Memory
 
 
@@ -52,19 +50,6 @@ def _labels(entry: Entry) -> tuple[str, str]:
     if isinstance(entry, Fact):
         return f'({entry.kind}{", replaced" if entry.superseded_by else ""})', ''
     return entry.role, entry.session
-
-
-def confirm(question: str, *, yes: bool) -> bool:
-    """Ask before something is deleted. Without a terminal `--yes` is needed."""
-    if yes:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f'{question} There is no terminal to confirm it; use --yes'
-        raise typer.BadParameter(msg, param_hint='--yes')
-    if typer.confirm(question, err=True):
-        return True
-    say('nothing deleted')
-    return False
 
 
 def seconds_of(day: str | None, *, option: str) -> float | None:

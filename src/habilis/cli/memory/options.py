@@ -13,6 +13,4 @@ Where = Annotated[
     ),
 ]
 User = Annotated[str | None, typer.Option('--user', metavar='NAME', help='Whose memory (default: from the settings).')]
-AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 Limit = Annotated[int, typer.Option('--limit', metavar='N', help='Maximum number.', min=1)]
-Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]

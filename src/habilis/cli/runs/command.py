@@ -9,13 +9,11 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import Quiet, folder, printable
+from habilis.cli.options import AsJson, Journal, Quiet, Yes, command_group, folder, printable
 from habilis.cli.runs.options import (
     RUN_HELP,
     App,
-    AsJson,
     ExportFormat,
-    Journal,
     ModelName,
     NoResume,
     OnChange,
@@ -23,7 +21,6 @@ from habilis.cli.runs.options import (
     RunId,
     RunStatus,
     User,
-    Yes,
 )
 
 EPILOG = """\b
@@ -45,14 +42,7 @@ Exit codes: 0 success, 1 error (or the runs differ), 2 usage error; of a resumed
 approval pending, 130 Ctrl-C.
 """
 
-app = typer.Typer(
-    help='List, inspect, resume, fork and export recorded runs.',
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('List, inspect, resume, fork and export recorded runs.', EPILOG)
 
 
 # Inspect --------------------------------------------------------------------------------------------------------------

@@ -1,12 +1,10 @@
 """`habilis runs delete`."""
 
 import shutil
-import sys
 from collections.abc import Sequence
 
-import typer
-
 from habilis.agent.hooks.sanitize import one_line
+from habilis.cli.options import confirm_deletion
 from habilis.cli.pictures import run_pictures
 from habilis.cli.runs.journal import JournalAccess, with_journal
 from habilis.cli.streams import say
@@ -32,8 +30,8 @@ def delete_runs(runs: Sequence[str], *, yes: bool, journal: str | None, user: st
 
 async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, yes: bool) -> int:
     """Delete runs, after asking unless `yes`. Returns the exit code."""
-    if not yes and not _confirm(runs):
-        say('nothing deleted')
+    what = _names(runs) if len(runs) <= MAX_NAMED else count_runs(len(runs))
+    if not confirm_deletion(f'Delete {what} permanently?', yes=yes):
         return 1
     deleted: list[RunInfo] = []
     for info in runs:
@@ -46,14 +44,6 @@ async def confirm_and_delete(access: JournalAccess, runs: Sequence[RunInfo], *, 
     names = f': {_names(deleted)}' if 1 <= len(deleted) <= MAX_NAMED else ''
     say(f'deleted {count_runs(len(deleted))}{names}')
     return 0 if len(deleted) == len(runs) else 1
-
-
-def _confirm(runs: Sequence[RunInfo]) -> bool:
-    what = _names(runs) if len(runs) <= MAX_NAMED else count_runs(len(runs))
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f'this deletes {what} permanently and there is no terminal to confirm; use --yes'
-        raise typer.BadParameter(msg, param_hint='--yes')
-    return typer.confirm(f'Delete {what} permanently?', err=True)
 
 
 def _names(runs: Sequence[RunInfo]) -> str:

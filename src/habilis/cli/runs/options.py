@@ -37,14 +37,9 @@ class ExportFormat(Enum):
 
 RUN_HELP = 'Id of the run, the start of its id, or last for the newest.'
 RunId = Annotated[str, typer.Argument(metavar='RUN', help=RUN_HELP, show_default=False)]
-Journal = Annotated[
-    str | None,
-    typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),
-]
 User = Annotated[
     str | None, typer.Option('--user', metavar='NAME', help='Owner of the runs (default: from the settings).')
 ]
-AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 App = Annotated[
     str | None,
     typer.Option('--app', metavar='MODULE:NAME', help='Agent, Flow or Workflow of the program that made the run.'),
@@ -63,4 +58,3 @@ ModelName = Annotated[
         callback=not_empty,
     ),
 ]
-Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]

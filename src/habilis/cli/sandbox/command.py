@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli.options import folder, not_empty, words
+from habilis.cli.options import command_group, folder, not_empty, words
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
@@ -14,13 +14,7 @@ if TYPE_CHECKING:
 
 KEY_VARIABLE = 'HABILIS_SANDBOX_KEY'
 
-app = typer.Typer(
-    help='Run Python in a sandbox: a file or an interactive prompt.',
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('Run Python in a sandbox: a file or an interactive prompt.')
 
 Seconds = Annotated[
     float | None, typer.Option('--seconds', metavar='S', help='Time limit of a cell in seconds (default: 30).')

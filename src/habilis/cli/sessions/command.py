@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.memory.options import AsJson, Limit, User, Where, Yes
+from habilis.cli.memory.options import Limit, User, Where
+from habilis.cli.options import AsJson, Journal, Yes, command_group
 
 EPILOG = """\b
 A session is a conversation: its turns are in the memory, its runs in the journal (habilis runs list --session ID).
@@ -16,20 +17,9 @@ Examples:
   habilis sessions rm monday
 """
 
-app = typer.Typer(
-    help='List, show and delete conversations.',
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('List, show and delete conversations.', EPILOG)
 
 SessionId = Annotated[str, typer.Argument(metavar='SESSION', help='Id of the session.', show_default=False)]
-Journal = Annotated[
-    str | None,
-    typer.Option('--journal', metavar='WHERE', help='File, folder or URL of the journal (default: from the settings).'),
-]
 
 
 @app.command('list')

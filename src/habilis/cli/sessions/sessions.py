@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from habilis.cli.interrupt import run_interruptible
-from habilis.cli.memory.opening import confirm, entry_json
+from habilis.cli.memory.opening import entry_json
+from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_age, format_time, print_json, print_table
 from habilis.cli.runs.journal import open_journal
 from habilis.cli.settings import read_settings, settings_with_options
@@ -112,7 +113,7 @@ def remove_session(session: str, places: Places, *, yes: bool, as_json: bool) ->
         if not entries and not runs:
             raise _not_found(session)
         what = f'{len(entries)} entries of the memory and {len(runs)} runs of {session}'
-        if not confirm(f'Delete {what} for good?', yes=yes):
+        if not confirm_deletion(f'Delete {what} for good?', yes=yes):
             return 1
         for run in runs:
             await delete_run(opened.store, run.run, user=opened.memory.user)

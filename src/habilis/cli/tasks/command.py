@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.memory.options import AsJson, User, Where, Yes
-from habilis.cli.options import not_empty
+from habilis.cli.memory.options import User, Where
+from habilis.cli.options import AsJson, Yes, command_group, not_empty
 
 EPILOG = """\b
 Tasks are part of the memory: agents see and change them too, and they are there in the next conversation.
@@ -20,14 +20,7 @@ Examples:
   habilis tasks done 1
 """
 
-app = typer.Typer(
-    help='List, add, change and delete tasks.',
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('List, add, change and delete tasks.', EPILOG)
 
 
 class State(Enum):

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from habilis.cli.memory.opening import confirm, with_memory
+from habilis.cli.memory.opening import with_memory
+from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import print_json, print_table
 from habilis.cli.streams import say
 from habilis.memory import Memory, Task
@@ -86,7 +87,7 @@ def remove_tasks(numbers: Sequence[int], where: str | None, user: str | None, *,
 
     async def work(memory: Memory) -> int:
         what = f'task {numbers[0]}' if len(numbers) == 1 else f'{len(numbers)} tasks'
-        if not confirm(f'Delete {what} for good?', yes=yes):
+        if not confirm_deletion(f'Delete {what} for good?', yes=yes):
             return 1
         removed = [await memory.remove_task(number) for number in dict.fromkeys(numbers)]
         if as_json:

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.options import not_empty
-from habilis.cli.tools.options import AsJson, Candidates, Examples, LibraryFolder, ModelName, Name, Version, Yes
+from habilis.cli.options import AsJson, Yes, command_group, not_empty
+from habilis.cli.tools.options import Candidates, Examples, LibraryFolder, ModelName, Name, Version
 
 EPILOG = """\b
 A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
@@ -32,14 +32,7 @@ Exit codes: 0 success, 1 error (or a test fails, nothing is found, the library h
 130 Ctrl-C.
 """
 
-app = typer.Typer(
-    help='List, search, build, test, run, change and share the tools of a library.',
-    epilog=EPILOG,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
+app = command_group('List, search, build, test, run, change and share the tools of a library.', EPILOG)
 
 
 # Read -----------------------------------------------------------------------------------------------------------------

@@ -18,11 +18,9 @@ Examples = Annotated[
 Candidates = Annotated[
     int, typer.Option('--candidates', metavar='N', help='Implementations to write side by side.', min=1, max=20)
 ]
-AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 LibraryFolder = Annotated[
     str | None,
     typer.Option(
         '--library', metavar='DIR', help='Folder of the library (default: from the settings).', callback=folder
     ),
 ]
-Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]
