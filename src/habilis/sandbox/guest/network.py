@@ -14,8 +14,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from habilis.core.codec import Json
+from habilis.sandbox.guest import tunnels
 
 Ask = Callable[[list[Json]], Json]
+proxy_port: int | None = None
+"""Port of the proxy, in a sandbox that has one instead."""
 
 
 class HostSocket:
@@ -143,7 +146,10 @@ class TLSContext:
 
 
 def install(ask: Ask) -> None:
-    """Replace the `socket` class and the `ssl` module by those of the host."""
+    """Replace the `socket` class and the `ssl` module by those of the host, unless there is a proxy."""
+    if proxy_port is not None:
+        tunnels.install(proxy_port)
+        return
     HostSocket.ask = staticmethod(ask)
     module: Any = socket
     module.socket = module.SocketType = HostSocket

@@ -19,7 +19,7 @@ from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.guest_folder import guest_folder
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.pipe_guest import PipeGuest
-from habilis.sandbox.process import bubblewrap
+from habilis.sandbox.process import bubblewrap, proxy
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.mapped_mounts import MappedMounts, map_mounts
@@ -86,7 +86,15 @@ class ProcessBackend:
             command = [program, '--args', str(arguments.fileno()), '--']
             passed = (rules.fileno(), arguments.fileno())
             settings = _settings(confinement, {}, PACKAGES if is_spare else '')
+            closing = contextlib.ExitStack()
+            if spec.network is not None:
+                channel, end_proxy = proxy.serve(spec.network)
+                stack.enter_context(channel)
+                closing.callback(end_proxy)
+                passed = (*passed, channel.fileno())
+                settings['proxy'] = {'channel': channel.fileno(), 'local': not spec.network.names_loopback}
             guest = _run(command, bubblewrap.GUEST, settings, passed, mapped)
+        guest.on_close(closing.close)
         watch(guest, spec.limits)
         return guest
 
