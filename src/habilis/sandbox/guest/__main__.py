@@ -8,6 +8,8 @@ bypasses the kernel, which goes to stderr without it. `proxy_port` is the port o
 written to stderr before each answer, for hosts that cannot see otherwise which output belongs to the request.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select

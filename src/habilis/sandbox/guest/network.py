@@ -3,6 +3,8 @@
 `urllib`, `http.client` and what builds on them work, over TLS too. There is no listening, no UDP, no asyncio stream.
 """
 
+from __future__ import annotations
+
 import base64
 import importlib
 import io
@@ -119,7 +121,7 @@ class HostSocket:
             number, self._number = self._number, None
             self.ask(['close', number])
 
-    def __enter__(self) -> 'HostSocket':
+    def __enter__(self) -> HostSocket:
         return self
 
     def __exit__(self, *_: object) -> None:

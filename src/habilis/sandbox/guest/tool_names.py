@@ -2,13 +2,16 @@
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Iterator
+from typing import Optional
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_NAMED = (*_FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+_PATTERNS = (ast.MatchAs, ast.MatchStar) if sys.version_info >= (3, 10) else ()
+_NAMED = (*_FUNCTIONS, ast.ClassDef, ast.ExceptHandler, *_PATTERNS)
 _LINE_END = re.compile('\r\n|\r|\n')
 
-Scope = set[str] | None
+Scope = Optional[set[str]]  # noqa: UP045 - for Python 3.9
 """The names that a function or class declares as global; None at module level, where every name is global."""
 
 Binding = tuple[ast.AST, str, str]
@@ -56,7 +59,7 @@ def _names_bound_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     elif isinstance(node, _NAMED):
         if node.name is not None:
             yield node.name, ''
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+    elif sys.version_info >= (3, 10) and isinstance(node, ast.MatchMapping) and node.rest is not None:
         yield node.rest, ''
 
 
