@@ -70,6 +70,8 @@ def _children(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
         if _is_local(node, field):
             continue
         for child in value if isinstance(value, list) else [value]:  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(child, ast.alias) and sys.version_info < (3, 10):
+                child.lineno, child.col_offset = node.lineno, node.col_offset
             if isinstance(child, ast.AST):
                 yield child, inside if field == 'body' else scope
 
@@ -94,4 +96,5 @@ def _error(node: ast.AST, name: str, imported: str, code: str, filename: str) ->
     start = len(text.encode()[:column].decode())
     word = re.compile(rf'\b{re.escape(name)}\b').search(text, start)
     first, last = word.span() if word else (start, start + len(name))
-    return SyntaxError(message, (filename, line, first + 1, text, line, last + 1))
+    end = (line, last + 1) if sys.version_info >= (3, 10) else ()
+    return SyntaxError(message, (filename, line, first + 1, text, *end))
