@@ -16,11 +16,11 @@ def test_the_guest_has_the_syntax_of_its_oldest_python(name: str) -> None:
     is_newer = name.endswith(NEWER)
     tree = ast.parse(PACKAGE.joinpath(name).read_text(), feature_version=(3, 10) if is_newer else (3, 9))
     if not is_newer:
-        assert not list(_unions(tree)), 'Python 3.9 evaluates X | Y: use Union, a tuple, or annotations of __future__'
+        assert not _unions(tree), 'Python 3.9 evaluates X | Y: use Union, a tuple, or annotations of __future__'
 
 
-def _unions(tree: ast.Module) -> list[int]:
-    """Lines with a union of types that is evaluated."""
+def _unions(tree: ast.Module) -> list[str]:
+    """Unions of types that are evaluated."""
     postponed = any(isinstance(node, ast.ImportFrom) and node.module == '__future__' for node in tree.body)
     found: list[ast.expr] = []
     for node in ast.walk(tree):
@@ -38,7 +38,7 @@ def _unions(tree: ast.Module) -> list[int]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns and not postponed:
             found.append(node.returns)
     found += [node.value for node in tree.body if isinstance(node, ast.Assign)]
-    return [part.lineno for whole in found for part in ast.walk(whole) if _is_union(part)]
+    return [ast.unparse(part) for whole in found for part in ast.walk(whole) if _is_union(part)]
 
 
 def _is_union(node: ast.AST) -> bool:

@@ -28,6 +28,6 @@ def test_nothing_that_threads_print_is_lost_or_repeated() -> None:
 
     stream = HostStream(Bridge(send), 'o', '<stdout>')
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: stream.write(f'{number}\n'), range(2_000)))
+        list(pool.map(stream.write, (f'{number}\n' for number in range(2_000))))
     stream.flush()
     assert sorted(map(int, ''.join(sent).split())) == list(range(2_000))

@@ -11,7 +11,7 @@ from habilis.sandbox.process.backend import ProcessBackend
 
 PYTHON = '/opt/python/bin/python3.12'
 PROFILE = seatbelt.make_profile(
-    PYTHON, ['/opt/python', '/Users/ann/Library/Caches/habilis/guests/1'], ['/Users/ann/work']
+    PYTHON, ['/opt/python', '/people/ann/Library/Caches/habilis/guests/1'], ['/people/ann/work']
 )
 
 
@@ -36,15 +36,15 @@ def decides(operation: str, path: str = '', profile: str = PROFILE) -> str:
         ('process-fork', '', 'deny'),
         ('process-exec', '/bin/sh', 'deny'),
         ('process-exec', PYTHON, 'allow'),
-        ('file-read-data', '/Users/ann/.ssh/id_rsa', 'deny'),
-        ('file-read-data', '/Users/ann/Library/Caches/other', 'deny'),
+        ('file-read-data', '/people/ann/.ssh/id_rsa', 'deny'),
+        ('file-read-data', '/people/ann/Library/Caches/other', 'deny'),
         ('file-read-data', '/private/etc/passwd', 'deny'),
         ('file-read-data', '/opt/python/lib/os.py', 'allow'),
-        ('file-read-data', '/Users/ann/work/data.csv', 'allow'),
-        ('file-read-data', '/Users/ann/work-of-others/data.csv', 'deny'),
-        ('file-write-create', '/Users/ann/work/new.csv', 'allow'),
+        ('file-read-data', '/people/ann/work/data.csv', 'allow'),
+        ('file-read-data', '/people/ann/work-of-others/data.csv', 'deny'),
+        ('file-write-create', '/people/ann/work/new.csv', 'allow'),
         ('file-write-create', '/private/tmp/x', 'allow'),
-        ('file-write-create', '/Users/ann/new', 'deny'),
+        ('file-write-create', '/people/ann/new', 'deny'),
         ('file-write-create', '/opt/python/lib/os.py', 'deny'),
         ('file-write-data', '/dev/null', 'allow'),
     ],
@@ -54,13 +54,13 @@ def test_the_profile_allows_what_is_granted_and_nothing_else(operation: str, pat
 
 
 def test_a_path_cannot_add_rules() -> None:
-    evil = '/Users/ann/") (allow default) ("'
+    evil = '/people/ann/") (allow default) ("'
     profile = seatbelt.make_profile(PYTHON, [evil], [])
     assert profile.count('(allow default)') == 2  # within the two strings
     assert decides('network-outbound', profile=profile) == 'deny'
     assert profile.count('\\") (allow default) (\\"') == 2
     with pytest.raises(ValueError, match='control character'):
-        seatbelt.make_profile(PYTHON, ['/Users/ann/\n(allow default)'], [])
+        seatbelt.make_profile(PYTHON, ['/people/ann/\n(allow default)'], [])
 
 
 def test_a_mac_starts_guests_with_the_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

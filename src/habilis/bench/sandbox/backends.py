@@ -86,7 +86,7 @@ async def _compare(name: str, peer: Peer, rounds: int, progress: Progress) -> Pe
     settings = _settings(name)
 
     async def ours() -> float:
-        return await _first_result(name, Limits(), settings)
+        return await _first_result(name, settings)
 
     async def theirs() -> float:
         started = time.perf_counter()
@@ -129,17 +129,17 @@ def _settings(name: str) -> Settings:
 
 async def _new(name: str) -> float:
     """With settings that no other sandbox has had."""
-    return await _first_result(name, Limits(output_bytes=1_000_000 + next(_numbers)), {})
+    return await _first_result(name, {'limits': Limits(output_bytes=1_000_000 + next(_numbers))})
 
 
 async def _again(name: str) -> float:
-    taken = await _first_result(name, Limits(), {})
+    taken = await _first_result(name, {})
     await asyncio.sleep(PAUSE)
     return taken
 
 
-async def _first_result(name: str, limits: Limits, settings: Settings) -> float:
+async def _first_result(name: str, settings: Settings) -> float:
     started = time.perf_counter()
-    async with await Sandbox.create(name, limits=limits, **settings) as sandbox:
+    async with await Sandbox.create(name, **settings) as sandbox:
         check(await sandbox.run(CODE))
         return time.perf_counter() - started
