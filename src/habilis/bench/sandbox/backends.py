@@ -12,7 +12,7 @@ from habilis.bench.report import Pair, PeerRow, Progress, Report, Row, Target, m
 from habilis.bench.sandbox.containers_and_servers import MEASURES
 from habilis.bench.sandbox.native_peers import native_peers
 from habilis.bench.sandbox.peers import Peer
-from habilis.bench.sandbox.timings import CODE, check, later_cell, sandboxes_per_second
+from habilis.bench.sandbox.timings import CODE, FOLDER, check, later_cell, sandboxes_per_second
 from habilis.core.errors import HabilisError
 from habilis.core.limits import Limits
 from habilis.sandbox.backends import names
@@ -43,8 +43,8 @@ async def measure_backends(*, quick: bool, progress: Progress) -> Report:
         own = MEASURES.get(name)
         measured = await (own(rounds, 50 * rounds, progress) if own else _measure(name, rounds, progress))
         rows += measured
-        is_usable = any(row.value is not None for row in measured)
-        peers += [await _compare(name, peer, rounds, progress) for peer in compared.get(name, []) if is_usable]
+        problem = '' if any(row.value is not None for row in measured) else f'{name} cannot be used here'
+        peers += [await _compare(name, peer, rounds, progress, problem) for peer in compared.get(name, [])]
     return make_report(rows, load=load, quick=quick, peers=peers)
 
 
@@ -78,15 +78,18 @@ async def _rate(name: str, rounds: int) -> list[Row]:
     return [Row(key=f'{name}_rate', label=label, unit='/s', value=rates.median, spread=rates, target=target)]
 
 
-async def _compare(name: str, peer: Peer, rounds: int, progress: Progress) -> PeerRow:
-    """A peer and the backend, interleaved."""
-    if reason := peer.unavailable():
+async def _compare(name: str, peer: Peer, rounds: int, progress: Progress, problem: str) -> PeerRow:
+    """A peer and the backend, interleaved, with and without a guest that was started ahead."""
+    if reason := peer.unavailable() or problem:
         return PeerRow(peer=peer.name, isolation=peer.isolation, unavailable=reason)
     progress(f'{peer.name} and {name}')
     settings = _settings(name)
 
     async def ours() -> float:
         return await _first_result(name, settings)
+
+    async def ours_cold() -> float:
+        return await _first_result(name, {**settings, 'limits': _new_limits(), 'mounts': {'/data': FOLDER}})
 
     async def theirs() -> float:
         started = time.perf_counter()
@@ -97,14 +100,18 @@ async def _compare(name: str, peer: Peer, rounds: int, progress: Progress) -> Pe
 
     try:
         peer.start()
-        first, others = await interleave(rounds, ours, theirs)
+        first, others, cold = await interleave(rounds, ours, theirs, ours_cold)
         later = await _compare_cells(name, peer, 50 * rounds, settings)
         peer.stop()
     except (PeerError, ImportError, AttributeError, OSError, RuntimeError) as error:  # incompatible or broken
         reason = f'does not work: {type(error).__name__}: {error}'
         return PeerRow(peer=peer.name, isolation=peer.isolation, unavailable=reason)
     return PeerRow(
-        peer=f'{peer.name} (and {name})', isolation=peer.isolation, new=Pair(ours=first, peer=others), later=later
+        peer=f'{peer.name} (and {name})',
+        isolation=peer.isolation,
+        new=Pair(ours=first, peer=others),
+        new_cold=Pair(ours=cold, peer=others),
+        later=later,
     )
 
 
@@ -129,7 +136,11 @@ def _settings(name: str) -> Settings:
 
 async def _new(name: str) -> float:
     """With settings that no other sandbox has had."""
-    return await _first_result(name, {'limits': Limits(output_bytes=1_000_000 + next(_numbers))})
+    return await _first_result(name, {'limits': _new_limits()})
+
+
+def _new_limits() -> Limits:
+    return Limits(output_bytes=1_000_000 + next(_numbers))
 
 
 async def _again(name: str) -> float:
