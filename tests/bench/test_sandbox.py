@@ -11,6 +11,7 @@ import pytest
 from habilis.bench.docker import find_docker
 from habilis.bench.installation import PeerError
 from habilis.bench.sandbox import backends, humaneval, peers, timings
+from habilis.bench.sandbox.native_peers import native_peers
 from tests.cli.process import habilis
 
 Environment = dict[str, str]
@@ -104,7 +105,10 @@ def test_a_program_checks_its_solution() -> None:
 # Peers ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('peer', peers.all_peers(), ids=lambda peer: peer.name)
+NATIVE = [peer for compared in native_peers().values() for peer in compared]
+
+
+@pytest.mark.parametrize('peer', [*peers.all_peers(), *NATIVE], ids=lambda peer: peer.name)
 def test_a_peer_computes_or_says_why_not(peer: peers.Peer) -> None:
     reason = peer.unavailable()
     if reason is not None:

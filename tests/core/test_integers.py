@@ -16,7 +16,7 @@ from habilis.core.integers import (
     safe_repr,
     short_integer,
 )
-from habilis.sandbox.previews import shorten
+from habilis.core.previews import shorten
 
 LONG = 10**6000
 HUGE = 7 << 30_000_000

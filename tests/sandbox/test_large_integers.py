@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from habilis.sandbox.previews import shorten
+from habilis.core.previews import shorten
 from habilis.sandbox.session import Sandbox
 
 LARGE = 10**6000

@@ -15,11 +15,15 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.network import make_network
 
 CERTIFICATE = Path(__file__).parent / 'data/localhost.pem'
+LOOPBACK = ['localhost', '127.0.0.1']
 
 
 class Echo(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        self._answer(b'hello')
+        self._answer(self.reply())
+
+    def reply(self) -> bytes:
+        return b'hello'
 
     def do_POST(self) -> None:
         self._answer(self.rfile.read(int(self.headers['Content-Length']))[::-1])
@@ -48,13 +52,17 @@ def web() -> Iterator[int]:
     yield from serve(ThreadingHTTPServer(('127.0.0.1', 0), Echo))
 
 
-@pytest.fixture(scope='module')
-def secure_web() -> Iterator[int]:
-    server = ThreadingHTTPServer(('127.0.0.1', 0), Echo)
+def secure_server(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    server = ThreadingHTTPServer(('127.0.0.1', 0), handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    yield from serve(server)
+    return server
+
+
+@pytest.fixture(scope='module')
+def secure_web() -> Iterator[int]:
+    yield from serve(secure_server(Echo))
 
 
 def test_without_a_grant_every_connection_fails_and_the_error_says_what_to_do(web: int) -> None:
@@ -73,7 +81,7 @@ def test_without_a_grant_every_connection_fails_and_the_error_says_what_to_do(we
 
 
 def test_with_a_grant_urllib_and_http_client_work(web: int) -> None:
-    with Sandbox.create_sync(network=True) as sandbox:
+    with Sandbox.create_sync(network=LOOPBACK) as sandbox:
         get = f"import urllib.request\nurllib.request.urlopen('http://127.0.0.1:{web}/').read()"
         assert sandbox.run(get).value == b'hello'
         post = f"urllib.request.urlopen('http://127.0.0.1:{web}/', data=b'ab' * 1_000_000).read()[:4]"
@@ -91,7 +99,7 @@ def test_with_a_grant_urllib_and_http_client_work(web: int) -> None:
 
 
 def test_the_host_speaks_tls_and_checks_certificates(secure_web: int) -> None:
-    with Sandbox.create_sync(network=True) as sandbox:
+    with Sandbox.create_sync(network=LOOPBACK) as sandbox:
         url = f'https://localhost:{secure_web}/'
         error = sandbox.run(f"import ssl, urllib.request\nurllib.request.urlopen('{url}')").error
         assert error is not None
@@ -100,21 +108,31 @@ def test_the_host_speaks_tls_and_checks_certificates(secure_web: int) -> None:
         assert sandbox.run(trusting).value == b'hello'
 
 
-@pytest.mark.parametrize(
-    ('granted', 'host', 'reached'),
-    [
-        (['localhost'], 'localhost', True),
-        (['localhost'], '127.0.0.1', False),
-        (['local*'], 'LOCALHOST', True),
-        (['localhost:{port}'], 'localhost', True),
-        (['localhost:1'], 'localhost', False),
-        (['*.example.org'], 'localhost', False),
-        ([], 'localhost', False),
-    ],
-)
-def test_hosts_may_be_granted_by_name(granted: list[str], host: str, reached: bool, web: int) -> None:
-    hosts = [name.format(port=web) for name in granted]
-    with Sandbox.create_sync(network=hosts) as sandbox:
+GRANTS: list[tuple[list[str] | None, str, bool]] = [
+    (['localhost'], 'localhost', True),
+    (['localhost'], '127.0.0.1', False),
+    (['127.0.0.1'], '127.0.0.1', True),
+    (['127.*'], '127.0.0.1', True),
+    (['local*'], 'LOCALHOST', True),
+    (['localhost:{port}'], 'localhost', True),
+    (['localhost:1'], 'localhost', False),
+    (['*.example.org'], 'localhost', False),
+    ([], 'localhost', False),
+    (None, 'localhost', False),
+    (None, '127.0.0.1', False),
+    (['*'], 'localhost', False),
+    (['*:{port}'], '127.0.0.1', False),
+]
+"""What is granted (None: any host), a host of this machine, and whether it may be reached."""
+
+
+def grants(granted: list[str] | None, port: int) -> list[str] | bool:
+    return True if granted is None else [name.format(port=port) for name in granted]
+
+
+@pytest.mark.parametrize(('granted', 'host', 'reached'), GRANTS)
+def test_hosts_may_be_granted_by_name(granted: list[str] | None, host: str, reached: bool, web: int) -> None:
+    with Sandbox.create_sync(network=grants(granted, web)) as sandbox:
         cell = sandbox.run(f"import urllib.request\nurllib.request.urlopen('http://{host}:{web}/').read()")
         assert cell.ok is reached
         if cell.error is not None:
@@ -124,7 +142,7 @@ def test_hosts_may_be_granted_by_name(granted: list[str], host: str, reached: bo
 def test_a_silent_server_does_not_outlive_the_time_limit() -> None:
     with socket.create_server(('127.0.0.1', 0)) as silent:
         port = silent.getsockname()[1]
-        with Sandbox.create_sync(network=True, limits=Limits(seconds=1)) as sandbox:
+        with Sandbox.create_sync(network=LOOPBACK, limits=Limits(seconds=1)) as sandbox:
             sandbox.run('x = 1')
             cell = sandbox.run(f"import socket\nsocket.create_connection(('127.0.0.1', {port})).recv(1)")
             assert cell.error is not None

@@ -115,7 +115,7 @@ class Agent(Decorators, Closing, Generic[T]):
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
-            network: hosts that the code may reach, such as `['api.example.com']`; True for all, by default none.
+            network: hosts that the code may reach, such as `['api.example.com']`; True for all public, default none.
             policy: rules for the code, such as `Policy(imports=('math',))`.
             sandbox: a backend by name (a new sandbox for each run), a `Sandbox`, or several by name.
             sandbox_settings: more settings of `Sandbox.create`.

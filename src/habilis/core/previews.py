@@ -14,6 +14,9 @@ MAX_DECIMAL_BITS = 2000
 FIELD_LENGTH = 60
 """Max characters of a field in the `repr` of a dataclass."""
 
+RESULT_LENGTH = 200
+"""Max characters of a result in the record of a call."""
+
 
 class _Repr(reprlib.Repr):
     def repr_dict(self, x: dict[object, object], level: int) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import NotDurable, RunChanged, ToolArgumentsError, ToolDefinitionError
+from habilis.core.previews import shorten
 from habilis.flows.contract import FlowArgumentsError, FlowDefinitionError
 from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.journal.values import Codec, fingerprint
-from habilis.sandbox.previews import shorten
 from habilis.tools.context import context_of
 from habilis.tools.parameters import Parameters, read_signature
 from habilis.tools.validation import TypeValidator

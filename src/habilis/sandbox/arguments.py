@@ -6,9 +6,9 @@ from types import UnionType
 from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.core.previews import shorten
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.policy import Policy
-from habilis.sandbox.previews import shorten
 
 Kind = type | UnionType
 MAX_SHOWN = 60

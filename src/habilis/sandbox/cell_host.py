@@ -18,13 +18,13 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, unpack
 from habilis.core.limits import Limits
+from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.deadline import Deadline, current_deadline
 from habilis.sandbox.functions import HostFunction, label_arguments
 from habilis.sandbox.guest_messages import parse_message
 from habilis.sandbox.guest_work import GuestPort
 from habilis.sandbox.network import Network
-from habilis.sandbox.previews import RESULT_LENGTH, shorten
 
 OnOutput = Callable[[Stream, str], object]
 AnswerInput = Callable[[str], str]

@@ -151,7 +151,8 @@ class SandboxConformance(ToolConformance):
         code = (
             'import asyncio\nasync def f(n):\n    await asyncio.sleep(n / 100)\n    return n\n'
             'async def main():\n    try:\n        await asyncio.wait_for(asyncio.sleep(5), 0.05)\n'
-            '    except TimeoutError:\n        return await asyncio.gather(f(3), f(1), f(2))\nasyncio.run(main())'
+            '    except asyncio.TimeoutError:\n        return await asyncio.gather(f(3), f(1), f(2))\n'
+            'asyncio.run(main())'
         )
         assert self.run(code).value == [3, 1, 2]
 

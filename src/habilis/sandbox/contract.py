@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 
 from habilis.core.limits import Limits
 from habilis.core.previews import short_repr
+from habilis.sandbox.network import Grant
 
 ErrorKind = Literal[
     'exception', 'syntax', 'exit', 'policy', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
@@ -194,6 +195,8 @@ class GuestSpec:
 
     limits: Limits = field(default_factory=Limits)
     mounts: tuple[Mount, ...] = ()
+    network: Grant | None = None
+    """For backends with sockets; the others ask the session for each connection."""
 
 
 class HostSide(Protocol):

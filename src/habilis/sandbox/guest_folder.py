@@ -4,12 +4,11 @@ import compileall
 import functools
 import hashlib
 import importlib.util
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from habilis.core.folders import cache_folder
+from habilis.sandbox.cache_entry import new_entry
 
 PACKAGE = Path(__file__).parents[1]
 GUEST_FILES = (
@@ -44,9 +43,7 @@ def _contents(more: tuple[str, ...]) -> tuple[str, dict[str, bytes]]:
 
 
 def _make(files: dict[str, bytes], folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix='.making-'))
-    try:
+    with new_entry(folder) as scratch:
         for name, content in files.items():
             path = (scratch / 'habilis' / name).resolve()
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,14 +54,3 @@ def _make(files: dict[str, bytes], folder: Path) -> None:
         compileall.compile_dir(scratch, quiet=1, stripdir=str(scratch))
         for path in (scratch, *scratch.rglob('*')):  # another user may run it
             path.chmod(0o755 if path.is_dir() else 0o644)
-        _put(scratch, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _put(scratch: Path, folder: Path) -> None:
-    try:
-        scratch.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first; its folder is the same
-            raise

@@ -57,7 +57,9 @@ class Interpreter(Interruptible):
 
     async def start(self) -> None:
         """Start a guest; its first request sets it up."""
-        spec = GuestSpec(limits=self._options.limits, mounts=self._options.mounts)
+        options = self._options
+        grant = options.network.grant if options.network else None
+        spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
         self._guest = await WORKERS.submit(lambda: self.backend.start(spec))
         self._fresh = True
         stop_at_exit(self)

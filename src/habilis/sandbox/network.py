@@ -1,16 +1,19 @@
-"""Network connections of a sandbox, made by the host.
+"""Network connections of a sandbox, made by the host: which are allowed, and those of an interpreter without sockets.
 
-The interpreter inside has no sockets. It sends a host name and a port; the host checks and resolves the name, connects,
-and does TLS with its own certificates.
+Such an interpreter sends a host name and a port; the host checks and resolves the name, connects, and does TLS with its
+own certificates.
 """
 
 import base64
 import binascii
 import fnmatch
+import ipaddress
+import re
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import cast
 
 from habilis.core.codec import Json
@@ -22,11 +25,75 @@ CHECK_SECONDS = 0.1
 """How often a call that waits for the network checks whether its cell must end."""
 
 
+CONNECT_SECONDS = 30.0
+_ANY_HOST = re.compile(r'\*+(:.*)?')
+_PORT = re.compile(r':[\d*]+$')
+
+
+@dataclass(frozen=True)
+class Grant:
+    """The hosts that a sandbox may connect to, as patterns in lower case."""
+
+    hosts: tuple[str, ...]
+
+    def addresses(self, host: str, port: int) -> list[str]:
+        """Check a host, and resolve it, once: connect to one of these addresses, not to the name. May block.
+
+        Raises `PermissionError` if the host is not granted, or if it is in a private network and was not named there:
+        whoever runs a granted domain could point it at a service of the machine.
+        """
+        if not 0 < port < 65536:
+            raise OSError(f'{port} is not a valid port')
+        if not _matches(host, port, self.hosts):
+            raise PermissionError(
+                f'this sandbox may not connect to {host[:200]}:{port}; its network setting does not include this host '
+                f'(network=[{host[:200]!r}] would)'
+            )
+        found = _resolve(host, port)
+        if allowed := [address for address in found if self._may_reach(host, address, port)]:
+            return allowed
+        raise PermissionError(
+            f'this sandbox may not connect to {host[:200]}:{port}; it is {found[0]}, which is not a public address, '
+            f'and its network setting does not name that (network=[{host[:200]!r}, {found[0]!r}] would)'
+        )
+
+    @property
+    def names_loopback(self) -> bool:
+        """Whether it names this machine: programs inside then mean it when they say `localhost`, not the sandbox."""
+        hosts = [_PORT.sub('', pattern) for pattern in self._named]
+        return any(fnmatch.fnmatchcase(name, host) for name in ('localhost', '127.0.0.1') for host in hosts)
+
+    @property
+    def _named(self) -> list[str]:
+        return [pattern for pattern in self.hosts if not _ANY_HOST.fullmatch(pattern)]
+
+    def _may_reach(self, host: str, address: str, port: int) -> bool:
+        ip = ipaddress.ip_address(address)
+        ip = getattr(ip, 'ipv4_mapped', None) or ip
+        is_localhost = ip.is_loopback and host.lower().rstrip('.') == 'localhost'
+        return (
+            ip.is_global or _matches(str(ip), port, self._named) or (is_localhost and _matches(host, port, self._named))
+        )
+
+
+def _matches(host: str, port: int, patterns: Iterable[str]) -> bool:
+    name = host.lower().rstrip('.')
+    return any(fnmatch.fnmatchcase(text, pattern) for text in (name, f'{name}:{port}') for pattern in patterns)
+
+
+def _resolve(host: str, port: int) -> list[str]:
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except ValueError as error:  # a name that cannot be encoded
+        raise OSError(f'{host[:200]!r} is not a valid host name') from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
 class Network:
     """The connections of one sandbox."""
 
-    def __init__(self, allowed: tuple[str, ...] | None) -> None:
-        self._allowed = allowed
+    def __init__(self, grant: Grant) -> None:
+        self.grant = grant
         self._open: dict[int, socket.socket] = {}
         self._next = 0
 
@@ -50,7 +117,7 @@ class Network:
 
     def copy(self) -> 'Network':
         """The network of a fork: the same permissions, no connections."""
-        return Network(self._allowed)
+        return Network(self.grant)
 
     def close(self) -> None:
         """Close all connections."""
@@ -58,26 +125,14 @@ class Network:
             self._close(number)
 
     def _connect(self, host: str, port: int, seconds: float, check: Callable[[], None]) -> int:
-        if not 0 < port < 65536:
-            raise OSError(f'{port} is not a valid port')
-        if not self._is_allowed(host, port):
-            raise PermissionError(
-                f'this sandbox may not connect to {host[:200]}:{port}; its network setting does not include this host'
-            )
         if len(self._open) >= MAX_CONNECTIONS:
             raise OSError(f'{MAX_CONNECTIONS} connections are open already; close some')
         check()
-        connection = socket.create_connection((host, port), timeout=min(seconds, 30.0))
+        connection = _connect(self.grant.addresses(host, port), port, min(seconds, CONNECT_SECONDS))
         connection.settimeout(CHECK_SECONDS)
         self._next += 1
         self._open[self._next] = connection
         return self._next
-
-    def _is_allowed(self, host: str, port: int) -> bool:
-        if self._allowed is None:
-            return True
-        names = (host.lower().rstrip('.'), f'{host.lower().rstrip(".")}:{port}')
-        return any(fnmatch.fnmatchcase(name, pattern) for name in names for pattern in self._allowed)
 
     def _wrap(self, number: int, name: str, verify: bool) -> None:
         context = ssl.create_default_context()
@@ -110,11 +165,11 @@ class Network:
 
 
 def make_network(granted: bool | Iterable[str] | None) -> Network | None:
-    """The network for the setting `network=`: none, any host, or host patterns (`*` matches any part)."""
+    """The network for the setting `network=`: none, any public host, or host patterns (`*` matches any part)."""
     if granted is False or granted is None:
         return None
     if granted is True:
-        return Network(None)
+        return Network(Grant(('*',)))
     hosts = (granted,) if isinstance(granted, str) else tuple(granted)
     for host in cast('tuple[object, ...]', hosts):
         if not isinstance(host, str) or not host or '/' in host:
@@ -122,7 +177,16 @@ def make_network(granted: bool | Iterable[str] | None) -> Network | None:
                 f'{host!r} is not a host; name it as in network=["api.example.com", "*.example.org", "localhost:8000"]'
             )
             raise SandboxError(msg)
-    return Network(tuple(host.lower() for host in hosts))
+    return Network(Grant(tuple(host.lower() for host in hosts)))
+
+
+def _connect(addresses: list[str], port: int, seconds: float) -> socket.socket:
+    for address in addresses[:-1]:
+        try:
+            return socket.create_connection((address, port), timeout=seconds)
+        except OSError:  # the next one may work
+            continue
+    return socket.create_connection((addresses[-1], port), timeout=seconds)
 
 
 def _retry_until(act: Callable[[], object], seconds: float, check: Callable[[], None]) -> object:

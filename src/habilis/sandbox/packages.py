@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from habilis.core.errors import PackageError
 from habilis.core.folders import cache_folder
+from habilis.sandbox.cache_entry import new_entry
 from habilis.sandbox.contract import WASM_PYTHON, PythonTarget
 from habilis.sandbox.file_lock import file_lock
 from habilis.sandbox.package_failures import NATIVE_ADVICE, explain, native_advice
@@ -193,9 +193,7 @@ def _identify(package: str) -> str:
 
 
 def _install(packages: Sequence[str], folder: Path, python: PythonTarget) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix='.installing-'))
-    try:
+    with new_entry(folder) as scratch:
         plain = [package for package in packages if _is_plain_folder(package)]
         rest = [package for package in packages if package not in plain]
         if rest:
@@ -206,17 +204,6 @@ def _install(packages: Sequence[str], folder: Path, python: PythonTarget) -> Non
         if not python.platforms:
             _refuse_native_code(packages, scratch)
         scratch.chmod(0o755)
-        _put(scratch, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-def _put(scratch: Path, folder: Path) -> None:
-    try:
-        scratch.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was first; its folder is as good
-            raise
 
 
 def _refuse_native_code(packages: Sequence[str], folder: Path) -> None:

@@ -1,21 +1,20 @@
 """A guest in a process, reached through pipes: the transport of backends that start a process."""
 
 import contextlib
-import json
 import os
 import select
 import subprocess
+from collections.abc import Callable
 
-from habilis.core.codec import parse
 from habilis.sandbox.contract import ErrorKind, GuestDied, HostSide, Interrupted, Stream
+from habilis.sandbox.line_guest import MAX_LINE, LineGuest
 
-MAX_LINE = 256 << 20
 CHUNK = 1 << 16
 _SIGNALS = 128
 """Exit codes above this one stand for signals, where one process waits for another."""
 
 
-class PipeGuest:
+class PipeGuest(LineGuest):
     """Talks to `python -m habilis.sandbox.guest` through stdin and stdout of a process.
 
     Output that bypasses the kernel comes from the process's stderr, and from `stdout`, a pipe of its own, where the
@@ -41,6 +40,7 @@ class PipeGuest:
             os.set_blocking(descriptor, False)
             self._poll.register(descriptor, select.POLLIN)
         self._reason: tuple[ErrorKind, str] | None = None
+        self._end: Callable[[], object] | None = None
         self.running = False
         """Whether a request is running."""
 
@@ -65,15 +65,11 @@ class PipeGuest:
 
     def _exchange(self, message: str, host: HostSide) -> str:
         try:
-            self._send(message)
-            while True:
-                kind, text = self._receive(host)
-                if kind == 'a':
-                    self._pass_on(list(self._streams), host)
-                    return text
-                self._send(host.answer(text))
+            answer = super()._exchange(message, host)
         except BrokenPipeError:
             raise self._death(host) from None
+        self._pass_on(list(self._streams), host)
+        return answer
 
     def read_line(self, seconds: float) -> bytes | None:
         """One line of its stdout before the first request; None at its end, or after a timeout."""
@@ -95,24 +91,9 @@ class PipeGuest:
         os.set_blocking(self._process.stderr.fileno(), True)
         return self._process.stderr.read().decode(errors='replace')
 
-    def _send(self, text: str) -> None:
-        try:
-            data = json.dumps(text, ensure_ascii=False).encode()
-        except UnicodeEncodeError:  # half of a surrogate pair
-            data = json.dumps(text).encode()
-        self._in.write(data + b'\n')
+    def _write(self, line: bytes) -> None:
+        self._in.write(line)
         self._in.flush()
-
-    def _receive(self, host: HostSide) -> tuple[str, str]:
-        line = self._next_line(host)
-        try:
-            kind, text = line[:1].decode(), parse(line[1:].decode().strip()) if line[1:2] == b'"' else None
-        except ValueError:
-            kind, text = '', None
-        if kind not in ('a', 'q') or not isinstance(text, str):
-            self.interrupt()
-            raise GuestDied('broken', 'the sandbox sent a malformed message')
-        return kind, text
 
     def _next_line(self, host: HostSide) -> bytes:
         while (end := self._line.find(b'\n', self._searched)) < 0:
@@ -166,6 +147,10 @@ class PipeGuest:
         self._reason = self._reason or (kind, reason)
         self._process.kill()
 
+    def on_close(self, call: Callable[[], object]) -> None:
+        """Call this when the guest is closed."""
+        self._end = call
+
     def interrupt(self) -> None:
         """Kill the process."""
         self._process.kill()
@@ -174,6 +159,8 @@ class PipeGuest:
         """Kill the process and free its pipes."""
         self._process.kill()
         self._process.wait()
+        if self._end is not None:
+            self._end()
         with contextlib.suppress(BrokenPipeError):  # unsent data may be left in its buffer
             self._in.close()
         self._out.close()

@@ -9,11 +9,11 @@ from typing import cast
 
 from habilis.core.codec import CodecError, Json, NotPlain, pack, unpack
 from habilis.core.errors import SandboxError
+from habilis.core.previews import shorten
 from habilis.sandbox.arguments import check
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
 from habilis.sandbox.conversions import conversion
-from habilis.sandbox.previews import shorten
 from habilis.sandbox.snapshot import Checkpoint
 
 MAX_DISPLAYS = 1000

@@ -63,7 +63,7 @@ class Sandbox:
             env: environment variables; nothing else of the host's environment is inside.
             packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
                 pure Python; for numpy and the like, use `process`.
-            network: allow connections, made by the host: `True` for any, or hosts by name (`['*.example.org']`).
+            network: allow connections, made by the host: `True` for any public host, or hosts by name.
             policy: checks on the code, for tidiness; see `Policy`.
             input: answers `input()`: a function of the prompt, or a list of lines.
             checkpoints: save the variables after each cell, to restore them after a cell was stopped by force.

@@ -15,9 +15,9 @@ from typing import Any, Never, Protocol
 
 from habilis.core.errors import ToolArgumentsError, ToolDenied, ToolResultError
 from habilis.core.integers import error_text
+from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
-from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.context import Context, takes_context

@@ -13,7 +13,7 @@ import typing
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
-from habilis.sandbox.previews import shorten
+from habilis.core.previews import shorten
 from habilis.tools.number_sizes import MAX_DIGITS, is_too_large
 from habilis.tools.pydantic_hints import for_pydantic
 from habilis.tools.strictness import Node, field_names, make_strict, node_types

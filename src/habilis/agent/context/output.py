@@ -10,7 +10,7 @@ from habilis.agent.parsing.blocks import find_blocks
 from habilis.agent.parsing.syntax import read_literal
 from habilis.core.errors import AgentError, ToolDefinitionError
 from habilis.core.integers import error_text, read_integer
-from habilis.sandbox.previews import shorten
+from habilis.core.previews import shorten
 from habilis.tools.validation import MAX_ERRORS, TypeValidator
 
 if TYPE_CHECKING:

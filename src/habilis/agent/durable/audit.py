@@ -12,6 +12,7 @@ from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import ToolArgumentsError, ToolDenied
+from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import fingerprint
 from habilis.journal.failures import decode_error
 from habilis.journal.index import Entry, name_of
@@ -19,7 +20,6 @@ from habilis.journal.runs import RunView
 from habilis.journal.scope import ARGUMENTS
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox.contract import CallDecision, Side, ToolCall
-from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools.contract import PREVIEW
 
 

@@ -43,12 +43,12 @@ from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
 from habilis.core.errors import EmptyReply, NotDurable
 from habilis.core.integers import error_text
+from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
 from habilis.journal.failures import failed_paths
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
-from habilis.sandbox.previews import RESULT_LENGTH, shorten
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.attempts import on_thread
 from habilis.tools.logs import lines_now

@@ -48,8 +48,8 @@ from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.terminal import SCRIPTED
 from habilis.agent.hooks.tokens import format_cost
+from habilis.core.previews import shorten
 from habilis.sandbox.contract import Cell, ToolCall
-from habilis.sandbox.previews import shorten
 
 PAUSE = timedelta(seconds=0.1)
 """Minimum time between two updates for streamed text; everything else is shown at once."""

@@ -39,10 +39,10 @@ from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
 from habilis.agent.hooks.sanitize import escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
+from habilis.core.previews import shorten
 from habilis.models.contract import Usage
 from habilis.sandbox.contract import Cell, Display, Stream, ToolCall
 from habilis.sandbox.guest.hints import hint_in
-from habilis.sandbox.previews import shorten
 from habilis.tools.contract import ApprovalRequest
 
 if TYPE_CHECKING:

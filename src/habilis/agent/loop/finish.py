@@ -12,8 +12,8 @@ from habilis.agent.events import AnswerEvent, RunFinished
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.replies import parse_reply
 from habilis.core.errors import ModelError
+from habilis.core.previews import shorten
 from habilis.models.contract import Message, Options, Reply
-from habilis.sandbox.previews import shorten
 
 logger = logging.getLogger(__name__)
 MAX_ARGUMENT = 200

@@ -83,7 +83,7 @@ class DockerRun(Peer):
         _check(_output(command))
 
 
-class _Library(Peer):
+class Library(Peer):
     """A peer that is a Python package."""
 
     distribution: str
@@ -96,7 +96,7 @@ class _Library(Peer):
         return None
 
 
-class Pyeryx(_Library):
+class Pyeryx(Library):
     """CPython in WebAssembly, like Habilis. A `Session` keeps its variables; `result` holds the value."""
 
     name = distribution = 'pyeryx'
@@ -115,7 +115,7 @@ class Pyeryx(_Library):
         _check(session.execute(f'result = {CODE}').result)
 
 
-class Monty(_Library):
+class Monty(Library):
     """An interpreter for a subset of Python. A pool of processes is started once; a session takes one."""
 
     name = distribution = 'pydantic-monty'
@@ -141,7 +141,7 @@ class Monty(_Library):
         session.__exit__(None, None, None)
 
 
-class Smolagents(_Library):
+class Smolagents(Library):
     """An evaluator of syntax trees in the process of the host."""
 
     name = distribution = 'smolagents'

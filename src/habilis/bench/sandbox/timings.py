@@ -91,7 +91,7 @@ async def later_cell(sandbox: Sandbox) -> float:
     return time.perf_counter() - started
 
 
-async def sandboxes_per_second(callers: int, window: float) -> float:
+async def sandboxes_per_second(callers: int, window: float, backend: str = 'wasm') -> float:
     """Rate of new sandboxes with one result each, created by concurrent callers."""
     done = 0
     started = time.perf_counter()
@@ -102,7 +102,7 @@ async def sandboxes_per_second(callers: int, window: float) -> float:
             check(await pool.run(CODE))
             done += 1
 
-    async with SandboxPool(callers) as pool:
+    async with SandboxPool(callers, backend=backend) as pool:
         await asyncio.gather(*(call(pool) for _ in range(callers)))
         return done / (time.perf_counter() - started)
 

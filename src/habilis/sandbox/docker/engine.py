@@ -36,7 +36,7 @@ FIRST_PROCESS = 'sandbox/docker/first_process.py'
 SECONDS = 60
 KEEP_SECONDS = 86_400
 OLDEST_GLIBC = 17
-OLDEST = 3, 11
+OLDEST = 3, 9
 """The oldest Python that runs the guest."""
 
 _PREPARE = """
@@ -44,7 +44,7 @@ import compileall, platform, sys
 oldest = {oldest}
 if sys.version_info < oldest:
     sys.exit('it has Python %d.%d; use one with Python %d.%d or later' % (sys.version_info[:2] + oldest))
-compileall.compile_dir({inside!r}, quiet=1)
+compileall.compile_dir({inside!r}, quiet=2)
 print('%d.%d' % sys.version_info[:2], platform.machine(), platform.libc_ver()[1] or 'musl')
 """
 _LOCKED_DOWN = {'network_mode': 'none', 'cap_drop': ['ALL'], 'security_opt': ['no-new-privileges:true']}

@@ -4,6 +4,8 @@ It is carried into the image and imports only the standard library and the guest
 processes that cells have left behind, and no signal from inside the container can end it.
 """
 
+from __future__ import annotations
+
 import os
 import select
 import signal

@@ -1,16 +1,14 @@
 """A guest in a container, reached through the engine's stream."""
 
 import contextlib
-import json
 import socket
 import threading
 from collections.abc import Callable
 
-from habilis.core.codec import parse
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Stream
 from habilis.sandbox.docker.engine import Engine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
-from habilis.sandbox.pipe_guest import MAX_LINE
+from habilis.sandbox.line_guest import MAX_LINE, LineGuest
 
 MARK = b'\0end of output\0'
 """What the guest writes to stderr before each answer. Only code that wants to confuse its own output writes it, too."""
@@ -20,7 +18,7 @@ HEADER = 8
 STDERR = 2
 
 
-class DockerGuest:
+class DockerGuest(LineGuest):
     """Talks to the guest through stdin and stdout of its container."""
 
     def __init__(self, engine: Engine, container: str, remove: Callable[[str], None]) -> None:
@@ -37,46 +35,31 @@ class DockerGuest:
     def enter(self, message: str, host: HostSide) -> str:
         """Send a request to the kernel, and reply to its messages until it answers."""
         try:
-            self._send(message)
-            while True:
-                kind, text = self._receive(host)
-                if kind == 'a':
-                    return text
-                self._send(host.answer(text))
+            return self._exchange(message, host)
         except Interrupted:
             self.interrupt()
             raise GuestDied('cancelled', 'interrupted') from None
         except OSError:
             raise self._death() from None
 
-    def _send(self, text: str) -> None:
-        self._socket.sendall(json.dumps(text).encode() + b'\n')
+    def _write(self, line: bytes) -> None:
+        self._socket.sendall(line)
 
-    def _receive(self, host: HostSide) -> tuple[str, str]:
-        line = self._read_line(host)
-        if not line:
-            raise self._death()
-        try:
-            kind, text = line[:1].decode(), parse(line[1:].decode().strip())
-        except ValueError:
-            kind, text = '', None
-        if kind not in ('a', 'q') or not isinstance(text, str):
-            self.interrupt()
-            raise GuestDied('broken', 'the sandbox sent a malformed message')
-        return kind, text
-
-    def _read_line(self, host: HostSide) -> bytes:
+    def _next_line(self, host: HostSide) -> bytes:
         """The next line of stdout. The output of a request is complete before its answer."""
         searched = 0
         while (end := self._lines.find(b'\n', searched)) < 0:
             searched = len(self._lines)
-            if searched > MAX_LINE or not self._read(host):
-                return b''
-        line = bytes(self._lines[: end + 1])
+            if searched > MAX_LINE:
+                self.interrupt()
+                raise GuestDied('broken', 'the sandbox sent a message that is too long')
+            if not self._read(host):
+                raise self._death()
+        line = bytes(self._lines[:end])
         del self._lines[: end + 1]
         while line[:1] == b'a' and not self._marks:  # the engine reads the two streams independently
             if not self._read(host):
-                return b''
+                raise self._death()
         self._marks -= line[:1] == b'a'
         return line
 

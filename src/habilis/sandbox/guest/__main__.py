@@ -4,9 +4,11 @@
 
 Messages are lines of JSON text. Lines to the host start with `q` (a message of the kernel) or `a` (the answer to a
 request). `places` maps paths inside the sandbox to paths of this process; `stdout` is a descriptor for output that
-bypasses the kernel, which goes to stderr without it. `mark` is written to stderr before each answer, for hosts that
-cannot see otherwise which output belongs to the request.
+bypasses the kernel, which goes to stderr without it. `proxy_port` is the port of a proxy to the network. `mark` is
+written to stderr before each answer, for hosts that cannot see otherwise which output belongs to the request.
 """
+
+from __future__ import annotations
 
 import json
 import os
@@ -17,7 +19,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO, TextIO
 
-from habilis.sandbox.guest import state
+from habilis.sandbox.guest import network, state
 from habilis.sandbox.guest.children import detach_after_fork
 from habilis.sandbox.guest.kernel import Kernel
 
@@ -33,6 +35,7 @@ def main(settings: dict[str, Any]) -> None:
     kernel = Kernel(channel.send, settings.get('places') or {})
     end_if_child = detach_after_fork(kernel)
     state.max_bytes = MAX_STATE
+    network.proxy_port = settings.get('proxy_port')
     sleep, select_files = time.sleep, select.select
     kernel.install()
     time.sleep, select.select = sleep, select_files  # as there are threads, and the host can kill what waits

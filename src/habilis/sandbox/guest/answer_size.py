@@ -1,5 +1,7 @@
 """Leaves out of an answer what the host would refuse because of its size, and says so."""
 
+from __future__ import annotations
+
 from habilis.core.codec import MAX_PARTS, CodecError, Json, check_size, dump, dump_with
 from habilis.sandbox.guest.tracebacks import describe
 

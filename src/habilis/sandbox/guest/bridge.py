@@ -5,6 +5,8 @@ The first character of a message says what it is: `o`/`e` output, `c` call a too
 the exit code. A reply that starts with `!` ends the cell; the rest names the limit.
 """
 
+from __future__ import annotations
+
 import builtins
 from collections.abc import Callable
 from typing import Any, cast

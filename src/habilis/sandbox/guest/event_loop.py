@@ -1,5 +1,7 @@
 """An asyncio event loop whose only event source is the host: time passing, and tools that have answered."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from asyncio import base_events
@@ -80,7 +82,7 @@ class GuestLoop(base_events.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Required by the event loop; there is no other thread to wake."""
 
-    def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> 'asyncio.Future[T]':  # type: ignore[override]
+    def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Run the function at once, so that `asyncio.to_thread` works: there are no threads inside."""
         future: asyncio.Future[T] = self.create_future()
         try:

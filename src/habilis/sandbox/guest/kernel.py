@@ -1,5 +1,7 @@
 """The kernel: handles one request of the host at a time. All state of a sandbox is in the kernel's namespace."""
 
+from __future__ import annotations
+
 import ast
 import builtins
 import errno
@@ -16,19 +18,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
-from habilis.sandbox.guest import network, state
+from habilis.sandbox.guest import network, policies, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
 from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
-from habilis.sandbox.guest.import_gate import ImportGate, refuse_forged_code
 from habilis.sandbox.guest.output import HostStream
-from habilis.sandbox.guest.policy import Policy, PolicyError, check
+from habilis.sandbox.guest.policies import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, remember_source
-from habilis.sandbox.guest.value_text import PLAIN, descriptions, text_of
+from habilis.sandbox.guest.value_text import PLAIN, descriptions, limit_digits, text_of
 
 Request = dict[str, Json]
 _PYTHON = f'{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}'
@@ -93,13 +94,8 @@ class Kernel:
         select.select = network.sleeping_select(self.sleep)
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - a private attribute
         os._exit = _posix._exit = self.exit  # type: ignore[assignment]
-        sys.set_int_max_str_digits(0)  # the time limit ends a conversion that takes too long
-
-        def is_user(frame: types.FrameType) -> bool:
-            return not is_library_file(frame.f_code.co_filename)
-
-        ImportGate().install(lambda: self.policy, is_user)
-        refuse_forged_code(lambda: self.policy, is_user, is_library_file)
+        limit_digits(0)  # the time limit ends a conversion that takes too long
+        policies.install(lambda: self.policy, is_library_file)
 
     def reset(self) -> None:
         """Remove everything that cells have left."""
@@ -343,9 +339,7 @@ class Kernel:
         try:
             if isinstance(error, SystemExit):
                 return None if error.code in (None, 0) else describe(error, 'exit')
-            if isinstance(error, OSError) and (hint := self._hint(error)):
-                error.add_note(hint)
-            return describe(error, _kind_of(error))
+            return describe(error, _kind_of(error), (self._hint(error) if isinstance(error, OSError) else None) or '')
         except BaseException as second:  # an error whose own methods raise
             return {
                 'kind': _kind_of(error),

@@ -3,6 +3,8 @@
 `urllib`, `http.client` and what builds on them work, over TLS too. There is no listening, no UDP, no asyncio stream.
 """
 
+from __future__ import annotations
+
 import base64
 import importlib
 import io
@@ -14,8 +16,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from habilis.core.codec import Json
+from habilis.sandbox.guest import tunnels
 
 Ask = Callable[[list[Json]], Json]
+proxy_port: int | None = None
+"""Port of the proxy, in a sandbox that has one instead."""
 
 
 class HostSocket:
@@ -116,7 +121,7 @@ class HostSocket:
             number, self._number = self._number, None
             self.ask(['close', number])
 
-    def __enter__(self) -> 'HostSocket':
+    def __enter__(self) -> HostSocket:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -143,7 +148,10 @@ class TLSContext:
 
 
 def install(ask: Ask) -> None:
-    """Replace the `socket` class and the `ssl` module by those of the host."""
+    """Replace the `socket` class and the `ssl` module by those of the host, unless there is a proxy."""
+    if proxy_port is not None:
+        tunnels.install(proxy_port)
+        return
     HostSocket.ask = staticmethod(ask)
     module: Any = socket
     module.socket = module.SocketType = HostSocket

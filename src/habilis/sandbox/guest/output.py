@@ -1,6 +1,9 @@
 """stdout and stderr of a cell, sent to the host while it runs."""
 
+from __future__ import annotations
+
 import io
+import threading
 
 from habilis.sandbox.guest.bridge import Bridge, CellEnded
 
@@ -21,6 +24,7 @@ class HostStream(io.TextIOBase):
         self._name = name
         self.pending: list[str] = []
         self._size = 0
+        self._lock = threading.Lock()
         self.writes = 0
 
     @property
@@ -56,10 +60,12 @@ class HostStream(io.TextIOBase):
     def flush(self) -> None:
         """Send the buffer."""
         if self.pending:
-            text = ''.join(self.pending)
+            with self._lock:  # threads of a cell print, too
+                count = len(self.pending)
+                text = ''.join(self.pending[:count])
+                del self.pending[:count]
             if not text.isascii():  # a lone surrogate cannot be sent; it is shown escaped
                 text = text.encode('utf-8', 'backslashreplace').decode()
-            self.pending.clear()
             self._size = 0
             self.writes += 1
             for start in range(0, len(text), LARGE):

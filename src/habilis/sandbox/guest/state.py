@@ -5,6 +5,8 @@ that two names of one list still share it afterwards. A variable that cannot be 
 a saved state; the host stores it as bytes.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import io
@@ -189,7 +191,7 @@ def _reduce(obj: object) -> Any:
         return reduced
     if isinstance(obj, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
         return (_make_cached, (obj.__wrapped__, obj.cache_parameters()))
-    if isinstance(obj, (typing.NewType, typing.ParamSpec)):
+    if sys.version_info >= (3, 10) and isinstance(obj, (typing.NewType, typing.ParamSpec)):
         return (type(obj), (obj.__name__, *([obj.__supertype__] if isinstance(obj, typing.NewType) else [])))
     msg = f'{reduced} can only be found by its name'
     raise pickle.PicklingError(msg)

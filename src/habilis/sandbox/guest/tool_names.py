@@ -2,13 +2,16 @@
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Iterator
+from typing import Optional
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_NAMED = (*_FUNCTIONS, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
+_PATTERNS = (ast.MatchAs, ast.MatchStar) if sys.version_info >= (3, 10) else ()
+_NAMED = (*_FUNCTIONS, ast.ClassDef, ast.ExceptHandler, *_PATTERNS)
 _LINE_END = re.compile('\r\n|\r|\n')
 
-Scope = set[str] | None
+Scope = Optional[set[str]]  # noqa: UP045 - for Python 3.9
 """The names that a function or class declares as global; None at module level, where every name is global."""
 
 Binding = tuple[ast.AST, str, str]
@@ -56,7 +59,7 @@ def _names_bound_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     elif isinstance(node, _NAMED):
         if node.name is not None:
             yield node.name, ''
-    elif isinstance(node, ast.MatchMapping) and node.rest is not None:
+    elif sys.version_info >= (3, 10) and isinstance(node, ast.MatchMapping) and node.rest is not None:
         yield node.rest, ''
 
 
@@ -67,6 +70,8 @@ def _children(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
         if _is_local(node, field):
             continue
         for child in value if isinstance(value, list) else [value]:  # pyright: ignore[reportUnknownVariableType]
+            if isinstance(child, ast.alias) and sys.version_info < (3, 10):
+                child.lineno, child.col_offset = node.lineno, node.col_offset
             if isinstance(child, ast.AST):
                 yield child, inside if field == 'body' else scope
 
@@ -91,4 +96,5 @@ def _error(node: ast.AST, name: str, imported: str, code: str, filename: str) ->
     start = len(text.encode()[:column].decode())
     word = re.compile(rf'\b{re.escape(name)}\b').search(text, start)
     first, last = word.span() if word else (start, start + len(name))
-    return SyntaxError(message, (filename, line, first + 1, text, line, last + 1))
+    end = (line, last + 1) if sys.version_info >= (3, 10) else ()
+    return SyntaxError(message, (filename, line, first + 1, text, *end))

@@ -1,8 +1,12 @@
 """Errors as data for the host, with tracebacks of the user's own frames."""
 
+from __future__ import annotations
+
 import linecache
+import sys
 import traceback
 from collections.abc import Iterable
+from typing import Any
 
 from habilis.core.codec import Json
 
@@ -18,6 +22,7 @@ _LIBRARY_PATHS = (
 )
 
 _format = traceback.TracebackException
+_COMPACT: dict[str, Any] = {'compact': True} if sys.version_info >= (3, 10) else {}
 _sources = linecache.cache
 
 
@@ -37,11 +42,11 @@ def is_library_file(filename: str) -> bool:
     return filename.startswith(_LIBRARY_PATHS)
 
 
-def describe(error: BaseException, kind: str) -> Json:
-    """The error as data for the host."""
+def describe(error: BaseException, kind: str, hint: str = '') -> Json:
+    """The error as data for the host; a hint is the last line of its traceback."""
     if isinstance(error, SyntaxError) and error.text is None:  # raised by the compiler, which has no source
         error.text = _line_of(error.filename, error.lineno)
-    formatted = _format(type(error), error, error.__traceback__, compact=True)
+    formatted = _format(type(error), error, error.__traceback__, **_COMPACT)
     line = _keep_user_frames(formatted)
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
         line = error.lineno
@@ -51,7 +56,7 @@ def describe(error: BaseException, kind: str) -> Json:
         'kind': kind,
         'type': type(error).__name__,
         'message': _shorten(_message(error), 4000),
-        'traceback': _shorten(''.join(formatted.format()), MAX_CHARACTERS),
+        'traceback': _shorten(''.join([*formatted.format(), f'{hint}\n' if hint else '']), MAX_CHARACTERS),
         'line': line,
     }
 
@@ -88,7 +93,8 @@ def _chain(formatted: traceback.TracebackException) -> Iterable[traceback.Traceb
             continue
         seen.add(id(link))
         yield link
-        todo += [other for other in (link.__cause__, link.__context__, *(link.exceptions or ())) if other is not None]
+        group = getattr(link, 'exceptions', None) or ()  # of Python 3.11 and later
+        todo += [other for other in (link.__cause__, link.__context__, *group) if other is not None]
 
 
 def _shorten(text: str, limit: int) -> str:

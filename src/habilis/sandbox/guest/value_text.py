@@ -49,9 +49,17 @@ def text_of(value: object, whole: bool) -> str:
     return f'{text[:MAX_CHARACTERS]}… ({len(text) - MAX_CHARACTERS:,} characters more)'
 
 
+def limit_digits(limit: int) -> int:
+    """Set the limit on the digits of integers in texts. Returns the former one; 0, where Python has none."""
+    if not hasattr(sys, 'set_int_max_str_digits'):  # a Python that gets no security updates
+        return 0
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(limit)
+    return before
+
+
 def _text_of(value: object, whole: bool) -> str:
-    limit = sys.get_int_max_str_digits()
-    sys.set_int_max_str_digits(MAX_DIGITS)  # a huge integer inside would take minutes
+    limit = limit_digits(MAX_DIGITS)  # a huge integer inside would take minutes
     try:
         return _plain_repr(value) if whole else _bounded.repr(value)
     except ValueError as error:
@@ -60,7 +68,7 @@ def _text_of(value: object, whole: bool) -> str:
     except Exception as error:
         return _failed_repr(value, error)
     finally:
-        sys.set_int_max_str_digits(limit)
+        limit_digits(limit)
     return _bounded.repr(value)
 
 
@@ -85,9 +93,9 @@ def descriptions(values: dict[str, object]) -> dict[str, Json]:
 def _size_of(value: object) -> str:
     """The size in the unit of the type; empty if the type has none."""
     try:
-        if isinstance(value, str | bytes):
+        if isinstance(value, (str, bytes)):
             return f'{len(value):,} {"characters" if isinstance(value, str) else "bytes"}'
-        if isinstance(value, list | tuple | dict | set | frozenset):
+        if isinstance(value, (list, tuple, dict, set, frozenset)):
             return f'{len(value):,} {"item" if len(value) == 1 else "items"}'  # pyright: ignore[reportUnknownArgumentType]
         shape: object = getattr(value, 'shape', None)
         return repr(shape)[:100] if type(shape) is tuple else ''  # pyright: ignore[reportUnknownArgumentType]

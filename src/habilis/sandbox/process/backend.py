@@ -19,7 +19,7 @@ from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.guest_folder import guest_folder
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.pipe_guest import PipeGuest
-from habilis.sandbox.process import bubblewrap
+from habilis.sandbox.process import bubblewrap, proxy, seatbelt
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.mapped_mounts import MappedMounts, map_mounts
@@ -86,7 +86,15 @@ class ProcessBackend:
             command = [program, '--args', str(arguments.fileno()), '--']
             passed = (rules.fileno(), arguments.fileno())
             settings = _settings(confinement, {}, PACKAGES if is_spare else '')
+            closing = contextlib.ExitStack()
+            if spec.network is not None:
+                channel, end_proxy = proxy.serve(spec.network)
+                stack.enter_context(channel)
+                closing.callback(end_proxy)
+                passed = (*passed, channel.fileno())
+                settings['proxy'] = {'channel': channel.fileno(), 'local': not spec.network.names_loopback}
             guest = _run(command, bubblewrap.GUEST, settings, passed, mapped)
+        guest.on_close(closing.close)
         watch(guest, spec.limits)
         return guest
 
@@ -97,6 +105,8 @@ class ProcessBackend:
             msg = f'cannot mount at {other[0]}: that needs bubblewrap and user namespaces (see habilis doctor)'
             raise SandboxError(msg)
         folder = guest_folder(*INSIDE)
+        if self._level.seatbelt:
+            return self._spawn_on_mac(spec, folder, places, is_spare)
         system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom', '/dev/zero')
         confinement = Confinement(
             memory_mb=spec.limits.memory_mb,
@@ -111,6 +121,18 @@ class ProcessBackend:
         settings = _settings(confinement, places, places.get(PACKAGES, '') if is_spare else '')
         return _run([], str(folder), settings, (), MappedMounts())
 
+    def _spawn_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str], is_spare: bool) -> PipeGuest:
+        writable = [str(mount.source) for mount in spec.mounts if mount.writable]
+        readable = [sys.base_prefix, str(folder), *places.values()]
+        prefix = seatbelt.command(seatbelt.make_profile(_python(), readable, writable), bubblewrap.environment())
+        confinement = Confinement(memory_mb=spec.limits.memory_mb, limit_processes=False, landlock=False)
+        settings = _settings(confinement, places, places.get(PACKAGES, '') if is_spare else '')
+        return _run(prefix, str(folder), settings, (), MappedMounts())
+
+
+def _python() -> str:
+    return os.path.realpath(getattr(sys, '_base_executable', sys.executable))
+
 
 def _settings(confinement: Confinement, places: dict[str, str], preload: str) -> dict[str, object]:
     return {'confinement': asdict(confinement), 'places': places, 'preload': preload}
@@ -122,8 +144,7 @@ def _run(
     """Start the guest's process; output that bypasses its kernel has pipes of its own."""
     read, write = os.pipe()
     try:
-        python = os.path.realpath(getattr(sys, '_base_executable', sys.executable))
-        command = [*prefix, python, '-I', '-S', '-B', '-c', _PROGRAM.format(folder=folder)]
+        command = [*prefix, _python(), '-I', '-S', '-B', '-c', _PROGRAM.format(folder=folder)]
         command.append(json.dumps({**settings, 'stdout': write}))
         process = subprocess.Popen(
             command,

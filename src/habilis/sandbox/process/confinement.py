@@ -8,6 +8,7 @@ import ctypes
 import os
 import resource
 import struct
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -59,9 +60,10 @@ def confine(confinement: Confinement) -> None:
         os.setresuid(confinement.user, confinement.user, confinement.user)
     if confinement.alone:
         _prctl(_PR_SET_PDEATHSIG, 9)
-    _drop_capabilities()
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    _prctl(_PR_SET_DUMPABLE, 0)  # hides /proc/self/environ and mem, and allows no ptrace
+    if sys.platform == 'linux':
+        _drop_capabilities()
+        _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+        _prctl(_PR_SET_DUMPABLE, 0)  # hides /proc/self/environ and mem, and allows no ptrace
     _limit(confinement)
     if confinement.landlock:
         _restrict_files(confinement)
@@ -77,12 +79,12 @@ def landlock_version() -> int:
 def _limit(confinement: Confinement) -> None:
     memory = confinement.memory_mb << 20
     limits = {
-        resource.RLIMIT_DATA: memory,
-        resource.RLIMIT_AS: memory + (MAPPED_MB << 20),
         resource.RLIMIT_FSIZE: FILE_BYTES,
         resource.RLIMIT_NOFILE: OPEN_FILES,
         resource.RLIMIT_CORE: 0,
     }
+    if sys.platform == 'linux':  # macOS refuses these, or does not enforce them
+        limits |= {resource.RLIMIT_DATA: memory, resource.RLIMIT_AS: memory + (MAPPED_MB << 20)}
     if confinement.limit_processes:
         limits[resource.RLIMIT_NPROC] = PROCESSES
     for kind, wanted in limits.items():

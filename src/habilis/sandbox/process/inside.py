@@ -9,11 +9,13 @@ import contextlib
 import importlib
 import json
 import os
+import socket
 import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+from habilis.sandbox.guest import tunnels
 from habilis.sandbox.guest.__main__ import main
 from habilis.sandbox.process.confinement import Confinement, confine
 
@@ -21,12 +23,23 @@ from habilis.sandbox.process.confinement import Confinement, confine
 def start() -> None:
     """Confine this process, say that it is ready, and handle requests."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
+    if proxy := settings.pop('proxy', None):
+        settings['proxy_port'] = _open_proxy(**proxy)
     confine(Confinement(**settings.pop('confinement')))
     if packages := settings.pop('preload'):
         _import_packages(packages)
     sys.stdout.write('ready\n')
     sys.stdout.flush()
     main(settings)
+
+
+def _open_proxy(channel: int, local: bool) -> int:
+    """Give the host a socket that listens in this sandbox's own network. Returns its port."""
+    with socket.create_server((tunnels.PROXY, 0), backlog=128) as listener, socket.socket(fileno=channel) as host:
+        socket.send_fds(host, [b'.'], [listener.fileno()])
+        port = int(listener.getsockname()[1])
+    os.environ.update(tunnels.environment(port, local=local))
+    return port
 
 
 def _import_packages(folder: str) -> None:

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from habilis.core.errors import SandboxError
+from habilis.sandbox.process import seatbelt
 from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
 from habilis.sandbox.process.confinement import landlock_version
 from habilis.sandbox.process.seccomp import MACHINES
@@ -28,14 +29,19 @@ class Level:
     landlock: int = 0
     """Its version; 0 without it."""
 
+    seatbelt: bool = False
+    """Whether it is the sandbox of macOS."""
+
     counts_processes: bool = True
     """Whether the kernel counts the processes of a user namespace, or those of its user only."""
 
 
 def find_level(*, allow_weak: bool) -> Level:
     """The strongest level. Raises `SandboxError` if there is none, unless a weak one is allowed."""
+    if seatbelt.is_usable():
+        return Level(description=seatbelt.DESCRIPTION, seatbelt=True)
     if sys.platform != 'linux' or platform.machine() not in MACHINES:
-        msg = f'the process sandbox needs Linux on {" or ".join(MACHINES)}; use sandbox="wasm"'
+        msg = f'the process sandbox needs Linux on {" or ".join(MACHINES)}, or macOS; use sandbox="wasm"'
         raise SandboxError(msg)
     landlock, program = landlock_version(), find_bubblewrap()
     refused = 'bubblewrap is not installed' if program is None else why_unusable(program)

@@ -1,0 +1,33 @@
+"""The streams of a cell."""
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from habilis.sandbox.guest.bridge import Bridge
+from habilis.sandbox.guest.output import HostStream
+
+
+@pytest.fixture
+def _eager_threads() -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures('_eager_threads')
+def test_nothing_that_threads_print_is_lost_or_repeated() -> None:
+    sent: list[str] = []
+
+    def send(message: str) -> str:
+        sent.append(message[1:])
+        return ''
+
+    stream = HostStream(Bridge(send), 'o', '<stdout>')
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(stream.write, (f'{number}\n' for number in range(2_000))))
+    stream.flush()
+    assert sorted(map(int, ''.join(sent).split())) == list(range(2_000))
