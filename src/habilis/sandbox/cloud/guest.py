@@ -17,6 +17,7 @@ from habilis.sandbox.contract import GuestDied, GuestSpec
 from habilis.sandbox.guest_folder import guest_folder
 from habilis.sandbox.remote.framed_guest import FramedGuest
 from habilis.sandbox.remote.wire import MAX_FRAME, Frame, Kind, parse_frame
+from habilis.sandbox.warm_guests import SilentHost
 
 COMMAND = "exec python3 -u -c 'import sys; exec(sys.stdin.buffer.readline())' 2>&1"
 """Runs the first line of its stdin, which brings the guest."""
@@ -90,6 +91,7 @@ class CloudGuest(FramedGuest):
             while (line := self._lines.get(timeout=START_SECONDS)) is not None:
                 with contextlib.suppress(CodecError):
                     if _parse_line(line).kind == 'welcome':
+                        self.enter('{"op":"warm"}', SilentHost())  # no cell waits for the imports of the kernel
                         return
                 said = line.strip() or said
         except queue.Empty:
