@@ -66,6 +66,12 @@ class E2bServer(Process):
         self.renewed.append(request.path_params['id'])
         return Response(status_code=204)
 
+    def lose_machines(self) -> None:
+        """End all machines, as a failure of the service would."""
+        for commands in self.commands.values():
+            for process in commands.values():
+                process.kill()
+
     # Commands, as `envd` in the sandbox has them ----------------------------------------------------------------------
 
     def _commands(self, ctx: Any) -> dict[int, subprocess.Popen[bytes]]:
