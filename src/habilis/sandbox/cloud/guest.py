@@ -85,23 +85,33 @@ class CloudGuest(FramedGuest):
     def start(self) -> None:
         """Bring the guest into the machine. Raises `SandboxError`."""
         threading.Thread(target=self._read, name='habilis-cloud-reader', daemon=True).start()
-        said = ''
+        limit = threading.Timer(START_SECONDS, self.interrupt)
+        limit.daemon = True
+        limit.start()
         try:
             self._machine.send(_first_line(self._spec))
-            while (line := self._lines.get(timeout=START_SECONDS)) is not None:
-                with contextlib.suppress(CodecError):
-                    if _parse_line(line).kind == 'welcome':
-                        self.enter('{"op":"warm"}', SilentHost())  # no cell waits for the imports of the kernel
-                        return
-                said = line.strip() or said
-        except queue.Empty:
-            said = f'it did not start within {START_SECONDS:g} s'
+            self._wait_for_welcome()
+            self.enter('{"op":"warm"}', SilentHost())  # no cell waits for the imports of the kernel
+        except GuestDied as death:
+            raise self._unusable(str(death)) from None
         except BaseException:
             self.interrupt()
             raise
+        finally:
+            limit.cancel()
+
+    def _wait_for_welcome(self) -> None:
+        said = ''
+        while (line := self._lines.get()) is not None:
+            with contextlib.suppress(CodecError):
+                if _parse_line(line).kind == 'welcome':
+                    return
+            said = line.strip() or said  # of the shell, or of Python
+        raise self._unusable(said or self._lost or 'it did not start')
+
+    def _unusable(self, reason: str) -> SandboxError:
         self.interrupt()
-        msg = f'the machine at {self._cloud} cannot run the sandbox: {(said or self._lost or "it ended")[:300]}'
-        raise SandboxError(msg)
+        return SandboxError(f'the machine at {self._cloud} cannot run the sandbox: {reason[:300]}')
 
     def _send(self, kind: Kind, body: str) -> None:
         try:
@@ -158,7 +168,10 @@ class CloudGuest(FramedGuest):
             self._stopped.set()
             with contextlib.suppress(queue.Full):
                 self._lines.put_nowait(None)  # wakes a waiting `_receive`
-            _REMOVALS.submit(self._machine.end)
+            try:
+                _REMOVALS.submit(self._machine.end)
+            except RuntimeError:  # Python is about to exit
+                self._machine.end()
 
 
 def _parse_line(line: str) -> Frame:
