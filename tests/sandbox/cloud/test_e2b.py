@@ -95,7 +95,7 @@ def _lose_all(server: E2bServer) -> Callable[[], None]:
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'key': 'wrong'}, 'E2B refused: 401: Invalid API key'),
+        ({'key': 'wrong'}, 'E2B refused: 401: Unauthorized, please check your credentials. - Invalid API key'),
         ({'image': 'missing'}, "E2B refused: 404: template 'missing' not found"),
     ],
 )
