@@ -30,7 +30,7 @@ class E2bServer(Process):
         """The access token of each sandbox."""
 
         self.renewed: list[str] = []
-        self.commands: dict[str, dict[int, subprocess.Popen[bytes]]] = {}
+        self.commands: dict[str, dict[int | str, subprocess.Popen[bytes]]] = {}
         envd: Any = ProcessASGIApplication(self, codecs=[ENVD_JSON_CODEC])  # type: ignore[arg-type]
         self.app = Starlette(
             routes=[
@@ -74,7 +74,7 @@ class E2bServer(Process):
 
     # Commands, as `envd` in the sandbox has them ----------------------------------------------------------------------
 
-    def _commands(self, ctx: Any) -> dict[int, subprocess.Popen[bytes]]:
+    def _commands(self, ctx: Any) -> dict[int | str, subprocess.Popen[bytes]]:
         headers = ctx.request_headers
         name = headers['e2b-sandbox-id']
         assert headers['x-access-token'] == self.sandboxes[name]

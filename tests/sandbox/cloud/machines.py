@@ -37,7 +37,7 @@ def read_some(process: 'subprocess.Popen[bytes]') -> bytes:
     """What a command has written to stdout; nothing at its end, when its pipes are closed."""
     assert process.stdin is not None
     assert process.stdout is not None
-    data = process.stdout.read1(CHUNK)
+    data = os.read(process.stdout.fileno(), CHUNK)
     if not data:
         process.wait()
         with contextlib.suppress(BrokenPipeError):

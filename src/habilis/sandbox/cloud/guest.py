@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from habilis.core.codec import CodecError, dump, parse
+from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import GuestDied, GuestSpec
 from habilis.sandbox.guest_folder import guest_folder
@@ -181,7 +181,7 @@ def _parse_line(line: str) -> Frame:
 def _first_line(spec: GuestSpec) -> str:
     """The code that starts the guest, as one line."""
     limits = spec.limits
-    settings = {
+    settings: Json = {
         'memory_mb': limits.memory_mb,
         'output_bytes': limits.output_bytes,
         'mounts': [[mount.target, mount.writable] for mount in spec.mounts],
