@@ -1,7 +1,9 @@
 """The life of a sandbox over HTTP, as a caller without our client sees it."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 import httpx2
 import pytest
@@ -53,6 +55,55 @@ async def test_a_whole_life(http: httpx2.AsyncClient, one: str) -> None:
     assert info['id'] in [other['id'] for other in (await http.get('/v1/sandboxes')).json()['sandboxes']]
     assert (await http.delete(one)).status_code == 200
     assert (await http.get(one)).status_code == 404
+
+
+async def _events(http: httpx2.AsyncClient, path: str, **request: object) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a streamed cell."""
+    async with http.stream('POST', f'{path}/execute', json={**request, 'stream': True}) as answer:
+        assert (answer.status_code, answer.headers['content-type']) == (200, 'text/event-stream; charset=utf-8')
+        return [event async for event in _read_events(answer)]
+
+
+async def _read_events(answer: httpx2.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    kind = ''
+    async for line in answer.aiter_lines():
+        name, _, value = line.partition(': ')
+        if name == 'event':
+            kind = value
+        elif name == 'data':
+            yield kind, json.loads(value)
+
+
+async def test_output_is_streamed_while_the_cell_runs(http: httpx2.AsyncClient, one: str) -> None:
+    wait = "while not os.path.exists('seen'): time.sleep(0.02)"
+    code = f"import os, sys, time\nprint('go')\n{wait}\nsys.stderr.write('é\\n')\n7"
+    async with http.stream('POST', f'{one}/execute', json={'code': code, 'stream': True}) as answer:
+        events = _read_events(answer)
+        assert await anext(events) == ('stdout', {'text': 'go\n'})
+        (await http.put(f'{one}/files/seen', content=b'')).raise_for_status()  # only now the cell goes on
+        rest = [event async for event in events]
+    assert [kind for kind, _ in rest] == ['stderr', 'result']
+    assert rest[0][1] == {'text': 'é\n'}
+    assert (rest[1][1]['value'], rest[1][1]['stdout']) == (7, 'go\n')
+
+
+async def test_a_lost_stream_is_followed_again_by_its_id(http: httpx2.AsyncClient, one: str) -> None:
+    request = {'code': "print(len(x)); x.append(0)\nimport time; time.sleep(0.5)\nprint('end')", 'id': 'mine'}
+    async with http.stream('POST', f'{one}/execute', json={**request, 'stream': True}) as answer:
+        await anext(_read_events(answer))
+    events = await _events(http, one, **request)
+    assert [kind for kind, _ in events] == ['stdout', 'stdout', 'result']
+    assert events[-1][1]['stdout'] == '1\nend\n'
+    assert (await http.post(f'{one}/execute', json=request)).json()['stdout'] == '1\nend\n'
+
+
+async def test_a_stream_may_last_longer_than_a_body_may_take() -> None:
+    with running(ServiceSettings(port=0, body_seconds=0.5)) as url:
+        async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+            path = f'/v1/sandboxes/{(await http.post("/v1/sandboxes", json={})).json()["id"]}'
+            events = await _events(http, path, code="import time\ntime.sleep(1)\nprint('late')\n1 / 0")
+    assert events[0] == ('stdout', {'text': 'late\n'})
+    assert (events[1][0], events[1][1]['error']['type']) == ('result', 'ZeroDivisionError')
 
 
 async def test_a_cell_that_fails_is_an_answer_and_not_an_error_of_http(http: httpx2.AsyncClient, one: str) -> None:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from habilis.sandbox.contract import Guest
+from habilis.sandbox.contract import Guest, Stream
 from habilis.sandbox.workers import start_deep_thread
 
 G = TypeVar('G', bound=Guest)
@@ -65,3 +65,17 @@ class WarmGuests(Generic[G]):
             self._thread.join(2.0)
         while self._ready:
             self._ready.popleft().close()
+
+
+class SilentHost:
+    """The host of a guest that no session has yet."""
+
+    def answer(self, message: str) -> str:
+        """Nothing is known to it."""
+        return ''
+
+    def write(self, stream: Stream, data: bytes) -> None:
+        """Drop it."""
+
+    def check(self) -> None:
+        """Never interrupts."""

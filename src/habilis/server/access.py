@@ -87,8 +87,12 @@ class Access:
             left = -1
         end = time.monotonic() + self._settings.body_seconds
 
+        is_complete = False
+
         async def receive_some() -> Message:
-            nonlocal left
+            nonlocal left, is_complete
+            if is_complete:
+                return await receive()  # the end of the connection, however long the answer takes
             if left < 0:
                 raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')
             try:
@@ -96,6 +100,7 @@ class Access:
                     message = await receive()
             except TimeoutError:
                 raise BodyRefused(408, f'the body took longer than {self._settings.body_seconds:g} s') from None
+            is_complete = not message.get('more_body', False)
             left -= len(message.get('body', b''))
             if left < 0:
                 raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')

@@ -1,24 +1,18 @@
 """A guest of the service, whose session is on the client: the server's side of `sandbox/remote/wire.py`."""
 
 import asyncio
-import contextlib
 import time
 from pathlib import Path
-from queue import SimpleQueue
-from typing import Literal
 
-from habilis.core.codec import CodecError, dump
-from habilis.core.errors import WorkspaceError
+from habilis.core.codec import CodecError
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Backend, Guest, GuestDied, GuestSpec, Interrupted, Mount, Stream
+from habilis.sandbox.contract import Backend, Guest, GuestSpec, Mount
 from habilis.sandbox.remote import file_sync
-from habilis.sandbox.remote.wire import MAX_WAITING, Channel, Frame
+from habilis.sandbox.remote.hosting import ClientSide
+from habilis.sandbox.remote.wire import Channel, Frame
 from habilis.sandbox.temporary_folders import temporary_folder
 from habilis.sandbox.workers import WORKERS
 from habilis.server.settings import ServiceSettings
-
-TOLD = frozenset('oesk')
-"""Messages whose reply is empty unless the cell must end: output, the start and the end of an asynchronous tool."""
 
 
 class HostedGuest:
@@ -40,9 +34,9 @@ class HostedGuest:
             Mount(source=_made(self._root / str(number)), target=target, writable=writable)
             for number, (target, writable) in enumerate(mounts)
         )
-        self._folders = [file_sync.SyncedFolder(mount.source, writable=mount.writable) for mount in self._mounts]
+        folders = [file_sync.SyncedFolder(mount.source, writable=mount.writable) for mount in self._mounts]
         self._guest: Guest | None = None
-        self._host = _ClientSide(self)
+        self._host = ClientSide(folders, limits.output_bytes, self.channel.send, lambda: self.channel.has_room)
         self._request: asyncio.Future[None] | None = None
         self.busy = False
         self._files: list[str] = []
@@ -111,105 +105,10 @@ class HostedGuest:
     # On the thread of the guest ---------------------------------------------------------------------------------------
 
     def _run(self, files: list[str], message: str) -> None:
-        kind, body = self._enter(files, message)
-        self._host.ended()
+        assert self._guest is not None
+        kind, body = self._host.run(self._guest, files, message)
         self.busy = False  # first: the client may send its next request as soon as it has the answer
         self.channel.send(kind, body)
-
-    def _enter(self, files: list[str], message: str) -> tuple[Literal['answer', 'died'], str]:
-        guest = self._guest
-        assert guest is not None
-        self._host.started()
-        try:
-            self.apply_files(files)
-            answer = guest.enter(message, self._host)
-            self.send_files()
-        except GuestDied as death:
-            with contextlib.suppress(WorkspaceError):
-                self.send_files()
-            return 'died', dump([death.kind, str(death)])
-        except (CodecError, WorkspaceError) as error:
-            guest.interrupt()
-            return 'died', dump(['broken', str(error)])
-        return 'answer', answer
-
-    def apply_files(self, files: list[str]) -> None:
-        """Make the changes that came before a frame."""
-        for body in files:
-            file_sync.apply(self._folders, body)
-
-    def send_files(self) -> None:
-        """Send what the guest has changed."""
-        for body in file_sync.collect(self._folders, writable_only=True):
-            self.channel.send('files', body)
-
-    @property
-    def output_bytes(self) -> int:
-        """The output limit of a request."""
-        return self._limits.output_bytes
-
-
-class _ClientSide:
-    """The client as the guest sees it: questions go over the network."""
-
-    def __init__(self, hosted: HostedGuest) -> None:
-        self._hosted = hosted
-        self.replies: SimpleQueue[tuple[list[str], str] | None] = SimpleQueue()
-        self._stopped = False
-        self._printed = 0
-        self._since: float | None = None
-        """Since when the guest computes; None while it waits for the client."""
-
-    def stop(self) -> None:
-        """End the request. Thread-safe."""
-        self._stopped = True
-        self.replies.put(None)
-
-    def started(self) -> None:
-        """A request starts."""
-        self._printed = 0
-        self._since = time.monotonic()
-
-    def ended(self) -> None:
-        """A request has ended."""
-        self._since = None
-
-    def computing_seconds(self, now: float) -> float:
-        """Seconds since the last message of the guest."""
-        return 0.0 if self._since is None else now - self._since
-
-    def answer(self, message: str) -> str:
-        """Ask the client. What has an empty reply is told, and does not wait for it."""
-        self.check()
-        kind = message[:1]
-        if kind in ('o', 'e'):
-            self._printed += len(message.encode('utf-8', 'replace')) - 1
-        if kind in TOLD and self._printed <= self._hosted.output_bytes and self._hosted.channel.has_room:
-            if kind == 's':
-                self._hosted.send_files()
-            self._hosted.channel.send('tell', message)
-            return ''
-        self._hosted.send_files()
-        self._since = None
-        self._hosted.channel.send('ask', message)
-        reply = self.replies.get()
-        self._since = time.monotonic()
-        if reply is None:
-            raise Interrupted
-        self._hosted.apply_files(reply[0])
-        return reply[1]
-
-    def write(self, stream: Stream, data: bytes) -> None:
-        """Pass on output that bypassed the kernel. Too much of it ends the guest, as the client would."""
-        self._printed += len(data)
-        self._hosted.channel.send('output', dump([stream, data.decode('latin-1')]))
-        if self._printed > self._hosted.output_bytes + MAX_WAITING:
-            self._stopped = True
-
-    def check(self) -> None:
-        """Raise `Interrupted` if the request must end."""
-        if self._stopped:
-            raise Interrupted
 
 
 def _made(folder: Path) -> Path:

@@ -37,6 +37,9 @@ class ExecuteRequest(Strict):
     id: str | None = Field(None, max_length=100)
     """Names the request: sent again with the same id, it gets the same answer, and the cell is not run again."""
 
+    stream: bool = False
+    """Answer with Server-Sent Events: `stdout` and `stderr` as the cell writes them, and then its `result`."""
+
 
 class SandboxInfo(BaseModel):
     """A sandbox."""

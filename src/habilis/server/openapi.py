@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from habilis._version import __version__
-from habilis.server.models import ErrorModel
-from habilis.server.operations import Operation
+from habilis.server.models import ErrorModel, ExecuteRequest
+from habilis.server.operations import EVENTS, Operation
 
 _ERRORS = {
     '400': 'The request is not valid.',
@@ -18,6 +18,11 @@ _ERRORS = {
     '413': 'The body is too large.',
     '429': 'Too many requests or sandboxes; see Retry-After.',
 }
+
+_STREAM = (
+    'With `stream`: events `stdout` and `stderr` with `{"text": …}` as data, then `result` with the cell, '
+    'or `error` with `{"error": …}`.'
+)
 
 
 def document(operations: Sequence[Operation]) -> dict[str, Any]:
@@ -71,6 +76,8 @@ def _describe(operation: Operation, path: str) -> dict[str, Any]:
         'responses': {'200': {'description': 'Done.', 'content': _content(operation.response)}}
         | {status: {'description': text, 'content': _content(ErrorModel)} for status, text in _ERRORS.items()},
     }
+    if operation.request is ExecuteRequest:
+        described['responses']['200']['content'][EVENTS] = {'schema': {'type': 'string', 'description': _STREAM}}
     if operation.request is not None:
         described['requestBody'] = {'required': True, 'content': _content(operation.request)}
     return described

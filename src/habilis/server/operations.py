@@ -1,15 +1,17 @@
 """The operations of the service over HTTP: a table, from which the routes and the OpenAPI document are made."""
 
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, fields
 from typing import TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from habilis._version import __version__
-from habilis.core.errors import WorkspaceError
+from habilis.core.codec import Json, NotPlain
+from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Backend
 from habilis.sandbox.options import Settings
@@ -26,8 +28,12 @@ from habilis.server.models import (
     SandboxList,
 )
 from habilis.server.registry import Hosted, Registry
-from habilis.server.sandbox_host import HostedSandbox
+from habilis.server.sandbox_host import Execution, HostedSandbox
 from habilis.server.settings import ServiceSettings
+
+EVENTS = 'text/event-stream'
+KEEPALIVE_SECONDS = 15.0
+"""After so many seconds without output a comment is sent, so that no proxy takes the connection for dead."""
 
 M = TypeVar('M', bound=BaseModel)
 
@@ -107,7 +113,24 @@ async def execute(service: Service, request: Request) -> Response:
     """Run a cell; its variables and files stay for the next."""
     hosted = _sandbox(service, request)
     wanted = await _parse(request, ExecuteRequest)
-    return JSONResponse(await hosted.execute(wanted.code, wanted.seconds, wanted.id))
+    execution = hosted.execute(wanted.code, wanted.seconds, wanted.id)
+    if wanted.stream:
+        return StreamingResponse(_events(execution), media_type=EVENTS, headers={'Cache-Control': 'no-store'})
+    return JSONResponse(await execution.result())
+
+
+async def _events(execution: Execution) -> AsyncGenerator[str]:
+    """The output and the result of a cell as Server-Sent Events."""
+    async for written in execution.output(KEEPALIVE_SECONDS):
+        yield ': running\n\n' if written is None else _event(written[0], {'text': written[1]})
+    try:
+        yield _event('result', await execution.result())
+    except (NotPlain, SandboxError, ValueError) as error:
+        yield _event('error', {'error': str(error)})
+
+
+def _event(kind: str, data: dict[str, Json]) -> str:
+    return f'event: {kind}\ndata: {json.dumps(data)}\n\n'
 
 
 async def list_files(service: Service, request: Request) -> Response:

@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import AsyncGenerator
 
 from habilis.core.codec import Json
 from habilis.sandbox.cell_json import to_json
+from habilis.sandbox.contract import Stream
 from habilis.sandbox.session import Sandbox
 from habilis.server.settings import ServiceSettings
 
@@ -14,7 +16,7 @@ KEPT_ANSWERS = 32
 
 
 class HostedSandbox:
-    """A sandbox with its last answers."""
+    """A sandbox with its last executions."""
 
     kind = 'sandbox'
 
@@ -22,7 +24,7 @@ class HostedSandbox:
         self.sandbox = sandbox
         self.created = time.time()
         self._settings = settings
-        self._answers: OrderedDict[str, asyncio.Task[dict[str, Json]]] = OrderedDict()
+        self._executions: OrderedDict[str, Execution] = OrderedDict()
 
     @property
     def busy(self) -> bool:
@@ -33,20 +35,59 @@ class HostedSandbox:
         """Whether it was not used for long."""
         return not self.busy and now - self.sandbox.last_used > self._settings.idle_seconds
 
-    async def execute(self, code: str, seconds: float | None, request: str | None) -> dict[str, Json]:
-        """Run a cell; a request that was seen before gets the same answer. The cell outlives its connection."""
-        task = self._answers.get(request) if request is not None else None
-        if task is None:
-            task = asyncio.create_task(self._run(code, seconds))
-            if request is not None:
-                self._answers[request] = task
-                while len(self._answers) > KEPT_ANSWERS:
-                    self._answers.popitem(last=False)
-        return await asyncio.shield(task)
-
-    async def _run(self, code: str, seconds: float | None) -> dict[str, Json]:
-        return to_json(await self.sandbox.run(code, seconds=seconds))
+    def execute(self, code: str, seconds: float | None, request: str | None) -> 'Execution':
+        """Run a cell; a request that was seen before gets the execution of then. The cell outlives its connection."""
+        known = self._executions.get(request) if request is not None else None
+        if known is not None:
+            return known
+        made = Execution(self.sandbox, code, seconds)
+        if request is not None:
+            self._executions[request] = made
+            while len(self._executions) > KEPT_ANSWERS:
+                self._executions.popitem(last=False)
+        return made
 
     async def close(self) -> None:
         """Close the sandbox."""
         await self.sandbox.close()
+
+
+class Execution:
+    """A cell that runs or has run: its output so far, and its result. Any number of requests may follow it."""
+
+    def __init__(self, sandbox: Sandbox, code: str, seconds: float | None) -> None:
+        self._output: list[tuple[Stream, str]] = []
+        self._changed = asyncio.Event()
+        self._task = asyncio.create_task(self._run(sandbox, code, seconds))
+        self._task.add_done_callback(self._wake)
+
+    async def result(self) -> dict[str, Json]:
+        """The result of the cell."""
+        return await asyncio.shield(self._task)
+
+    async def output(self, pause: float) -> AsyncGenerator[tuple[Stream, str] | None]:
+        """All output from the start, as it comes, until the cell has ended; None where there is none for so long."""
+        sent = 0
+        while True:
+            changed, is_done = self._changed, self._task.done()
+            for written in self._output[sent:]:
+                sent += 1
+                yield written
+            if is_done:
+                return
+            try:
+                async with asyncio.timeout(pause):
+                    await changed.wait()
+            except TimeoutError:
+                yield None
+
+    async def _run(self, sandbox: Sandbox, code: str, seconds: float | None) -> dict[str, Json]:
+        return to_json(await sandbox.run(code, seconds=seconds, on_output=self._write))
+
+    def _write(self, stream: Stream, text: str) -> None:
+        self._output.append((stream, text))
+        self._wake()
+
+    def _wake(self, _task: object = None) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

@@ -9,8 +9,8 @@ from typing import Any
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.docker.engine import INSIDE, Engine
-from habilis.sandbox.docker.guest import MARK, DockerGuest, SilentHost
-from habilis.sandbox.warm_guests import WarmGuests
+from habilis.sandbox.docker.guest import MARK, DockerGuest
+from habilis.sandbox.warm_guests import SilentHost, WarmGuests
 
 DEFAULT_IMAGE = 'python:3.14-slim'
 NOBODY = '65534:65534'

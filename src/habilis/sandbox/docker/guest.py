@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Callable
 
-from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Stream
+from habilis.sandbox.contract import GuestDied, HostSide, Interrupted
 from habilis.sandbox.docker.engine import Engine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
 from habilis.sandbox.line_guest import MAX_LINE, LineGuest
@@ -125,17 +125,3 @@ class DockerGuest(LineGuest):
         self.interrupt()
         self._engine.exit_code(self.container)
         self._close_stream()
-
-
-class SilentHost:
-    """The host of a guest that no session has yet."""
-
-    def answer(self, message: str) -> str:
-        """Nothing is known to it."""
-        return ''
-
-    def write(self, stream: Stream, data: bytes) -> None:
-        """Drop it."""
-
-    def check(self) -> None:
-        """Never interrupts."""

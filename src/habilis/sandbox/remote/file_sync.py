@@ -30,11 +30,15 @@ _State = tuple[int, int, int]
 
 
 class SyncedFolder:
-    """One side of a folder. Only a `writable` one is changed by the side of the guest."""
+    """One side of a folder. Only a `writable` one is changed by the side of the guest.
 
-    def __init__(self, folder: Path, *, writable: bool) -> None:
+    `owner` gets what is made here, if this process is root and the guest is not.
+    """
+
+    def __init__(self, folder: Path, *, writable: bool, owner: tuple[int, int] | None = None) -> None:
         self._folder = folder
         self.writable = writable
+        self._owner = owner
         self._files: dict[str, _State] = {}
         self._folders: set[str] = set()
 
@@ -61,6 +65,8 @@ class SyncedFolder:
             case ['folder', str(path)]:
                 with self._above(path) as (parent, name), contextlib.suppress(FileExistsError):
                     os.mkdir(name, dir_fd=parent)
+                    if self._owner:
+                        os.chown(name, *self._owner, dir_fd=parent, follow_symlinks=False)
                 self._folders.add(path)
             case ['remove', str(path)]:
                 with self._above(path) as (parent, name), contextlib.suppress(FileNotFoundError):
@@ -116,6 +122,8 @@ class SyncedFolder:
             with os.fdopen(descriptor, 'wb') as file:
                 file.write(data)
                 file.flush()
+                if self._owner:
+                    os.fchown(file.fileno(), *self._owner)
                 info = os.fstat(file.fileno())
         self._files[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
 

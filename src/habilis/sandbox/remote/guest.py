@@ -3,13 +3,12 @@
 import contextlib
 import threading
 import time
-from typing import cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
-from habilis.core.errors import BackendNotFound, SandboxError, WorkspaceError
-from habilis.sandbox.contract import ErrorKind, GuestDied, GuestSpec, HostSide, Interrupted
-from habilis.sandbox.remote import file_sync
-from habilis.sandbox.remote.wire import DONE, MAX_FRAME, NO_SUCH_GUEST, REFUSED, Channel, Frame, parse_frame
+from habilis.core.errors import BackendNotFound, SandboxError
+from habilis.sandbox.contract import GuestDied, GuestSpec
+from habilis.sandbox.remote.framed_guest import FramedGuest
+from habilis.sandbox.remote.wire import DONE, MAX_FRAME, NO_SUCH_GUEST, REFUSED, Channel, Frame, Kind, parse_frame
 
 try:
     from websockets.exceptions import ConnectionClosed, InvalidMessage, InvalidStatus, WebSocketException
@@ -25,72 +24,24 @@ RETRIES = 3
 """How often a guest is started again if the connection is lost before it is there."""
 
 FIRST_PAUSE = 0.05
-_DEATHS = frozenset({'time', 'memory', 'output', 'cancelled', 'stack', 'exit', 'broken'})
 
 
-class RemoteGuest:
+class RemoteGuest(FramedGuest):
     """The client's side of a guest on a server."""
 
     def __init__(self, url: str, key: str | None, spec: GuestSpec) -> None:
+        super().__init__(spec)
         self._url = url
         self._key = key
         self._channel = Channel()
-        self._folders = [file_sync.SyncedFolder(mount.source, writable=mount.writable) for mount in spec.mounts]
         self._stopped = threading.Event()
-        self._ending = ''
         self._connection, welcome = self._open(dump({'spec': _describe(spec)}))
         self._id = str(welcome.get('id'))
         self.isolation = f'{str(welcome.get("isolation", ""))[:300]} (on {url})'
         self._channel.connect(self._transmit, 0)
 
-    # Requests ---------------------------------------------------------------------------------------------------------
-
-    def enter(self, message: str, host: HostSide) -> str:
-        """Send a request, and reply to messages of the kernel until it answers."""
-        self._ending = ''
-        try:
-            self._send_with_files('enter', message)
-            while True:
-                frame = self._receive()
-                if frame.kind == 'answer':
-                    return frame.body
-                self._handle(frame, host)
-        except Interrupted:
-            self.interrupt()
-            raise GuestDied('cancelled', 'interrupted') from None
-        except WorkspaceError as error:
-            self.interrupt()
-            raise GuestDied('broken', str(error)) from None
-        except CodecError as error:
-            self.interrupt()
-            raise GuestDied('broken', f'the server sent a malformed message: {error}') from None
-
-    def _handle(self, frame: Frame, host: HostSide) -> None:
-        if frame.kind == 'ask':
-            reply = self._ending or host.answer(frame.body)
-            self._ending = ''
-            self._send_with_files('reply', reply)
-        elif frame.kind == 'tell':
-            reply = host.answer(frame.body)
-            if reply.startswith('!'):  # the cell must end; the guest hears it when it asks next
-                self._ending = reply
-        elif frame.kind == 'output':
-            stream, text = _pair(frame.body)
-            host.write('stderr' if stream == 'stderr' else 'stdout', text.encode('latin-1', 'replace'))
-            host.check()
-        elif frame.kind == 'files':
-            file_sync.apply(self._folders, frame.body, writable_only=True)
-        elif frame.kind == 'died':
-            kind, reason = _pair(frame.body)
-            raise GuestDied(cast('ErrorKind', kind if kind in _DEATHS else 'broken'), reason[:2000])
-        else:
-            msg = f'unexpected {frame.kind}'
-            raise CodecError(msg)
-
-    def _send_with_files(self, kind: str, body: str) -> None:
-        for changes in file_sync.collect(self._folders):
-            self._channel.send('files', changes)
-        self._channel.send('enter' if kind == 'enter' else 'reply', body)
+    def _send(self, kind: Kind, body: str) -> None:
+        self._channel.send(kind, body)
 
     def _transmit(self, text: str) -> None:
         with contextlib.suppress(ConnectionClosed, OSError):  # the next `recv` finds out, and connects again
@@ -157,10 +108,6 @@ class RemoteGuest:
             connection = self._connection
             threading.Thread(target=connection.close, args=(DONE,), name='habilis-remote-close', daemon=True).start()
 
-    def close(self) -> None:
-        """End the guest."""
-        self.interrupt()
-
 
 def start(url: str, key: str | None, spec: GuestSpec) -> RemoteGuest:
     """Start a guest on the server. The errors say what to do."""
@@ -209,14 +156,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.reason:
         return error.rcvd.reason
     return str(error) or type(error).__name__
-
-
-def _pair(body: str) -> tuple[str, str]:
-    fields = parse(body)
-    if isinstance(fields, list) and len(fields) == 2 and all(isinstance(field, str) for field in fields):
-        return cast('str', fields[0]), cast('str', fields[1])
-    msg = 'malformed frame'
-    raise CodecError(msg)
 
 
 def _describe(spec: GuestSpec) -> Json:

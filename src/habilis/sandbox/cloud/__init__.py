@@ -1,0 +1,1 @@
+"""Sandboxes of cloud services: our guest, started through their SDKs."""
