@@ -38,9 +38,10 @@ class RunView:
     def __call__(self, event: 'AgentEvent') -> None:
         """Handle an event of the run."""
         self._status(event)
-        if self._view is not None and event.kind == 'answer':
+        if self._view is not None and event.kind == 'answer' and not event.parent:
             self.has_shown_answer = self._view.has_shown(event)
-        if self._view is not None and event.kind not in self._hidden:
+        hidden = self._hidden - {'run_started', 'run_failed'} if event.parent else self._hidden
+        if self._view is not None and event.kind not in hidden:
             self._view(event)
         if self._log is not None:
             self._log(event)
