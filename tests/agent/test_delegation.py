@@ -9,9 +9,11 @@ import pytest
 
 from habilis import Agent, Context, RunLimits, ScriptedModel, tool
 from habilis.agent import Helper
+from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.events import AgentEvent, AnswerEvent, CodeEvent, RunFailed, RunFinished, RunStarted
 from habilis.core.errors import AgentError, ModelUnavailable, RunNotFound, RunStopped
 from habilis.journal import MemoryStore
+from habilis.journal.runs import read_run
 from habilis.models.contract import Message
 from habilis.sandbox import Sandbox
 from tests.agent.scripts import block, sent
@@ -251,6 +253,29 @@ async def test_a_stopped_run_raises_and_can_be_resumed() -> None:
             await agent.run('go', run_id='r', hooks=[stop])
         assert (await store.info('r')).status == 'stopped'
         assert (await agent.resume('r')).output == 1
+
+
+async def test_every_tool_call_of_a_subagent_has_a_row_in_the_record() -> None:
+    """H10."""
+
+    @tool
+    def half(amount: int) -> int:
+        """Halve."""
+        return amount // 2
+
+    store = MemoryStore()
+    replies = {'go': TWO, 'DOUBLE': 'final_answer(half(n))', 'NEGATE': 'half("x")\nfinal_answer(1)'}
+    async with Agent(by_task(replies), helpers=True, tools=[half], journal=store, limits=RunLimits(steps=1)) as agent:
+        await agent.run('go', run_id='r')
+    outer, *inner = await read_trajectories(await read_run(store, 'r'))
+    rows = {
+        one.inputs.task: [
+            (call.name, call.decision) for turn in one.turns for call in turn.calls if call.name == 'half'
+        ]
+        for one in inner
+    }
+    assert [call.name for turn in outer.turns for call in turn.calls] == ['delegate', 'delegate']
+    assert rows == {'DOUBLE': [('half', 'allowed')], 'NEGATE': [('half', 'invalid')]}
 
 
 # Together -------------------------------------------------------------------------------------------------------------
