@@ -67,8 +67,12 @@ def vectors_of(texts: list[str]) -> tuple[int, dict[str, Any]]:
     return 200, {'object': 'list', 'data': data, 'model': 'm', 'usage': {'prompt_tokens': 1, 'total_tokens': 1}}
 
 
+def answering(body: dict[str, Any], status: int = 200) -> Answer:
+    return lambda texts: (status, body)
+
+
 def failing(status: int, message: str) -> Answer:
-    return lambda texts: (status, {'error': {'message': message}})
+    return answering({'error': {'message': message}}, status)
 
 
 async def test_texts_are_embedded_in_batches_and_come_back_in_order(server: Server) -> None:
@@ -96,13 +100,13 @@ async def test_a_transient_error_is_retried_and_others_are_not(server: Server) -
 @pytest.mark.parametrize(
     'answer',
     [
-        lambda texts: (200, {'data': []}),
-        lambda texts: (200, {'hello': 1}),
-        lambda texts: (200, {'data': [{'index': 0, 'embedding': [1.0]}, {'index': 1, 'embedding': [1.0, 2.0]}]}),
+        {'data': []},
+        {'hello': 1},
+        {'data': [{'index': 0, 'embedding': [1.0]}, {'index': 1, 'embedding': [1.0, 2.0]}]},
     ],
 )
-async def test_an_answer_without_the_right_vectors_is_an_error(server: Server, answer: Answer) -> None:
-    server.answers = [answer]
+async def test_an_answer_without_the_right_vectors_is_an_error(server: Server, answer: dict[str, Any]) -> None:
+    server.answers = [answering(answer)]
     with pytest.raises(ModelUnavailable, match='sent an invalid response'):
         await ProviderEmbedder('vllm:m', base_url=server.url, retries=0).embed(['a', 'b'])
 

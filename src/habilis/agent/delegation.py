@@ -40,7 +40,7 @@ def helpers_from(given: Helpers | bool | None) -> Helpers:
     """The kinds of an agent, complete; none for None and False. Raises `AgentError` for one that cannot be a kind."""
     if given is None or given is False:
         return {}
-    kinds = {**built_in(), **({} if given is True else given)}
+    kinds: dict[str, Helper | MakesTool] = {**built_in(), **({} if given is True else given)}
     for name, kind in kinds.items():
         if not name.isidentifier():
             msg = f'helpers: {name!r} is not a Python identifier: choose a name such as {"reviewer"!r}'
@@ -152,5 +152,5 @@ def _description(setup: AgentSetup) -> str:
     return '\n'.join([' '.join(lines), 'Kinds:', *kinds])
 
 
-def _words(kind: object) -> str:
-    return kind.description if isinstance(kind, Helper) else as_tool(kind).description  # pyright: ignore[reportArgumentType]
+def _words(kind: Helper | MakesTool) -> str:
+    return kind.description if isinstance(kind, Helper) else as_tool(kind).description
