@@ -1,5 +1,6 @@
 """Asks the model: streamed, counted, and with a conversation that fits its context."""
 
+import contextlib
 import functools
 import time
 from collections.abc import Sequence
@@ -71,9 +72,11 @@ class ModelTurn:
         try:
             return await self._request(messages, options, code)
         except ContextOverflow:
-            if not (self._compact(keep=1) or self._compact(keep=1, earlier_tokens=share)):
-                raise
-            return await self._request(outgoing(), options, code)
+            for earlier_tokens in (None, share):
+                if self._compact(keep=1, earlier_tokens=earlier_tokens):
+                    with contextlib.suppress(ContextOverflow):
+                        return await self._request(outgoing(), options, code)
+            raise
 
     def _compact(self, *, keep: int = KEPT_STEPS, earlier_tokens: float | None = None) -> bool:
         is_shorter = self._conversation.compact(keep, earlier_tokens)
