@@ -76,7 +76,7 @@ async def test_an_agent_is_a_kind_under_the_name_it_is_registered_with() -> None
 
 async def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
     async with Agent(ScriptedModel([block(CAUGHT.format(arguments="'x', 'painter'"))]), helpers=True) as agent:
-        output = (await agent.run('go')).output
+        output = (await agent.run('go')).unwrap()
     assert "kind: expected Literal['code', 'research'], got 'painter'" in output
 
 
@@ -113,7 +113,7 @@ final_answer([item if isinstance(item, int) else str(item) for item in found])
 """
     model = by_task({'go': code, 'SMALL': 'final_answer(1)'})
     async with Agent(model, helpers=True, limits=RunLimits(helpers=3)) as agent:
-        output = (await agent.run('go')).output
+        output = (await agent.run('go')).unwrap()
     assert output[:3] == [1, 1, 1]
     assert 'the run may start 3 subagents, and has' in output[3]
 
@@ -197,7 +197,7 @@ async def test_events_of_subagents_reach_the_hooks_of_the_parent(journal: str | 
     assert top.parent == ''
     assert [(event.parent, event.agent) for event in inner] == [(top.run, 'code')] * 2
     assert len({event.run for event in inner}) == 2
-    assert sorted(event.answer for event in seen if isinstance(event, AnswerEvent) and event.parent) == [-7, 8]
+    assert {event.answer for event in seen if isinstance(event, AnswerEvent) and event.parent} == {-7, 8}
     assert isinstance(events[-1], RunFinished)
     assert not events[-1].parent
     assert len(events) == len(seen)

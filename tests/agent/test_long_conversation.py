@@ -61,7 +61,7 @@ async def test_facts_planted_hundreds_of_turns_back_stay_within_reach(tmp_path: 
                 assert fact in context.text
                 await chat.run(f'{question}\n\n{context.text}')
                 assert fact in model.requests[-1].messages[-1].text
-                assert fact in (await chat.run(f'RECALL {question}')).output
+                assert fact in (await chat.run(f'RECALL {question}')).unwrap()
 
 
 def text_of(messages: Sequence[Message]) -> str:
