@@ -21,9 +21,10 @@ class HashEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         self.texts += texts
-        return [self._vector(text) for text in texts]
+        return [self.vector(text) for text in texts]
 
-    def _vector(self, text: str) -> list[float]:
+    def vector(self, text: str) -> list[float]:
+        """The vector of one text."""
         vector = [0.0] * self.size
         for word in re.findall(r'\w+', text.lower()):
             place = CONCEPTS.get(word, 3 + hashlib.sha256(word.encode()).digest()[0] % (self.size - 3))

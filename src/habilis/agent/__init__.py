@@ -6,6 +6,7 @@ from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Agreement, Ended, Result, RunLimits, Step
 from habilis.agent.hooks.dispatch import Hook, OutgoingHook
 from habilis.agent.loop.run import Run
+from habilis.agent.options import Helper
 from habilis.agent.policies import Policy
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     'Bounds',
     'Chat',
     'Ended',
+    'Helper',
     'Hook',
     'OutgoingHook',
     'Policy',

@@ -13,6 +13,7 @@ from habilis.agent.context.instructions import Instructions
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.decorators import Decorators
+from habilis.agent.delegation import helpers_from
 from habilis.agent.description import agent_html, agent_repr
 from habilis.agent.durable.runs import JournalChoice, wait_here
 from habilis.agent.events import StreamEvent
@@ -27,6 +28,7 @@ from habilis.agent.options import (
     RUN_OPTIONS,
     AgentSetup,
     AnyTool,
+    Helpers,
     ModelChoice,
     ModelSettings,
     OnDisagreement,
@@ -72,6 +74,7 @@ class Agent(Decorators, Closing, Generic[T]):
         output_type: type[T] | UnionType | None = None,
         output_validators: Iterable[OutputValidator] = (),
         tools: Iterable[AnyTool] = (),
+        helpers: Helpers | bool = False,
         library: LibraryChoice | None = None,
         deps_type: Any = None,
         instructions: Instructions = '',
@@ -107,6 +110,7 @@ class Agent(Decorators, Closing, Generic[T]):
             output_validators: functions of the answer (or of the context and the answer) that return it, changed or
                 not, or raise `ModelRetry` to send the model back with a message.
             tools: functions the code may call, toolsets, and other agents.
+            helpers: True to let code start subagents with `delegate`; or more kinds of them, by name.
             library: a tool library to find tools in, and to have new ones built for: its folder, a `Library`, or True
                 for that of the settings.
             deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
@@ -148,6 +152,7 @@ class Agent(Decorators, Closing, Generic[T]):
                 output_type=output_type,
                 output_validators=tuple(output_validators or ()),
                 tools=tuple(tools or ()),
+                helpers=helpers_from(helpers),
                 library=checked_library(library, python=python),
                 deps_type=deps_type,
                 sandbox=sandbox,

@@ -2,11 +2,12 @@
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
-from habilis.agent.options import AgentSetup, AnyTool, RunRequest
+from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, RunRequest
 from habilis.core.errors import AgentError, ToolCallError
 from habilis.journal.stores import OFF
 from habilis.sandbox import Sandbox
@@ -16,6 +17,9 @@ from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
 from habilis.tools.tool import as_tool
 
+MAX_PRINTED = 500
+"""Maximum number of characters that an error repeats of what an inner run without an answer has printed."""
+
 
 class Runs(Protocol):
     """What an agent as a tool needs; `Runner` has it."""
@@ -24,6 +28,8 @@ class Runs(Protocol):
 
     async def run(self, request: RunRequest) -> Result[Any]: ...
     async def forget(self, run_id: str) -> None: ...
+    def stop(self, run_id: str) -> bool: ...
+    async def close(self) -> None: ...
 
 
 class AgentTool(Tool[..., Any]):
@@ -42,10 +48,10 @@ class AgentTool(Tool[..., Any]):
         self.runner = runner
 
         async def with_variables(ctx: Context[Any], task: str, variables: dict[str, Any] | None = None) -> Any:
-            return await self._answer(RunRequest(task=task, variables=variables, deps=ctx.deps))
+            return await answer_of(self.runner, RunRequest(task=task, variables=variables, deps=ctx.deps), self.name)
 
         async def in_words(ctx: Context[Any], task: str) -> Any:
-            return await self._answer(RunRequest(task=task, deps=ctx.deps))
+            return await answer_of(self.runner, RunRequest(task=task, deps=ctx.deps), self.name)
 
         function = with_variables if setup.python else in_words
         function.__annotations__['return'] = Any if setup.output_type is None else setup.output_type
@@ -53,18 +59,22 @@ class AgentTool(Tool[..., Any]):
         super().__init__(function, name=name or setup.name, options=options)
         self.description = description or _description(setup)
 
-    async def _answer(self, request: RunRequest) -> object:
-        with deadline_paused():  # the inner run has limits of its own, and takes longer than a cell may
-            result = await self.runner.run(request)
-        if result.ended == 'answer':
-            return result.output
-        await self.runner.forget(result.run_id)  # without a journal it would stay open to be resumed
-        why = f'it asks: {result.question}' if result.question is not None else f'it ended with {result.ended}'
-        msg = f'{self.name} gave no answer: {why}'
-        raise ToolCallError(msg)
-
     def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
         return (context or Context(None),)  # its own run says what it needs
+
+
+async def answer_of(runner: Runs, request: RunRequest, name: str) -> object:
+    """The answer of a run inside a tool call. Raises `ToolCallError` if it ends without one."""
+    with deadline_paused():  # the inner run has limits of its own, and takes longer than a cell may
+        result = await runner.run(request)
+    if result.ended == 'answer':
+        return result.output
+    await runner.forget(result.run_id)  # without a journal it would stay open to be resumed
+    why = f'it asks: {result.question}' if result.question is not None else f'it ended with {result.ended}'
+    printed = next((step.cell.stdout.strip() for step in result.steps[-1:] if step.cell is not None), '')
+    last = f', and had printed: {printed[-MAX_PRINTED:]}' if printed else ''
+    msg = f'{name} gave no answer: {why}{last}'
+    raise ToolCallError(msg)
 
 
 def _description(setup: AgentSetup) -> str:
@@ -86,6 +96,17 @@ def each_tool(tools: Iterable[AnyTool]) -> Iterator[Tool[..., Any]]:
         yield from one.tools if isinstance(one, Toolset) else (one,)
 
 
+def tools_and_helpers(setup: AgentSetup) -> tuple[AnyTool, ...]:
+    """The tools of an agent, those of its kinds of subagents, and the agents among these."""
+    of_kinds = [kind.tools or () if isinstance(kind, Helper) else (kind,) for kind in setup.helpers.values()]
+    return (*setup.tools, *chain.from_iterable(of_kinds))
+
+
+def delegate_name(setup: AgentSetup) -> str:
+    """Name of the tool that starts subagents; empty for an agent that has none."""
+    return DELEGATE if setup.helpers else ''
+
+
 def check_cycles(runner: Runs, tools: Iterable[AnyTool]) -> None:
     """Refuse an agent that would be its own tool, directly or through others. Raises `AgentError`."""
     for tool in each_tool(tools):
@@ -93,7 +114,7 @@ def check_cycles(runner: Runs, tools: Iterable[AnyTool]) -> None:
             if tool.runner is runner:
                 msg = f'the agent {runner.setup.name} cannot be its own tool, not even through other agents'
                 raise AgentError(msg)
-            check_cycles(runner, tool.runner.setup.tools)
+            check_cycles(runner, tools_and_helpers(tool.runner.setup))
 
 
 def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> None:
@@ -101,7 +122,7 @@ def check_deps(setup: AgentSetup, tools: Sequence[AnyTool], deps: object) -> Non
     wanted = [] if setup.deps_type is None else [(f'the agent {setup.name}', ContextParameter(deps=setup.deps_type))]
     for tool in each_tool(tools):
         if isinstance(tool, AgentTool):
-            check_deps(tool.runner.setup, tool.runner.setup.tools, deps)
+            check_deps(tool.runner.setup, tools_and_helpers(tool.runner.setup), deps)
         elif tool.context is not None:
             wanted.append((f'the tool {tool.name}', tool.context))
     for who, parameter in wanted:

@@ -45,7 +45,10 @@ answered."""
 
 @dataclass(frozen=True, kw_only=True)
 class RunLimits:
-    """Limits of one run. Reaching one ends the run by its name; None is no limit."""
+    """Limits of one run. Reaching one ends the run by its name; None is no limit.
+
+    What subagents and agents as tools use counts too: at a limit of their parent they end as at their own.
+    """
 
     steps: int | None = 20
     """Maximum number of model replies that are acted on."""
@@ -64,9 +67,11 @@ class RunLimits:
     """Maximum cost in US dollars, where prices are known."""
 
     tool_calls: int | None = None
+    helpers: int | None = 20
+    """Maximum number of subagents that `delegate` starts. A further call is refused, and the run continues."""
 
     def __post_init__(self) -> None:
-        for name in ('steps', 'seconds', 'requests', 'tokens', 'cost', 'tool_calls'):
+        for name in ('steps', 'seconds', 'requests', 'tokens', 'cost', 'tool_calls', 'helpers'):
             value = getattr(self, name)
             if name == 'seconds' and value == 'default':
                 continue

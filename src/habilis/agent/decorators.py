@@ -1,4 +1,4 @@
-"""What can be added to an agent after it was made: tools and output validators; and the agent as a tool of another."""
+"""What can be done with an agent beside runs: add tools and validators, use it as a tool of another, stop its runs."""
 
 import sys
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from habilis.agent.agent_tools import AgentTool, check_cycles, each_tool
 from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.options import AnyTool, check_types
 from habilis.agent.runner import Runner
+from habilis.core.errors import RunNotFound
 from habilis.sandbox.contract import Side
 from habilis.tools import Tool, Toolset
 from habilis.tools.contract import OnError, Preview
@@ -72,6 +73,16 @@ class Decorators:
         check_types('Agent', {'output_validators': [function]})
         runner.setup = replace(runner.setup, output_validators=(*runner.setup.output_validators, function))
         return function
+
+    def stop(self, run_id: str) -> None:
+        """Stop a run that is under way in this agent: `Agent.run` raises `RunStopped`, and the run can be resumed.
+
+        Stopping a subagent (`event.run` of its events) raises an error in the code that called `delegate`, which goes
+        on. Thread-safe. Raises `RunNotFound`.
+        """
+        if not self._runner.stop(run_id):
+            msg = f'no run {run_id} is under way here'
+            raise RunNotFound(msg)
 
     def as_tool(
         self,

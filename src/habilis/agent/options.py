@@ -1,7 +1,7 @@
 """The options of an agent and of a run, checked before anything is started."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Literal, TypedDict, cast, get_origin
 
 from habilis.agent.context.instructions import Instructions, is_instructions
@@ -37,6 +37,38 @@ ModelChoice = str | ModelConfig | Model
 
 OnDisagreement = Literal['first', 'ask']
 
+DELEGATE = 'delegate'
+"""Name of the tool that starts subagents."""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A kind of subagent: in what it differs from the agent that it works for."""
+
+    description: str
+    """What it is good for, for the model that chooses the kind."""
+
+    _: KW_ONLY
+    instructions: Instructions = ''
+    """After those of the agent."""
+
+    model: ModelChoice | None = None
+    """None: that of the agent."""
+
+    tools: Sequence[AnyTool] | None = None
+    """None: those of the run that it works for."""
+
+    limits: RunLimits | None = None
+    """None: those of the agent. A limit that the run around it reaches ends it too."""
+
+    files: Literal['shared', 'own'] = 'shared'
+    """Whether it works in the workspace of the run that it works for, or in a temporary one of its own. Its variables
+    are always its own."""
+
+
+Helpers = Mapping[str, Helper | MakesTool]
+"""Kinds of subagents by name; a whole agent may be a kind."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSetup:
@@ -46,6 +78,9 @@ class AgentSetup:
     model_settings: ModelSettings
     output_type: Any
     tools: Sequence[AnyTool]
+    helpers: Helpers
+    """The kinds of subagents; empty for none."""
+
     library: LibraryChoice | None
     sandbox: SandboxChoice
     sandbox_settings: SandboxSettings
@@ -120,6 +155,8 @@ class RunRequest:
     user: str | None = None
     session: str | None = None
     meta: Mapping[str, object] | None = None
+    own_sandbox: Sandbox | None = field(default=None, repr=False)
+    """Made for this run, and closed with it; for subagents."""
 
     def __post_init__(self) -> None:
         check_task(self.task)
@@ -179,7 +216,7 @@ class ResumeRequest:
         return with_max_steps(self.limits or default, self.max_steps)
 
 
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files'))
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files', 'own_sandbox'))
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -265,6 +302,11 @@ def _is_model_settings(value: object) -> bool:
     return isinstance(value, Mapping) and {*cast('Mapping[object, object]', value)} <= {*ModelSettings.__annotations__}
 
 
+def _is_helpers(value: object) -> bool:
+    kinds = cast('Mapping[object, object]', value) if isinstance(value, Mapping) else {'': value}
+    return isinstance(value, bool) or all(isinstance(kind, Helper | MakesTool) for kind in kinds.values())
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
@@ -284,6 +326,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'deps_type': (_is_type, 'a class'),
     'escalate': _MODEL,
     'gates': _FUNCTIONS,
+    'helpers': (_is_helpers, 'True, or a dict of `Helper(…)` and agents by name'),
     'history': (_is_messages, 'a list of messages, such as `Result.messages`'),
     'hooks': _FUNCTIONS,
     'instructions': (is_instructions, 'text, a function that returns text, or a list of these'),

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from weakref import WeakSet
 
 from habilis.agent.agent_tools import (
+    AgentTool,
+    Runs,
     check_checkpoints,
     check_cycles,
     check_deps,
@@ -16,11 +18,13 @@ from habilis.agent.agent_tools import (
     each_tool,
     name_of_deps,
     resolve_tools,
+    tools_and_helpers,
 )
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
+from habilis.agent.delegation import Delegation
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
 from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.recorder import Recorder
@@ -60,6 +64,7 @@ class Runner:
         self._open: dict[str, StartedRun] = {}
         self._runs = RunStore(setup.journal)
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
+        self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat[Any]] = WeakSet()
         self._is_closed = False
 
@@ -152,6 +157,8 @@ class Runner:
             start, sandboxes = SessionState(messages=tuple(request.history), names=None), None
         else:
             start, sandboxes = await self._runs.session_state(user, session if recorder is None else ''), None
+        if request.own_sandbox is not None:
+            sandboxes = Sandboxes(main=request.own_sandbox)
         inputs = Inputs(
             task=request.task,
             model=model.name,
@@ -196,8 +203,12 @@ class Runner:
         files: Sequence[File],
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
+        hooks = (*self.setup.hooks, *(request.hooks or ())) or tuple(automatic_hooks(self.setup.settings))
+        more = await self._library_tools(inputs)
+        if self._delegation is not None:
+            more.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, hooks))
         started = await start_run(
-            replace(self.setup, tools=(*tools, *await self._library_tools(inputs))),
+            replace(self.setup, tools=(*tools, *more)),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
@@ -213,7 +224,7 @@ class Runner:
                 files=files,
                 sandboxes=sandboxes,
                 library=self._library,
-                hooks=(*self.setup.hooks, *(request.hooks or ())) or automatic_hooks(self.setup.settings),
+                hooks=hooks,
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
             ),
@@ -227,7 +238,7 @@ class Runner:
         tools = (*self.setup.tools, *(request.tools or ()))
         check_cycles(self, request.tools or ())
         tools = resolve_tools(tools)
-        check_deps(self.setup, tools, request.deps)
+        check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), request.deps)
         check_sandbox(self.setup, tools)
         return tools
 
@@ -357,6 +368,20 @@ class Runner:
             await self._close_run(run.id)
         return result
 
+    def stop(self, run_id: str) -> bool:
+        """Stop a run that is under way here, or one of its subagents. False if there is none of that id."""
+        if (started := self._open.get(run_id)) is not None:
+            started.run.stop()
+            return True
+        return any(runner.stop(run_id) for runner in self._inner_runners())
+
+    def _inner_runners(self) -> Iterator[Runs]:
+        if self._delegation is not None:
+            yield from self._delegation.runners.values()
+        for tool in each_tool(tools_and_helpers(self.setup)):
+            if isinstance(tool, AgentTool):
+                yield tool.runner
+
     async def forget(self, run_id: str) -> None:
         """Close a run that will not be resumed."""
         await self._close_run(run_id)
@@ -384,6 +409,8 @@ class Runner:
             await self._close_run(run_id)
         for chat in list(self._chats):
             await chat.close()
+        for runner in self._delegation.runners.values() if self._delegation is not None else ():
+            await runner.close()
         await self._runs.close()
         for model, choice in ((self._model, self.setup.model), (self._larger, self.setup.escalate)):
             if model is not None and model is not choice:

@@ -28,7 +28,7 @@ _OPTIONS: Mapping[str, str] = {
     'handoffs': _SUBAGENTS,
     'agents': _SUBAGENTS,
     'managed_agents': _SUBAGENTS,
-    'subagents': _SUBAGENTS,
+    'subagents': 'pass helpers={…}, or the other agents in tools=[…]',
     'toolsets': 'pass them in tools=[…]',
     'functions': 'pass them in tools=[…]',
     'images': _FILES,

@@ -47,11 +47,12 @@ class RunView:
     def __call__(self, event: 'AgentEvent') -> None:
         """Handle an event of the run."""
         self._status(event)
-        if self._view is not None and event.kind == 'answer':
+        if self._view is not None and event.kind == 'answer' and not event.parent:
             self.has_shown_answer = self._view.has_shown(event)
+        hidden = self._hidden - {'run_started', 'run_failed'} if event.parent else self._hidden
         if isinstance(event, CellFinished) and self._pictures is not None:
             self._show_cell(event, self._pictures)
-        elif self._view is not None and event.kind not in self._hidden:
+        elif self._view is not None and event.kind not in hidden:
             self._view(event)
         if self._log is not None:
             self._log(event)

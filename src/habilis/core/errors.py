@@ -125,12 +125,12 @@ class ModelRetry(AgentError):
 
 
 class RunStopped(AgentError):
-    """`Result.unwrap` of a run that has no answer: it reached a limit, or waits for a person."""
+    """A run without an answer: at a limit or waiting for a person (`Result.unwrap`), or stopped by `agent.stop`."""
 
     def __init__(self, message: str, *, ended: str = '', run_id: str = '', question: str | None = None) -> None:
         super().__init__(message)
         self.ended = ended
-        """Why the run stopped: `Result.ended`."""
+        """Why the run stopped: `Result.ended`, or `stopped`."""
 
         self.run_id = run_id
         """Id to resume the run by."""

@@ -22,6 +22,9 @@ class Event:
     """Name of the kind in logs, traces and JSON."""
 
     run: str = field(default='', repr=False)
+    parent: str = field(default='', repr=False)
+    """Id of the run whose tool started this run; empty for a run of its own."""
+
     agent: str = field(default='', repr=False)
     step: int = 0
     at: datetime = field(default_factory=_now, repr=False)

@@ -19,6 +19,7 @@ from habilis.models.http_response import OBSERVED, ObservedResponse
 from habilis.models.providers import NO_KEY, is_local
 
 if TYPE_CHECKING:
+    from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
 CONNECT_SECONDS = 10.0
@@ -54,14 +55,27 @@ def connect(target: Target) -> Connection:
         return _bedrock(target)
     if target.provider == 'groq':
         return _groq(target)
-    timeout = httpx2.Timeout(target.seconds, connect=CONNECT_SECONDS)
-    # With an explicit transport, the client does not read proxies from the environment.
-    direct = httpx2.AsyncHTTPTransport(limits=_LIMITS) if is_local(target.url) else None
-    client = create_async_httpx2_client(timeout=timeout, transport=direct)
+    client = _http_client(target)
     client.event_hooks['request'].append(_merge_options)
     client.event_hooks['response'].append(_observe_response)
     make = _MAKERS.get(target.provider, _openai_compatible)
     return Connection(model=make(target, client), close=client.aclose)
+
+
+def connect_embeddings(target: Target) -> 'OpenAIEmbeddingModel':
+    """The embedding model of a server with the protocol of OpenAI; sends nothing."""
+    from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    client = _openai_client(target, _http_client(target))
+    return OpenAIEmbeddingModel(target.model, provider=OpenAIProvider(openai_client=client))
+
+
+def _http_client(target: Target) -> httpx2.AsyncClient:
+    timeout = httpx2.Timeout(target.seconds, connect=CONNECT_SECONDS)
+    # With an explicit transport, the client does not read proxies from the environment.
+    direct = httpx2.AsyncHTTPTransport(limits=_LIMITS) if is_local(target.url) else None
+    return create_async_httpx2_client(timeout=timeout, transport=direct)
 
 
 async def _merge_options(request: httpx2.Request) -> None:

@@ -133,6 +133,15 @@ class Options:
             network=self.network.copy() if self.network else None,
         )
 
+    def separate(self) -> 'Options':
+        """The options of a sandbox with the same settings, whose workspace is a temporary one of its own."""
+        if self.workspace is None:
+            return self.shared()
+        own = Workspace.temporary()
+        mounts = [mount for mount in self.mounts if mount.target != WORKSPACE]
+        mount = Mount(source=own.folder, target=WORKSPACE, writable=True)
+        return replace(replace(self, workspace=None).shared(), workspace=own, mounts=(*mounts, mount))
+
     @property
     def writable_folders(self) -> tuple[Workspace, ...]:
         """The folders that cells may change: the workspace first."""

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack, cast
+from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
@@ -122,6 +122,22 @@ class Sandbox:
             await twin.close()
             raise
         return twin
+
+    async def sibling(self, *, files: Literal['shared', 'own'] = 'shared') -> 'Sandbox':
+        """A new sandbox with the same settings and without variables. Unlike `fork`, a tool may call it.
+
+        Args:
+            files: whether both share the workspace, or the new one gets a temporary workspace of its own.
+        """
+        options = self._options.shared() if files == 'shared' else self._options.separate()
+        made = Sandbox(Interpreter(self._interpreter.backend, options), options)
+        made.policy = self.policy
+        try:
+            await made._interpreter.start()
+        except BaseException:
+            await made.close()
+            raise
+        return made
 
     async def snapshot(self) -> Snapshot:
         """The variables as bytes, for `restore` in any process. `.lost` names those that could not be saved."""

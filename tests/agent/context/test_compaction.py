@@ -179,3 +179,24 @@ def test_doing_it_twice_is_doing_it_once(full: list[Turn], keep: int) -> None:
     once = compact(full, keep=keep)
     if once != tuple(full):
         assert compact(once, keep=keep) == once
+
+
+def test_what_people_wrote_before_this_run_joins_the_digest_only_where_it_must() -> None:
+    said = [
+        message
+        for n in range(40)
+        for message in (
+            Message(role='user', text=f'question {n} ' + 'about the pears ' * 9),
+            Message(role='assistant', text=f'answer {n}'),
+        )
+    ]
+    full = [*map(earlier_turn, said), TASK]
+    assert by_user(compact(full)) == by_user(full)
+    short = compact(full, earlier_tokens=300)
+    assert by_user(short) == [*by_user(full)[38:40], TASK.message.text], 'those of the last steps stay as they are'
+    digest = next(turn.message.text for turn in short if turn.digest)
+    assert count_message_tokens([Message(role='user', text=digest)]) < 350
+    assert '- user: question 36 about the pears' in digest
+    assert 'question 1 ' not in digest
+    again = compact([*(earlier_turn(turn.message) for turn in short), TASK], earlier_tokens=300)
+    assert [turn.digest for turn in again].count(True) == 1

@@ -35,6 +35,18 @@ def test_the_answer_goes_to_stdout_and_the_work_to_stderr(place: Place) -> None:
         assert part in done.stderr
 
 
+def test_subagents_are_shown_below_their_parent_and_switched_on_again_by_resume(place: Place) -> None:
+    parts = (
+        code('x = await delegate("Double it", variables={"n": 21})'),
+        code('final_answer(2 * n)'),
+        code('final_answer(x)'),
+    )
+    done = run('Do it', '--delegate', '--max-steps', '1', '--run-id', 'r', '-m', script(place.folder, *parts))
+    assert done.returncode == 3
+    assert '\n  code 1 · starts: Double it\n' in done.stderr
+    assert habilis('runs', 'resume', 'r', '--max-steps', '5').stdout == '42\n'
+
+
 def test_quiet_shows_nothing_but_the_answer_and_that_it_is_scripted(place: Place) -> None:
     done = run('Greet', '--quiet', '-m', script(place.folder, code("print('working')\nfinal_answer('hello\\nyou')")))
     assert (done.returncode, done.stdout, done.stderr) == (0, 'hello\nyou\n', LABEL)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from habilis.models.contract import Message
-from habilis.models.tokens import count_message_tokens
+from habilis.models.tokens import count_message_tokens, count_tokens
 
 KEPT_STEPS = 3
 ROOM = 0.8
@@ -45,49 +45,66 @@ def earlier_turn(message: Message) -> Turn:
 
 def is_too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
     """Whether the messages leave too little room for a reply."""
-    return count_message_tokens(messages) > min(context_tokens * ROOM, context_tokens - reply_tokens)
+    return count_message_tokens(messages) > room_for(context_tokens, reply_tokens)
 
 
-def compact(history: Sequence[Turn], *, keep: int = KEPT_STEPS) -> tuple[Turn, ...]:
-    """The history with all but the last `keep` steps as a digest; unchanged if that is no shorter."""
+def room_for(context_tokens: int, reply_tokens: int) -> float:
+    """Tokens that messages may take, so that there is room for a reply."""
+    return min(context_tokens * ROOM, context_tokens - reply_tokens)
+
+
+def compact(
+    history: Sequence[Turn], *, keep: int = KEPT_STEPS, earlier_tokens: float | None = None
+) -> tuple[Turn, ...]:
+    """The history with all but the last `keep` steps as a digest; unchanged if that is no shorter.
+
+    What people wrote stays. Only with `earlier_tokens`, what they wrote before this run joins the digest of that time,
+    whose newest lines are kept, up to so many tokens: a long chat would otherwise never fit again.
+    """
     turns = tuple(history)
     starts = [number for number, turn in enumerate(turns) if turn.message.role == 'assistant']
     edge = 0 if len(starts) <= keep else starts[-keep] if keep else len(turns)
+    if earlier_tokens is not None and not edge:
+        edge = starts[0] if starts else len(turns)
     recent = turns[edge:] if keep > 1 else tuple(_shortened(turn) for turn in turns[edge:])
-    shorter = (*_digested(turns[:edge]), *recent)
+    shorter = (*_digested(turns[:edge], earlier_tokens), *recent)
     return shorter if _size(shorter) < _size(turns) else turns
 
 
-def _digested(old: Sequence[Turn]) -> Iterator[Turn]:
+def _digested(old: Sequence[Turn], earlier_tokens: float | None) -> Iterator[Turn]:
     """What people wrote, then a line for each other message: those from before this run, then those of it."""
     before, now = list[str](), list[str]()
     for turn in old:
-        if turn.by_user or turn.message.role == 'system':
+        stays = turn.by_user and not (turn.earlier and earlier_tokens is not None)
+        if stays or turn.message.role == 'system':
             yield turn
             continue
         lines = before if turn.earlier else now
         if turn.digest:
             lines += turn.message.text.split('\n')[1:]
-        elif line := _line(turn.message):
+        elif line := _line(turn):
             lines.append(line)
     for title, lines in ((_BEFORE, before), (_TITLE, now)):
         if lines:
-            text = '\n'.join([title, *_newest(lines)])
+            text = '\n'.join([title, *_newest(lines, earlier_tokens if lines is before else None)])
             message = Message(role='user', text=text, by_agent=True)
             yield Turn(message=message, digest=True, earlier=lines is before)
 
 
-def _newest(lines: list[str]) -> list[str]:
-    before = _LEFT_OUT.fullmatch(lines[0])
-    gone = int(before[1]) if before else 0
-    lines = lines[1:] if before else lines
-    gone += max(0, len(lines) - _MAX_LINES)
-    return [f'- ({gone} before these are left out)', *lines[-_MAX_LINES:]] if gone else lines
+def _newest(lines: list[str], tokens: float | None) -> list[str]:
+    before = [int(found[1]) for line in lines if (found := _LEFT_OUT.fullmatch(line))]
+    lines = [line for line in lines if not _LEFT_OUT.fullmatch(line)]
+    kept = lines[-_MAX_LINES:]
+    while tokens is not None and kept and count_tokens('\n'.join(kept)) > tokens:
+        kept = kept[max(1, len(kept) // 8) :]
+    gone = sum(before) + len(lines) - len(kept)
+    return [f'- ({gone} before these are left out)', *kept] if gone else kept
 
 
-def _line(message: Message) -> str:
+def _line(turn: Turn) -> str:
+    message = turn.message
     text = ' '.join((message.text or ' '.join(call.arguments for call in message.calls)).split())
-    who = 'you' if message.role == 'assistant' else 'saw'
+    who = 'you' if message.role == 'assistant' else 'user' if turn.by_user else 'saw'
     return f'- {who}: {text[:_LINE]}{"…" if len(text) > _LINE else ""}' if text else ''
 
 

@@ -77,9 +77,9 @@ class Conversation:
         if note:
             self.add(Message(role='user', text=note))
 
-    def compact(self, keep: int = KEPT_STEPS) -> bool:
-        """Shorten the earlier steps. False if that was not possible."""
-        shorter = compact(self._turns, keep=keep)
+    def compact(self, keep: int = KEPT_STEPS, earlier_tokens: float | None = None) -> bool:
+        """Shorten the earlier steps, as `compaction.compact` does. False if that was not possible."""
+        shorter = compact(self._turns, keep=keep, earlier_tokens=earlier_tokens)
         changed = shorter != self._turns
         self._turns = shorter
         return changed

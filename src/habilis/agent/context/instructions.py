@@ -24,16 +24,17 @@ def is_instructions(value: object) -> bool:
 
 def is_static(instructions: Instructions) -> bool:
     """Whether they are the same for every run."""
-    return all(isinstance(part, str) for part in _parts(instructions))
+    return all(isinstance(part, str) for part in parts_of(instructions))
 
 
 async def evaluate(instructions: Instructions, context: Context[Any]) -> str:
     """The text for one run. Functions run as tools do: with `def` on a thread. Raises `AgentError`."""
-    texts = [part if isinstance(part, str) else await _text_of(part, context) for part in _parts(instructions)]
+    texts = [part if isinstance(part, str) else await _text_of(part, context) for part in parts_of(instructions)]
     return '\n\n'.join(text.strip() for text in texts if text.strip())
 
 
-def _parts(instructions: Instructions) -> Sequence[Instruction]:
+def parts_of(instructions: Instructions) -> Sequence[Instruction]:
+    """The instructions as a list."""
     return [instructions] if isinstance(instructions, str) or callable(instructions) else instructions
 
 

@@ -41,7 +41,7 @@ from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import pack_or_repr
-from habilis.core.errors import EmptyReply, NotDurable
+from habilis.core.errors import EmptyReply, NotDurable, RunStopped
 from habilis.core.integers import error_text
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Codec, Journal, Record, Scope, Status, current_scope, fingerprint
@@ -288,7 +288,7 @@ class Recorder:
         if isinstance(error, EmptyReply):
             await self._refuse_reply()
         if self.top:
-            stopped = not isinstance(error, Exception)
+            stopped = isinstance(error, RunStopped) or not isinstance(error, Exception)
             text = '' if stopped else error_text(error)
             await self.journal.end('stopped' if stopped else 'failed', failed=failed_paths(error), error=text)
 

@@ -41,9 +41,10 @@ class Dispatcher:
     Hooks are called one after the other on the event loop of the run, in the context in which the run was started.
     """
 
-    def __init__(self, hooks: Iterable[Hook], *, run: str, agent: str) -> None:
+    def __init__(self, hooks: Iterable[Hook], *, run: str, agent: str, parent: str = '') -> None:
         self._hooks = tuple(hooks)
-        self._run, self._agent = run, agent
+        self._origin = {'run': run, 'parent': parent}
+        self._agent = agent
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
         self._context.run(_current.set, self)
@@ -74,7 +75,7 @@ class Dispatcher:
             return
         # Queued here, not on the loop: an event of another thread keeps its place among those of the loop.
         self._waiting.append(
-            replace(event, run=self._run, agent=event.agent or self._agent, step=event.step or self.step)
+            replace(event, **self._origin, agent=event.agent or self._agent, step=event.step or self.step)
         )
         if self._is_here():
             self._wake()

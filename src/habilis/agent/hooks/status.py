@@ -42,7 +42,9 @@ class RunStatus:
         self._waiting = contextlib.ExitStack()
 
     def __call__(self, event: AgentEvent) -> None:
-        """Show the phase that an event starts."""
+        """Show the phase that an event starts. Runs inside tools have lines of their own."""
+        if event.parent and not isinstance(event, ApprovalAsked | ApprovalAnswered):
+            return
         match event:
             case StepStarted():
                 self._step = event.step

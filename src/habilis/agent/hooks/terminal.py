@@ -35,6 +35,7 @@ from habilis.agent.events import (
     ToolLogged,
     ToolReturned,
 )
+from habilis.agent.hooks.inner_runs import InnerRuns
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
 from habilis.agent.hooks.sanitize import escape_controls, one_line
@@ -138,12 +139,16 @@ class TerminalView:
         self._markdown, self._quiet = markdown, quiet
         self._runs: dict[str, _RunState] = {}
         self._current_run = ''
+        self._inner_runs = InnerRuns()
         parts = ((thinking, _THINKING), (code, _CODE), (outputs, _OUTPUTS), (tools, _TOOLS))
         self._shows_code = code
         self._shown = _QUIET if quiet else _QUIET.union(_PROGRESS, *(part for is_on, part in parts if is_on))
 
     def __call__(self, event: AgentEvent) -> None:
         """Show an event."""
+        if event.parent:
+            self._show_inner(event)
+            return
         if type(event) not in self._shown:
             return
         state = self._runs.setdefault(event.run, _RunState())
@@ -157,6 +162,14 @@ class TerminalView:
         self._show(event, state)
         if isinstance(event, RunFinished | RunFailed):
             self._runs[event.run] = _RunState()
+            self._inner_runs.forget(event.run)
+
+    def _show_inner(self, event: AgentEvent) -> None:
+        """Show an event of a run inside a tool: as one line, below what its parent has written so far."""
+        line = None if self._quiet else self._inner_runs.line(event)
+        if line is not None:
+            self.end_line()
+            self._line(*line)
 
     def has_shown(self, answer: AnswerEvent) -> bool:
         """Whether an answer was shown while the model wrote it."""

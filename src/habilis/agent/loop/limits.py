@@ -15,9 +15,17 @@ from habilis.tools import ApprovalRequest, Approve, Deny, GateCall, attempts
 class Meter:
     """Counts what a run uses. Time counts while it works, not while it waits for a person or to be resumed."""
 
-    def __init__(self, limits: RunLimits, *, local: bool = False) -> None:
-        """`local`: the model runs on this machine, and has a time limit by default."""
+    def __init__(self, limits: RunLimits, *, local: bool = False, delegate: str = '') -> None:
+        """A meter.
+
+        Args:
+            limits: the limits of the run.
+            local: the model runs on this machine, and has a time limit by default.
+            delegate: name of the tool that starts subagents.
+        """
         self.limits = limits
+        self._delegate = delegate
+        self._helpers = 0
         self._local = local
         self.seconds = 0.0
         """How long the run has worked."""
@@ -55,6 +63,11 @@ class Meter:
             self._calls_refused = True
             return Deny(f'the run may call {limit} tools, and has')
         self._calls += 1
+        if call.tool == self._delegate:
+            most = self.limits.helpers
+            if most is not None and self._helpers >= most:
+                return Deny(f'the run may start {most} subagents, and has; do the rest here')
+            self._helpers += 1
         return None
 
     def recall(self, call: ToolCall) -> None:
@@ -133,7 +146,7 @@ class Meter:
         """For a run that goes on: these limits count from here."""
         self.limits = limits
         self._before = self._used(steps, usage)
-        self._calls = 0
+        self._calls = self._helpers = 0
         self._calls_refused = False
 
     def _used(self, steps: int, usage: Usage) -> tuple[int, float, int, int, float]:

@@ -1,10 +1,11 @@
 """Asks the model: streamed, counted, and with a conversation that fits its context."""
 
+import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.context.compaction import is_too_long
+from habilis.agent.context.compaction import KEPT_STEPS, is_too_long, room_for
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.events import (
@@ -26,6 +27,10 @@ from habilis.models.usage import Ledger
 
 REPLY_TOKENS = 1024
 """Part of the context that is kept free for the reply."""
+
+EARLIER_SHARE = 0.25
+"""Share of the room for messages that a digest of what was said before this run may take: the chat can then grow for a
+while before it is compacted again, which costs the cached prompt."""
 
 
 class ModelTurn:
@@ -49,19 +54,24 @@ class ModelTurn:
 
     async def ask(self, options: Options, *, system: str | None = None, extra: str = '', code: bool = True) -> Reply:
         """One reply. `code`: it is expected to hold code, and may be ended where the code ends."""
-        messages = self._conversation.outgoing(system=system, extra=extra)
-        room = options.max_tokens or REPLY_TOKENS
-        if is_too_long(messages, self._model.traits.context_tokens, room) and self._compact():
-            messages = self._conversation.outgoing(system=system, extra=extra)
+        outgoing = functools.partial(self._conversation.outgoing, system=system, extra=extra)
+        context, reply = self._model.traits.context_tokens, options.max_tokens or REPLY_TOKENS
+        share = max(0.0, room_for(context, reply)) * EARLIER_SHARE
+        messages = outgoing()
+        for earlier_tokens in (None, share):
+            if is_too_long(messages, context, reply) and self._compact(earlier_tokens=earlier_tokens):
+                messages = outgoing()
         try:
             return await self._request(messages, options, code)
         except ContextOverflow:
-            if not self._compact(keep=1):
-                raise
-            return await self._request(self._conversation.outgoing(system=system, extra=extra), options, code)
+            for earlier_tokens in (None, share):
+                if self._compact(keep=1, earlier_tokens=earlier_tokens):
+                    with contextlib.suppress(ContextOverflow):
+                        return await self._request(outgoing(), options, code)
+            raise
 
-    def _compact(self, **how: int) -> bool:
-        is_shorter = self._conversation.compact(**how)
+    def _compact(self, *, keep: int = KEPT_STEPS, earlier_tokens: float | None = None) -> bool:
+        is_shorter = self._conversation.compact(keep, earlier_tokens)
         if is_shorter:
             self._events.emit(CompactedEvent(message='earlier steps were shortened to make room'))
         return is_shorter

@@ -10,15 +10,17 @@ from typing import Self
 
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import RunFailed, StepFinished, StepStarted
-from habilis.agent.loop.components import Components, parent_ledgers
+from habilis.agent.loop.components import Components, calling_run, parent_ledgers
 from habilis.agent.loop.finish import end_run, timed_out_step
 from habilis.agent.loop.turns import MAX_REPAIRS, Turns
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AnyTool, check_types
-from habilis.core.errors import AgentError, JournalError
+from habilis.core.errors import AgentError, JournalError, RunStopped
 from habilis.journal import Paused
 from habilis.models.contract import Message
 from habilis.tools.permits import Permit
+
+STOPPED = 'the run was stopped'
 
 
 class Run:
@@ -35,6 +37,10 @@ class Run:
 
         self.on_close: Callable[[], Awaitable[None]] | None = None
         """Set by the agent, which knows what to free."""
+
+        self._is_stopped = False
+        self._task: asyncio.Task[object] | None = None
+        """The task of the step under way."""
 
         self._components = components
         self._turns = Turns(components)
@@ -64,11 +70,12 @@ class Run:
         """
         self._check_ready()
         check_types('a step', {'artifacts': artifacts})
-        self.is_busy = True
+        self.is_busy, self._task = True, asyncio.current_task()
         components = self._components
         recorder = components.recorder
         changed = components.offered.update(announce=bool(self.steps))
         token = parent_ledgers.set((components.ledger, *components.parent_ledgers))
+        calling = calling_run.set(components.as_calling())
         try:
             with (
                 Permit().entered(),
@@ -86,13 +93,38 @@ class Run:
                     return await self._end('approval')
                 except (Exception, asyncio.CancelledError) as error:
                     self.is_interrupted = recorder is not None
+                    if (stopped := self._taken_stop(error)) is not None:
+                        await self._report_failure(stopped)
+                        raise stopped from None
                     await self._report_failure(error)
                     raise
         finally:
+            calling_run.reset(calling)
             parent_ledgers.reset(token)
-            self.is_busy = False
+            self.is_busy, self._task = False, None
+
+    def stop(self) -> None:
+        """Stop the run: its step raises `RunStopped`. Thread-safe."""
+        self._is_stopped = True
+        if (task := self._task) is not None:
+            task.get_loop().call_soon_threadsafe(self._cancel_step)
+
+    def _cancel_step(self) -> None:
+        if self._is_stopped and self._task is not None:
+            self._task.cancel()
+
+    def _taken_stop(self, error: BaseException) -> RunStopped | None:
+        """The error to raise instead of a cancellation that `stop` caused; None for other errors."""
+        task = self._task
+        if not self._is_stopped or not isinstance(error, asyncio.CancelledError) or task is None:
+            return None
+        self._is_stopped = False
+        return RunStopped(STOPPED, ended='stopped', run_id=self.id) if not task.uncancel() else None
 
     def _check_ready(self) -> None:
+        if self._is_stopped:
+            self._is_stopped = False
+            raise RunStopped(STOPPED, ended='stopped', run_id=self.id)
         if self.result is not None and self.result.ended == 'answer':
             msg = 'this run has its answer; start another'
         elif self.is_busy:
@@ -111,7 +143,7 @@ class Run:
             can_stop = await recorder.can_stop(len(self.steps) + 1, can_stop)
         events.step = len(self.steps) + 1
         events.is_muted = is_replayed = recorder is not None and recorder.is_replaying
-        if not is_replayed and (reached := meter.limit_reached(len(self.steps), components.ledger.total)):
+        if not is_replayed and (reached := components.limit_reached(len(self.steps))):
             return await self._end(reached)
         if components.checkpoints is not None and not self.steps and not is_replayed:
             await components.checkpoints.save(0)

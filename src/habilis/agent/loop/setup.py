@@ -4,7 +4,7 @@ import asyncio
 import functools
 from collections.abc import Mapping, Sequence
 
-from habilis.agent.agent_tools import needs_sandbox
+from habilis.agent.agent_tools import delegate_name, needs_sandbox
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
@@ -14,7 +14,7 @@ from habilis.agent.durable.records import Prompt
 from habilis.agent.events import RunResumed, RunStarted
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.code_turn import CodeRunner
-from habilis.agent.loop.components import Components, parent_ledgers
+from habilis.agent.loop.components import Components, calling_run, parent_ledgers
 from habilis.agent.loop.final_answer import FinalAnswer
 from habilis.agent.loop.further_solutions import compare_with, save_start
 from habilis.agent.loop.input_files import check_files, describe_file
@@ -80,9 +80,10 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
 
 async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
-    events = Dispatcher(inputs.hooks, run=inputs.run_id, agent=setup.name)
+    parent = calling_run.get()
+    events = Dispatcher(inputs.hooks, run=inputs.run_id, agent=setup.name, parent=parent.id if parent else '')
     model, recorder = inputs.model, inputs.recorder
-    meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted)
+    meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted, delegate=delegate_name(setup))
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy, history = load_policy(setup.loop_policy, model.traits), History(tools=toolbox.signatures())
@@ -137,6 +138,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         meter=meter,
         ledger=inputs.ledger,
         parent_ledgers=ledgers,
+        parent=parent,
         events=events,
         recorder=recorder,
         summary=setup.summary,

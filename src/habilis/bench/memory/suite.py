@@ -89,6 +89,7 @@ async def _foreign(path: Path, searches: int) -> int:
     for user in users:
         for number, text in enumerate(_queries(40, seed=3)):
             await user.add_turn(f's{number % 4}', 'user', f'{user.user} {text}')
+            await user.add_fact(f'{user.user} {text} (fact)')
     wrong = 0
     for query in _queries(searches, seed=3):
         user = chance.choice(users)

@@ -79,6 +79,9 @@ def run(
             '--checkpoints', help='Store the files of the workspace after each step, for `habilis runs restore`.'
         ),
     ] = False,
+    delegate: Annotated[
+        bool, typer.Option('--delegate', help='Let the code start subagents for parts of the task.')
+    ] = False,
     tools: Annotated[
         list[str] | None,
         typer.Option(
@@ -200,6 +203,7 @@ def run(
             },
             workspace=workspace,
             checkpoints=checkpoints,
+            delegate=delegate,
             tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
             library=library,
             packages=options.words(packages),

@@ -207,6 +207,7 @@ class Execution:
             workspace=self._request.workspace,
             checkpoints=self._request.checkpoints,
             sandbox_settings=self._request.sandbox_settings,
+            helpers=self._request.delegate,
             library=True if (folder := self._request.library_folder) == DEFAULT_LIBRARY else folder,
             settings=self._settings,
             hooks=[self._watch, self.view],
@@ -219,7 +220,7 @@ class Execution:
                 self.is_recorded = self._settings.journal != OFF
             case CodeEvent(code=code):
                 self._user.code = code if self._request.quiet else ''  # else it is on the screen already
-            case StepFinished(finished=step):
+            case StepFinished(finished=step) if not event.parent:
                 self.steps += 1
                 self.ran_code = self.ran_code or step.code is not None
             case _:

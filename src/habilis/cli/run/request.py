@@ -102,6 +102,9 @@ class RunRequest:
     checkpoints: bool = False
     """Store the files of the workspace after each step."""
 
+    delegate: bool = False
+    """Whether the code may start subagents."""
+
     tools: ToolNames | None = None
     library: str | None = None
     """Folder of the tool library; `default` for that of the settings."""
@@ -157,6 +160,7 @@ class RunRequest:
                 'output_type': self.output_type,
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
                 **({'checkpoints': True} if self.checkpoints else {}),
+                **({'delegate': True} if self.delegate else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
@@ -188,6 +192,7 @@ class RunRequest:
             settings={**settings, **_given(overrides.get('settings', {}))},
             workspace=workspace,
             checkpoints=known.get('checkpoints') is True and overrides.get('trusted', True),
+            delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
             library=known.get('library'),
             packages=_names(known, 'packages'),
