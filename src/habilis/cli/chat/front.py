@@ -6,12 +6,9 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from habilis.cli.line_reader import LineReader
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 LEAVING = frozenset({'q', '/q', '/quit', '/exit'})
 PROMPT = '> '
@@ -55,10 +52,6 @@ class FrontEnd(Protocol):
         """Show the message whose turn starts."""
         ...
 
-    def console(self) -> 'Console':
-        """Where output goes."""
-        ...
-
 
 class PlainFront:
     """Without colours and without lines that change: for pipes and for screen readers."""
@@ -66,6 +59,7 @@ class PlainFront:
     def __init__(self) -> None:
         self.is_present = sys.stdin.isatty()
         self.on_stop: Callable[[], bool] = lambda: False
+        self._place = ''
         self._lines = LineReader()
         self._stopped = threading.Event()
         """Set to stop waiting for a line."""
@@ -121,14 +115,10 @@ class PlainFront:
         yield
 
     def describe(self, text: str) -> None:
-        """Print it."""
-        print(text, flush=True)
+        """Print it, if it is new."""
+        if text != self._place:
+            print(text, flush=True)
+        self._place = text
 
     def echo(self, message: str) -> None:
         """Nothing: the terminal has shown what was typed."""
-
-    def console(self) -> 'Console':
-        """Stdout, as plain text."""
-        from rich.console import Console
-
-        return Console(highlight=False, no_color=True, force_terminal=False, force_interactive=False)

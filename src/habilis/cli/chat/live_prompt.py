@@ -29,7 +29,6 @@ from habilis.cli.colours import has_colours
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import AnyFormattedText
-    from rich.console import Console
 
 MENU_ROWS = 6
 MAX_QUEUED_ROWS = 3
@@ -228,12 +227,6 @@ class LivePrompt:
         lines = [f'{PROMPT if not number else "  "}{row}' for number, row in enumerate(rows)]
         text = '\n'.join(lines)
         print(f'\033[1m{text}\033[0m' if has_colours(sys.stdout) else text, flush=True)
-
-    def console(self) -> 'Console':
-        """Stdout, which prints above the prompt."""
-        from rich.console import Console
-
-        return Console(highlight=False)
 
 
 def _open_history(path: Path | None) -> History:
