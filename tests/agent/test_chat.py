@@ -411,10 +411,10 @@ async def test_undo_brings_the_files_back_if_there_are_checkpoints(
     folder.mkdir()
     (folder / 'a.txt').write_text('before')
     replies = [block("open('a.txt', 'w').write('after')\nopen('b.txt', 'w').write('new')\nfinal_answer(1)")]
-    async with agent(*replies, journal=MemoryStore(), workspace=folder, checkpoints=True) as one:
-        async with one.conversation() as chat:
-            await chat.run('Change it.')
-            taken = await chat.undo()
+    one = agent(*replies, journal=MemoryStore(), workspace=folder, checkpoints=True)
+    async with one, one.conversation() as chat:
+        await chat.run('Change it.')
+        taken = await chat.undo()
     assert taken is not None
     assert taken.files == ('a.txt', 'b.txt')
     assert [(file.name, file.read_text()) for file in folder.iterdir()] == [('a.txt', 'before')]

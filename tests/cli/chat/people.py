@@ -22,7 +22,7 @@ class Person:
         self.on_stop: Callable[[], bool] = lambda: False
         self.questions: list[str] = []
         self.places: list[str] = []
-        self._messages = list(messages)
+        self.messages = list(messages)
         self._answers = list(answers)
 
     @contextlib.asynccontextmanager
@@ -30,8 +30,8 @@ class Person:
         yield
 
     async def read(self) -> str | None:
-        while self._messages:
-            message = self._messages.pop(0)
+        while self.messages:
+            message = self.messages.pop(0)
             if isinstance(message, str):
                 return message
             message()
@@ -54,15 +54,15 @@ class Person:
     def echo(self, message: str) -> None:
         print(f'> {message}')
 
-    def stop_soon(self, seconds: float = 0.05) -> None:
-        """Press Esc in the turn that comes next."""
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """Press Esc as soon as this is so."""
 
         def press() -> None:
-            if not self.on_stop():
+            if not (condition() and self.on_stop()):
                 loop.call_later(0.05, press)
 
         loop = asyncio.get_running_loop()
-        loop.call_later(seconds, press)
+        loop.call_soon(press)
 
 
 class Chats:

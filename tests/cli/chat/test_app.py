@@ -1,7 +1,9 @@
 """A chat: turns, errors, the memory, and what is left for the next chat."""
 
 import asyncio
+import functools
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -44,8 +46,6 @@ async def test_what_was_sent_stays_a_prefix_of_what_is_sent_next(chats: Chats) -
 
 
 def _line(text: str) -> str:
-    import time
-
     return f'- [fact, {time.strftime("%Y-%m-%d")}] {text}'
 
 
@@ -64,30 +64,27 @@ async def test_an_error_of_the_model_does_not_end_the_chat_and_the_turn_goes_on_
 
 
 async def test_a_message_after_a_stopped_turn_continues_it(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
-    started = asyncio.Event()
-
     async def reply(messages: object) -> str:
         if len(chats.model.requests) == 1:
-            started.set()
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         return 'With blue, then.'
 
     person = Person()
-    person._messages = [lambda: person.stop_soon(), 'Paint it red.', 'No, blue.']  # pyright: ignore[reportPrivateUsage]
+    person.messages = [
+        lambda: person.stop_when(lambda: len(chats.model.requests) == 1),
+        'Paint it red.',
+        'No, blue.',
+    ]
     assert await chats.chat(person, reply) == 0
     assert 'stopped.' in capsys.readouterr().out
     assert chats.sent(1) == ['Paint it red.', 'No, blue.']
 
 
-async def test_the_code_of_a_stopped_turn_ends_and_the_variables_of_the_chat_stay(chats: Chats) -> None:
+async def test_the_code_of_a_stopped_turn_ends_and_undo_takes_the_turn_back(chats: Chats) -> None:
     person = Person()
-    replies = [
-        code('x = 1\nfinal_answer(x)'),
-        code('x = 2\nwhile True: pass'),
-        code('final_answer(x)'),
-    ]
-    stop = lambda: person.stop_soon(1.5)  # noqa: E731
-    person._messages = ['Set x.', stop, 'Loop.', '/undo', 'What is x?']  # pyright: ignore[reportPrivateUsage]
+    replies = [code('x = 1\nfinal_answer(x)'), code('x = 2\nwhile True: pass'), code('final_answer(x)')]
+    stop = functools.partial(person.stop_when, lambda: len(chats.model.requests) == 2)
+    person.messages = ['Set x.', stop, 'Loop.', '/undo', 'What is x?']
     await chats.chat(person, replies)
     assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1']
     assert 'Loop.' not in ''.join(chats.sent(2))
