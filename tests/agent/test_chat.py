@@ -440,3 +440,16 @@ async def test_nothing_is_taken_back_without_a_journal() -> None:
             await chat.undo()
         with pytest.raises(AgentError, match='journal'):
             await chat.fork()
+
+
+async def test_a_message_to_a_run_whose_request_failed_is_in_the_next_request() -> None:
+    store = MemoryStore()
+    async with agent(block("print('once')"), ModelUnavailable('down'), journal=store) as one:
+        with pytest.raises(ModelUnavailable):
+            await one.run('Do it.', run_id='failed')
+    async with agent('Done.', journal=store) as one:
+        assert (await one.resume('failed', 'Go on.')).output == 'Done.'
+        assert [message.text for message in _model(one).requests[0].messages[1:]][-2:] == ['Output:\nonce', 'Go on.']
+    async with agent(journal=store) as one:
+        again = await one.resume('failed')
+        assert [message.text for message in again.messages][-2:] == ['Go on.', 'Done.']

@@ -37,12 +37,14 @@ async def test_turns_share_their_variables_and_are_saved_verbatim(
 async def test_what_was_sent_stays_a_prefix_of_what_is_sent_next(chats: Chats) -> None:
     async with Memory() as memory:
         await memory.add_fact('The boat is called Nordlicht')
-    await chats.chat(Person('Is my boat old?', 'Who paints my boat?', 'Thanks!'), ['No.', 'Ann.', 'Bye.'])
+    await chats.chat(
+        Person('What is the boat called?', 'Who calls the boat?', 'Thanks!'), ['Nordlicht.', 'Ann.', 'Bye.']
+    )
     first, second, third = (chats.model.requests[number].messages for number in range(3))
     assert [message.text for message in second[: len(first)]] == [message.text for message in first]
     assert [message.text for message in third[: len(second)]] == [message.text for message in second]
-    assert chats.sent(0) == [f'Is my boat old?\n\nFrom the memory:\n{_line("The boat is called Nordlicht")}']
-    assert chats.sent(1)[-1] == 'Who paints my boat?'  # nothing is given twice
+    assert chats.sent(0) == [f'What is the boat called?\n\nFrom the memory:\n{_line("The boat is called Nordlicht")}']
+    assert chats.sent(1)[-1] == 'Who calls the boat?'  # nothing is given twice
 
 
 def _line(text: str) -> str:
@@ -76,7 +78,7 @@ async def test_a_message_after_a_stopped_turn_continues_it(chats: Chats, capsys:
         'No, blue.',
     ]
     assert await chats.chat(person, reply) == 0
-    assert 'stopped.' in capsys.readouterr().out
+    assert 'stopped; your next message' in capsys.readouterr().out
     assert chats.sent(1) == ['Paint it red.', 'No, blue.']
 
 

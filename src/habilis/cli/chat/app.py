@@ -19,6 +19,7 @@ from habilis.cli.tasks.tasks import print_tasks
 from habilis.core.errors import ModelError
 from habilis.journal.stores import open_store
 from habilis.memory import Memory
+from habilis.memory.contract import Embedder
 from habilis.memory.minilm import find_embedder
 
 MAX_TASKS = 8
@@ -47,11 +48,11 @@ class ChatApp:
                 if not message.strip():
                     continue
                 self._front.echo(message)
-                if message.startswith('/') and '\n' not in message:
-                    await self._do(commands.run(message))
+                if _is_command(message):
+                    await self._do(session, commands.run(message))
                     self._front.describe(session.place)
                 else:
-                    await self._do(self._answer(session, message))
+                    await self._do(session, self._answer(session, message))
             self._say_goodbye(session)
         return 1 if self._failed and not self._front.is_present else 0
 
@@ -61,7 +62,7 @@ class ChatApp:
         settings = read_settings(self._request.load_settings)
         store = open_store(settings.journal)
         embedder = find_embedder()
-        warming = None if embedder is None else asyncio.ensure_future(embedder.embed(['ready']))
+        warming = asyncio.ensure_future(_warm_up(embedder))
         session: ChatSession | None = None
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
@@ -84,8 +85,7 @@ class ChatApp:
                 finally:
                     await session.close()
         finally:
-            if warming is not None:
-                warming.cancel()
+            warming.cancel()
             await store.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
@@ -110,12 +110,12 @@ class ChatApp:
             async def finish() -> None:
                 self._report(session, await session.finish(unfinished))
 
-            await self._do(finish())
+            await self._do(session, finish())
         else:
             session.unfinished = recorded.unfinished
             self._say('the last turn is not finished: a message continues it, /undo takes it back')
 
-    async def _do(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _do(self, session: ChatSession, work: Coroutine[Any, Any, None]) -> None:
         """Do something that can be stopped, and that does not end the chat if it fails."""
         self._turn = asyncio.ensure_future(work)
         try:
@@ -127,7 +127,8 @@ class ChatApp:
         finally:
             turn, self._turn = self._turn, None
         if turn.cancelled():
-            self._say('stopped. Your next message continues; /undo takes the turn back')
+            how = '' if session.unfinished is None else '; your next message continues the turn, /undo takes it back'
+            self._say(f'stopped{how}')
         elif (error := turn.exception()) is not None:
             self._failed = True
             self._say_error(error)
@@ -163,3 +164,15 @@ class ChatApp:
         Page().text(f'error: {describe_error(error)}', 'red')
         if isinstance(error, ModelError) and self._front.is_present:
             self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
+
+
+def _is_command(message: str) -> bool:
+    """Whether a message is a slash command, and not a text that starts with a path."""
+    return message.startswith('/') and '\n' not in message and '/' not in message.split(maxsplit=1)[0][1:]
+
+
+async def _warm_up(embedder: Embedder | None) -> None:
+    """Load the embedder before the first message needs it. If that fails, a search says why."""
+    if embedder is not None:
+        with contextlib.suppress(Exception):
+            await embedder.embed(['ready'])

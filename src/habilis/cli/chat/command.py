@@ -12,6 +12,7 @@ from habilis.cli.chat.front import FrontEnd, PlainFront
 from habilis.core.folders import data_folder
 
 if TYPE_CHECKING:
+    from habilis.cli.chat.app import ChatApp
     from habilis.cli.run.request import RunRequest
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
@@ -95,9 +96,8 @@ def chat(
         front = _front()
         async with front.opened():
             with front.working('starting'):
-                from_thread = await asyncio.to_thread(_load)
-                chat_app = from_thread(front, request(), resume=(session or NEWEST) if resume else None)
-            return await chat_app.run()
+                app_class = await asyncio.to_thread(_load)
+            return await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
 
     raise typer.Exit(asyncio.run(run()))
 
@@ -110,7 +110,7 @@ def _front() -> FrontEnd:
     return LivePrompt(history=data_folder() / 'chat_history')
 
 
-def _load() -> type:
+def _load() -> 'type[ChatApp]':
     """Import what answers messages."""
     from habilis.cli.chat.app import ChatApp
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MENU_ROWS = 6
 MAX_QUEUED_ROWS = 3
+LAST_CALLBACKS = 10
 ESCAPE_SECONDS = 0.3
 """How long Esc waits for Enter, which together make a new line."""
 
@@ -83,6 +84,8 @@ class LivePrompt:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
                 self.drop_question()
+        for _ in range(LAST_CALLBACKS):  # what was printed last is written by callbacks of the loop
+            await asyncio.sleep(0)
 
     async def _read_all(self) -> None:
         try:
@@ -94,11 +97,9 @@ class LivePrompt:
                         break
                     self._give(None)
                     continue
-                if self._answer is not None:
-                    self._give(text)
-                elif text.strip() in LEAVING:
+                if text.strip() in LEAVING:
                     break
-                elif text.strip():
+                if text.strip():
                     self._waiting.append(text)
                     self._messages.put_nowait(text)
         except asyncio.CancelledError:
@@ -119,15 +120,17 @@ class LivePrompt:
 
     async def ask(self, question: str) -> str | None:
         """Print the question, and let its last line be the prompt until it is answered. What was typed stays."""
-        above, _, self._mark = question.rpartition('\n')
+        above, _, mark = question.rpartition('\n')
         if above:
             print(above, flush=True)
         buffer = self._session.default_buffer
         self._draft, buffer.text = buffer.text, ''
-        self._answer = asyncio.get_running_loop().create_future()
+        self._answer, self._mark = asyncio.get_running_loop().create_future(), mark
         self._redraw()
         try:
-            return await self._answer
+            answer = await self._answer
+            print(f'{mark}{answer or ""}', flush=True)
+            return answer
         finally:
             self._answer, self._mark = None, PROMPT
             if self._draft:
@@ -151,7 +154,11 @@ class LivePrompt:
         @keys.add('enter')
         def send(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
-            if buffer.complete_state and buffer.complete_state.current_completion:
+            if self._answer is not None:
+                text = buffer.text
+                buffer.reset()
+                self._give(text)
+            elif buffer.complete_state and buffer.complete_state.current_completion:
                 buffer.complete_state = None  # Enter takes the completion; the next one sends
             elif buffer.document.char_before_cursor == '\\' and buffer.document.is_cursor_at_the_end:
                 buffer.delete_before_cursor()

@@ -228,7 +228,7 @@ class ChatSession:
                 result: Result[Any] = await work(view)
             except (HabilisError, asyncio.CancelledError):
                 self.unfinished = turn if view.has_started else self.unfinished
-                self.front.drop_question()
+                self._user.drop_questions()
                 raise
             finally:
                 view.end()
