@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
+from habilis.agent.contract import Result
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import Recorded, find_recorded, with_recorded_options
@@ -63,7 +64,6 @@ class ChatApp:
         store = open_store(settings.journal)
         embedder = find_embedder()
         warming = asyncio.ensure_future(_warm_up(embedder))
-        session: ChatSession | None = None
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
                 recorded = None
@@ -136,7 +136,7 @@ class ChatApp:
     def _stop(self) -> bool:
         return self._turn is not None and self._turn.cancel()
 
-    def _report(self, session: ChatSession, result: Any) -> None:
+    def _report(self, session: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
         if result.ended == 'approval':
             options = session.request.journal_options

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from habilis.agent.durable.records import Inputs
 from habilis.agent.durable.trajectory import read_trajectories
-from habilis.cli.chat.session import META_KEY, Unfinished, sessions_of
+from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
 from habilis.cli.run.request import ResumeRequest, RunRequest
 from habilis.core.errors import JournalError
 from habilis.journal import RunInfo, Store
@@ -22,7 +22,7 @@ class Recorded:
     """Id of its last run."""
 
     inputs: Inputs | None
-    given: Sequence[str] = field(default_factory=tuple)
+    given: Sequence[str] = ()
     """Ids of what its messages got from the memory."""
 
     unfinished: Unfinished | None = None
@@ -36,8 +36,6 @@ async def find_recorded(store: Store, user: str, session: str) -> Recorded:
     view = await read_run(store, last.run, user=user)
     agents = await read_trajectories(view)
     inputs = agents[0].inputs if agents else None
-    note = (inputs.meta if inputs is not None else {}).get(META_KEY)
-    given = note.get('given') if isinstance(note, dict) else None
     is_unfinished = view.state in ('interrupted', 'failed') or (
         view.state in ('stopped', 'waiting') and not view.ended.get('ended')
     )
@@ -46,7 +44,7 @@ async def find_recorded(store: Store, user: str, session: str) -> Recorded:
         session=last.session,
         run=last.run,
         inputs=inputs,
-        given=[one for one in given if isinstance(one, str)] if isinstance(given, list) else (),
+        given=TurnNote.from_meta(inputs.meta if inputs is not None else {}).given,
         unfinished=unfinished,
         has_died=view.state == 'interrupted',
     )

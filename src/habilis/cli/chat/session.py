@@ -4,10 +4,10 @@ import asyncio
 import hashlib
 import os
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
-from typing import Any
+from typing import Any, cast
 
 from habilis.agent.agent import Agent
 from habilis.agent.chat import Chat
@@ -34,7 +34,7 @@ from habilis.models.usage import Ledger
 from habilis.tools import people_toolset
 
 META_KEY = 'habilis chat'
-"""Key in the metadata of a run: the turn of the memory that it answers, and what the memory has given."""
+"""Key of the `TurnNote` in the metadata of a run."""
 
 
 def sessions_of(folder: str) -> str:
@@ -45,6 +45,28 @@ def sessions_of(folder: str) -> str:
 def new_session() -> str:
     """Id for a conversation that begins in this folder."""
     return f'{sessions_of(os.getcwd())}{secrets.token_hex(3)}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnNote:
+    """What is recorded with the run of a turn."""
+
+    turn: str = ''
+    """Id of the message in the memory."""
+
+    given: Sequence[str] = ()
+    """Ids of what the memory has given to the chat so far."""
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
+        """The note of a run; an empty one if it has none."""
+        found = meta.get(META_KEY)
+        if not isinstance(found, dict):
+            return cls()
+        note = cast('dict[str, object]', found)
+        given = note.get('given')
+        ids = cast('list[object]', given) if isinstance(given, list) else []
+        return cls(turn=str(note.get('turn') or ''), given=[str(one) for one in ids])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +228,9 @@ class ChatSession:
         budget = SMALL_BUDGET if self.model.traits.small else BUDGET
         task = await self.recollection.add_to(attached.text, budget=budget)
         run = new_run_id()
-        given = {META_KEY: {'turn': turn.id, 'given': self.recollection.given}}
-        meta = {**self.request.to_meta(self.request.model or self.settings.model or self.model.name), **given}
+        model = self.request.model or self.settings.model or self.model.name
+        note = asdict(TurnNote(turn=turn.id, given=self.recollection.given))
+        meta = {**self.request.to_meta(model), META_KEY: note}
         assert self._chat is not None
         work = self._chat.run
         return await self._watch(
@@ -221,11 +244,11 @@ class ChatSession:
         resume, user = self._agent.resume, self.memory.user
         return await self._watch(turn, lambda view: resume(turn.run, answer, user=user, hooks=[view]))
 
-    async def _watch(self, turn: Unfinished, work: Any) -> Result[Any]:
+    async def _watch(self, turn: Unfinished, work: Callable[[TurnView], Awaitable[Result[Any]]]) -> Result[Any]:
         with self.front.working('starting'):
             view = TurnView()
             try:
-                result: Result[Any] = await work(view)
+                result = await work(view)
             except (HabilisError, asyncio.CancelledError):
                 self.unfinished = turn if view.has_started else self.unfinished
                 self._user.drop_questions()
@@ -252,8 +275,7 @@ class ChatSession:
         return taken
 
     async def _forget_turns(self, taken: TakenBack) -> None:
-        note = taken.meta.get(META_KEY)
-        first = note.get('turn') if isinstance(note, dict) else None
+        first = TurnNote.from_meta(taken.meta).turn
         turns = await self.memory.turns(self.session)
         ids = [turn.id for turn in turns]
         if first in ids:
