@@ -13,7 +13,7 @@ WAITS_ONCE = """\
 import os, time
 again = os.path.exists('flag')
 open('flag', 'w').close()
-print('wor' + 'king', flush=True)
+print('half' + 'way', flush=True)
 while not again:
     time.sleep(0.1)
 final_answer(x + 1)"""
@@ -32,7 +32,7 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_varia
         terminal.type('My boat is called Nordlicht.\r')
         terminal.wait_for('noted')
         terminal.type('What is one more?\r')
-        terminal.wait_for('working')
+        terminal.wait_for('halfway')
         os.kill(terminal.process.pid, signal.SIGKILL)
     with on_terminal('chat', '--resume') as terminal:
         terminal.wait_for('Paint the boat')
