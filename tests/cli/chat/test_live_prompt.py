@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
@@ -67,11 +68,12 @@ async def test_ctrl_c_without_a_turn_clears_the_line_and_then_says_how_to_leave(
     keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = prompt(keyboard)
-    async with one.opened():
-        keyboard.send_text('wrong\x03\x03right\r')
-        assert await one.read() == 'right'
-        keyboard.send_text('\x04')
-        assert await one.read() is None
+    with create_app_session():  # which writes to the stdout of this test
+        async with one.opened():
+            keyboard.send_text('wrong\x03\x03right\r')
+            assert await one.read() == 'right'
+            keyboard.send_text('\x04')
+            assert await one.read() is None
     assert HOW_TO_LEAVE in capsys.readouterr().out
 
 
@@ -79,17 +81,18 @@ async def test_a_question_takes_the_next_line_and_gives_back_what_was_typed(
     keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = prompt(keyboard)
-    async with one.opened():
-        typed = asyncio.Event()
-        one._session.default_buffer.on_text_changed += lambda _: typed.set()  # pyright: ignore[reportPrivateUsage]
-        keyboard.send_text('half')
-        await typed.wait()
-        asked = asyncio.ensure_future(one.ask('- old\n+ new\nMay it? [y/N] '))
-        await asyncio.sleep(0)
-        keyboard.send_text('y\r')
-        assert await asked == 'y'
-        keyboard.send_text(' done\r')
-        assert await one.read() == 'half done'
+    with create_app_session():  # which writes to the stdout of this test
+        async with one.opened():
+            typed = asyncio.Event()
+            one._session.default_buffer.on_text_changed += lambda _: typed.set()  # pyright: ignore[reportPrivateUsage]
+            keyboard.send_text('half')
+            await typed.wait()
+            asked = asyncio.ensure_future(one.ask('- old\n+ new\nMay it? [y/N] '))
+            await asyncio.sleep(0)
+            keyboard.send_text('y\r')
+            assert await asked == 'y'
+            keyboard.send_text(' done\r')
+            assert await one.read() == 'half done'
     assert '- old\n+ new\n' in capsys.readouterr().out
 
 
