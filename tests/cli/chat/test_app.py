@@ -1,7 +1,6 @@
 """A chat: turns, errors, the memory, and what is left for the next chat."""
 
 import asyncio
-import functools
 import re
 import time
 from pathlib import Path
@@ -85,8 +84,13 @@ async def test_a_message_after_a_stopped_turn_continues_it(chats: Chats, capsys:
 async def test_the_code_of_a_stopped_turn_ends_and_undo_takes_the_turn_back(chats: Chats) -> None:
     person = Person()
     replies = [code('x = 1\nfinal_answer(x)'), code('x = 2\nwhile True: pass'), code('final_answer(x)')]
-    stop = functools.partial(person.stop_when, lambda: len(chats.model.requests) == 2)
-    person.messages = ['Set x.', stop, 'Loop.', '/undo', 'What is x?']
+    person.messages = [
+        'Set x.',
+        lambda: person.stop_when(lambda: len(chats.model.requests) == 2),
+        'Loop.',
+        '/undo',
+        'What is x?',
+    ]
     await chats.chat(person, replies)
     assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1']
     assert 'Loop.' not in ''.join(chats.sent(2))

@@ -28,7 +28,7 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_varia
     notes = "x = 41\nremember('The boat is called Nordlicht')\ncreate_task('Paint the boat')\nfinal_answer('noted')"
     model = script(place.folder, code(notes), code(WAITS_ONCE))
     with on_terminal('chat', '--model', model, '--workspace', 'work') as terminal:
-        terminal.wait_for('> ')
+        terminal.wait_for('>')
         terminal.type('My boat is called Nordlicht.\r')
         terminal.wait_for('noted')
         terminal.type('What is one more?\r')
@@ -56,7 +56,7 @@ def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_s
         assert terminal.process.wait(timeout=60) == 0
     assert '\x1b' not in shown
     with on_terminal() as terminal:
-        terminal.wait_for('> ')
+        terminal.wait_for('>')
         terminal.type('q\r')
         assert terminal.process.wait(timeout=60) == 0
 

@@ -26,6 +26,15 @@ def prompt(keyboard: PipeInput, history: Path | None = None) -> LivePrompt:
     return LivePrompt(history=history, input=keyboard, output=DummyOutput())
 
 
+async def printed(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Wait until a text is printed above the prompt, which a thread does."""
+    shown = ''
+    async with asyncio.timeout(60):
+        while text not in shown:
+            await asyncio.sleep(0.05)
+            shown += capsys.readouterr().out
+
+
 async def test_messages_that_are_typed_ahead_are_not_lost(keyboard: PipeInput) -> None:
     one = prompt(keyboard)
     async with one.opened():
@@ -74,7 +83,7 @@ async def test_ctrl_c_without_a_turn_clears_the_line_and_then_says_how_to_leave(
             assert await one.read() == 'right'
             keyboard.send_text('\x04')
             assert await one.read() is None
-    assert HOW_TO_LEAVE in capsys.readouterr().out
+    await printed(HOW_TO_LEAVE, capsys)
 
 
 async def test_a_question_takes_the_next_line_and_gives_back_what_was_typed(
@@ -84,7 +93,11 @@ async def test_a_question_takes_the_next_line_and_gives_back_what_was_typed(
     with create_app_session():  # which writes to the stdout of this test
         async with one.opened():
             typed = asyncio.Event()
-            one._session.default_buffer.on_text_changed += lambda _: typed.set()  # pyright: ignore[reportPrivateUsage]
+
+            def note(_: object) -> None:
+                typed.set()
+
+            one._session.default_buffer.on_text_changed += note  # pyright: ignore[reportPrivateUsage]
             keyboard.send_text('half')
             await typed.wait()
             asked = asyncio.ensure_future(one.ask('- old\n+ new\nMay it? [y/N] '))
@@ -93,7 +106,7 @@ async def test_a_question_takes_the_next_line_and_gives_back_what_was_typed(
             assert await asked == 'y'
             keyboard.send_text(' done\r')
             assert await one.read() == 'half done'
-    assert '- old\n+ new\n' in capsys.readouterr().out
+    await printed('- old\n+ new\n', capsys)
 
 
 async def test_a_question_that_is_dropped_has_no_answer(keyboard: PipeInput) -> None:

@@ -19,7 +19,7 @@ from habilis.core.errors import HabilisError
 from habilis.models.scripted import ScriptedModel
 
 PATIENCE = 120.0
-_PROMPT = '> '
+_PROMPT = '>'
 
 
 @dataclass(frozen=True, kw_only=True)

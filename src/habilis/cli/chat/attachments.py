@@ -55,22 +55,28 @@ def _existing(name: str) -> Path | None:
 
 
 def _read(path: Path, *, sees_images: bool) -> File | str:
+    is_image = path.suffix.lower() in _IMAGES
+    if is_image and not sees_images:
+        msg = f'{path} is an image, which this model does not see'
+        raise AttachmentError(msg)
     try:
-        if path.suffix.lower() in _IMAGES:
-            if sees_images:
-                return Image(path)
-            msg = f'{path} is an image, which this model does not see'
-            raise AttachmentError(msg)
-        file = File(path)
-        text = file.data.decode()
-    except UnicodeDecodeError:
-        text = '\0'
+        file = Image(path) if is_image else File(path)
     except OSError as error:
         msg = f'cannot read {path}: {error.strerror or error}'
         raise AttachmentError(msg) from None
     except ValueError as error:  # too large
         raise AttachmentError(str(error)) from None
-    if '\0' in text:
+    text = '' if is_image else _text(file.data)
+    if text is None:
         msg = f'{path} is not a text file; give the code its folder with --workspace'
         raise AttachmentError(msg)
-    return text if len(text) <= MAX_SHOWN else file
+    return file if is_image or len(text) > MAX_SHOWN else text
+
+
+def _text(data: bytes) -> str | None:
+    """The data as text; None if it is something else."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if '\0' in text else text
