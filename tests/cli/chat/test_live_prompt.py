@@ -1,6 +1,7 @@
 """The prompt of a terminal: keys, type-ahead, questions, completion."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
-from prompt_toolkit.output import DummyOutput
+from prompt_toolkit.output import DummyOutput, create_output
 
 from habilis.cli.chat.completion import ChatCompleter, completes
 from habilis.cli.chat.front import HOW_TO_LEAVE
@@ -77,7 +78,7 @@ async def test_ctrl_c_without_a_turn_clears_the_line_and_then_says_how_to_leave(
     keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = prompt(keyboard)
-    with create_app_session():  # which writes to the stdout of this test
+    with create_app_session(output=create_output(sys.stdout)):
         async with one.opened():
             keyboard.send_text('wrong\x03\x03right\r')
             assert await one.read() == 'right'
@@ -90,7 +91,7 @@ async def test_a_question_takes_the_next_line_and_gives_back_what_was_typed(
     keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = prompt(keyboard)
-    with create_app_session():  # which writes to the stdout of this test
+    with create_app_session(output=create_output(sys.stdout)):
         async with one.opened():
             typed = asyncio.Event()
 
