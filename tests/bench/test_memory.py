@@ -13,14 +13,7 @@ async def test_it_measures_search_append_and_separation(monkeypatch: pytest.Monk
     monkeypatch.setattr(suite, 'QUICK', small)
     said: list[str] = []
     report = await suite.measure(quick=True, progress=said.append)
-    assert {row.key for row in report.rows} == {
-        'search',
-        'append',
-        'context',
-        'foreign',
-        'chat_ready',
-        'chat_first_token',
-    }
+    assert {row.key for row in report.rows} == {'search', 'append', 'context', 'foreign'}
     assert next(row.value for row in report.rows if row.key == 'foreign') == 0
     assert all(row.value is not None for row in report.rows)
     assert said[0] == 'filling a memory with 300 turns'
