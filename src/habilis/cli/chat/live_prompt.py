@@ -19,7 +19,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth, Output
-from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.patch_stdout import StdoutProxy
 from prompt_toolkit.styles import Style
 
 from habilis.cli.chat.completion import ChatCompleter, completes
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 MENU_ROWS = 6
 MAX_QUEUED_ROWS = 3
+REPAINT_SECONDS = 0.01
+"""Between two writes above the prompt. The default of 0.2 would delay the first words of a reply."""
+
 LAST_CALLBACKS = 10
 ESCAPE_SECONDS = 0.3
 """How long Esc waits for Enter, which together make a new line."""
@@ -76,7 +79,8 @@ class LivePrompt:
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
         """Show the prompt until this ends."""
-        with patch_stdout(raw=True):
+        proxy = StdoutProxy(sleep_between_writes=REPAINT_SECONDS, raw=True)
+        with proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
             reading = asyncio.ensure_future(self._read_all())
             try:
                 yield
