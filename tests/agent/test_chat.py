@@ -375,3 +375,81 @@ async def test_options_of_the_conversation_are_not_options_of_a_turn() -> None:
             await chat.run('go', session='s')  # pyright: ignore[reportCallIssue]
         with pytest.raises(TypeError, match="did you mean 'max_steps'"):
             await chat.run('go', max_step=1)  # pyright: ignore[reportCallIssue]
+
+
+# Going back -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize('journal', ['memory', 'runs.db', 'runs/'])
+async def test_undo_takes_back_a_turn_with_its_variables_also_for_the_next_process(
+    journal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    where: Any = MemoryStore() if journal == 'memory' else journal
+    replies = block('x = 1\nfinal_answer(x)'), block('x = 2\nfinal_answer(x)'), block('final_answer(x)')
+    async with agent(*replies, journal=where) as one, one.conversation('talk') as chat:
+        await chat.run('Set x.')
+        await chat.run('Change x.', meta={'turn': 7})
+        taken = await chat.undo()
+        assert taken is not None
+        assert (taken.task, taken.meta, taken.files) == ('Change x.', {'turn': 7}, ())
+        assert [message.text for message in chat.messages if message.role == 'user'] == ['Set x.']
+        assert (await chat.run('What is x?')).output == 1
+        assert 'Change x.' not in sent(_model(one), 2)
+    async with agent(block('final_answer(x)'), journal=where) as one, one.conversation('talk') as chat:
+        assert await chat.undo() is not None
+        assert await chat.undo() is not None
+        assert await chat.undo() is None
+        assert chat.messages == ()
+
+
+async def test_undo_brings_the_files_back_if_there_are_checkpoints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
+    folder = tmp_path / 'work'
+    folder.mkdir()
+    (folder / 'a.txt').write_text('before')
+    replies = [block("open('a.txt', 'w').write('after')\nopen('b.txt', 'w').write('new')\nfinal_answer(1)")]
+    one = agent(*replies, journal=MemoryStore(), workspace=folder, checkpoints=True)
+    async with one, one.conversation() as chat:
+        await chat.run('Change it.')
+        taken = await chat.undo()
+    assert taken is not None
+    assert taken.files == ('a.txt', 'b.txt')
+    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [('a.txt', 'before')]
+
+
+async def test_a_fork_goes_its_own_way() -> None:
+    store = MemoryStore()
+    replies = block('x = 1\nfinal_answer(x)'), block('x = 5\nfinal_answer(x)'), block('final_answer(x)')
+    async with agent(*replies, journal=store) as one, one.conversation('talk') as chat:
+        await chat.run('Set x.')
+        async with await chat.fork('copy') as copy:
+            assert await copy.undo() is None
+            assert (await copy.run('Change x.')).output == 5
+        assert (await chat.run('What is x?')).output == 1
+    async with agent(block('final_answer(x)'), journal=store) as one, one.conversation('copy') as copy:
+        assert (await copy.run('And here?')).output == 5
+        assert 'Set x.' in sent(_model(one), 0)
+
+
+async def test_nothing_is_taken_back_without_a_journal() -> None:
+    async with agent('Hi.') as one, one.conversation() as chat:
+        with pytest.raises(AgentError, match='journal'):
+            await chat.undo()
+        with pytest.raises(AgentError, match='journal'):
+            await chat.fork()
+
+
+async def test_a_message_to_a_run_whose_request_failed_is_in_the_next_request() -> None:
+    store = MemoryStore()
+    async with agent(block("print('once')"), ModelUnavailable('down'), journal=store) as one:
+        with pytest.raises(ModelUnavailable):
+            await one.run('Do it.', run_id='failed')
+    async with agent('Done.', journal=store) as one:
+        assert (await one.resume('failed', 'Go on.')).output == 'Done.'
+        assert [message.text for message in _model(one).requests[0].messages[1:]][-2:] == ['Output:\nonce', 'Go on.']
+    async with agent(journal=store) as one:
+        again = await one.resume('failed')
+        assert [message.text for message in again.messages][-2:] == ['Go on.', 'Done.']

@@ -13,6 +13,7 @@ from typing_extensions import TypeVar, Unpack
 from habilis.agent.contract import Result
 from habilis.agent.durable.runs import RunStore, wait_here
 from habilis.agent.durable.sessions import SessionState, cell_variables, check_idle, whole_turns
+from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
@@ -48,7 +49,9 @@ class Chat(Closing, Generic[T]):
         self._take_turn = take_turn
         self._setup = setup
         self._runs = runs
-        self._state = SessionState()
+        self._state = self._start = SessionState()
+        """Where the conversation is, and what its first turn starts with."""
+
         self._sandboxes: Sandboxes | None = None
         self._is_busy = False
         self._is_closed = False
@@ -148,6 +151,7 @@ class Chat(Closing, Generic[T]):
         if self.session:
             await check_idle(self._runs.store, self.user, self.session)
         state = await self._runs.session_state(self.user, self.session, self._state)
+        state = state if state.run else self._start
         if state is not self._state:
             await self._close_sandboxes()
             self._state = state
@@ -204,6 +208,39 @@ class Chat(Closing, Generic[T]):
         except SandboxError as error:
             logger.warning('the variables of the conversation were lost: %s', error)
         await self._close_sandboxes()
+
+    # Going back -------------------------------------------------------------------------------------------------------
+
+    async def undo(self) -> TakenBack | None:
+        """Take back the last turn: its messages, its variables and, with checkpoints, what it did to files.
+
+        Its run stays in the journal, outside of the session. Returns None if there is no turn to take back.
+        """
+        self._check_recorded()
+        with self._turn():
+            await self._refresh()
+            if self._state.run == self._start.run:
+                return None
+            taken = await take_back(self._runs.store, self._state.run)
+            await self._refresh()
+            return taken
+
+    async def fork(self, session: str | None = None) -> 'Chat[T]':
+        """A copy of the conversation that goes its own way from here. Files of a workspace are shared.
+
+        The copy is recorded from its first turn on.
+        """
+        self._check_recorded()
+        with self._turn():
+            await self._refresh()
+        copy = Chat[T](self._take_turn, self._setup, self._runs, session=session or '', user=self.user)
+        copy._state = copy._start = self._state
+        return copy
+
+    def _check_recorded(self) -> None:
+        if not self.session:
+            msg = 'a conversation without a journal cannot be taken back or copied; pass journal=… to the agent'
+            raise AgentError(msg)
 
     # Closing ----------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """The toolset `memory`: what an agent may do with the memory of its user."""
 
 import time
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 
@@ -47,15 +48,20 @@ Due = Annotated[str, 'date such as 2030-01-31']
 After = Annotated[list[int] | None, 'numbers of the tasks that must be completed before']
 
 
-def memory_tools(memory: Memory, session: str, *, enabled: bool = True, side: Side = 'code') -> Toolset:
+def memory_tools(
+    memory: Memory, session: str | Callable[[], str], *, enabled: bool = True, side: Side = 'code'
+) -> Toolset:
     """The toolset `memory`: `remember`, `recall`, `recent_conversations`, `forget`, and the tools for tasks.
 
     Args:
         memory: of the user that the agent works for.
-        session: the conversation under way.
+        session: the conversation under way, or a function that returns it.
         enabled: whether it is enabled at the start.
         side: who may call its tools, as for `@tool`.
     """
+
+    def current() -> str:
+        return session if isinstance(session, str) else session()
 
     @tool(side=side, as_sync=True)
     async def remember(
@@ -64,7 +70,7 @@ def memory_tools(memory: Memory, session: str, *, enabled: bool = True, side: Si
         replaces: Annotated[str, 'id of a fact that is no longer true'] = '',
     ) -> str:
         """Keep a fact about the user or their work for later conversations. Returns its id."""
-        turns = await memory.turns(session, limit=1)
+        turns = await memory.turns(current(), limit=1)
         source = turns[-1].id if turns else None
         return (await memory.add_fact(text, kind, source=source, replaces=replaces or None)).id
 
@@ -84,7 +90,7 @@ def memory_tools(memory: Memory, session: str, *, enabled: bool = True, side: Si
         all_sessions: Annotated[bool, 'not only this conversation'] = False,
     ) -> list[Remembered]:
         """The last turns of this conversation or of all, oldest first."""
-        turns = await memory.turns(None if all_sessions else session, limit=max(limit, 1))
+        turns = await memory.turns(None if all_sessions else current(), limit=max(limit, 1))
         return [_remembered(turn) for turn in turns]
 
     @tool(side=side, as_sync=True, needs_approval=True)

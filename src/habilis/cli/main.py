@@ -12,6 +12,7 @@ from typer.main import get_command
 from habilis.cli.streams import OutputLost, discard_output, prepare_streams
 
 COMMANDS = {
+    'chat': ('habilis.cli.chat.command', 'Chat with the agent (the default in a terminal).'),
     'run': ('habilis.cli.run.command', 'Run a task: the model writes Python, the sandbox executes it.'),
     'runs': ('habilis.cli.runs.command', 'List, inspect, resume, fork and export recorded runs.'),
     'tools': ('habilis.cli.tools.command', 'List, search, build, test, run, change and share the tools of a library.'),
@@ -29,6 +30,7 @@ COMMANDS = {
 
 EXAMPLES = """\b
 Examples:
+  habilis                                  chat
   habilis run "What is the sum of the first 100 primes?"
   habilis run "Which region sold most?" < sales.csv
   habilis runs list                        list recorded runs
@@ -69,7 +71,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     epilog=EXAMPLES,
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={'help_option_names': ['-h', '--help']},
@@ -86,11 +88,20 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def habilis(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option('--version', help='Show the version and exit.', callback=_show_version, is_eager=True)
     ] = False,
 ) -> None:
-    """An agent that acts by writing Python, and the sandbox that executes it."""
+    """An agent that acts by writing Python, and the sandbox that executes it.
+
+    Without a command, in a terminal, it opens a chat.
+    """
+    if context.invoked_subcommand is None:
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            app(['chat'], prog_name='habilis')  # exits
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(2)
 
 
 def main() -> None:
@@ -112,10 +123,11 @@ def main() -> None:
     except Exception as error:
         if os.environ.get('HABILIS_TRACEBACK'):
             raise
-        sys.exit(f'habilis: {_describe(error)}')
+        sys.exit(f'habilis: {describe_error(error)}')
 
 
-def _describe(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
+    """An error in one line for the user."""
     from habilis.core.errors import HabilisError
 
     if isinstance(error, HabilisError):

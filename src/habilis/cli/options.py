@@ -97,3 +97,52 @@ AsJson = Annotated[bool, typer.Option('--json', help='Print JSON.')]
 Yes = Annotated[bool, typer.Option('--yes', '-y', help='Do not ask for confirmation.')]
 Download = Annotated[bool, typer.Option('--yes', '-y', help='Download the embedded model without asking.')]
 Quiet = Annotated[bool, typer.Option('--quiet', '-q', help='Print only the answer.')]
+
+SandboxName = Annotated[
+    str | None,
+    typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm, or what the packages need).'),
+]
+Workspace = Annotated[
+    str | None,
+    typer.Option(
+        '--workspace',
+        '-w',
+        metavar='DIR',
+        help='Folder the code may read and write (default: none).',
+        callback=folder,
+    ),
+]
+Create = Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')]
+Checkpoints = Annotated[
+    bool,
+    typer.Option('--checkpoints', help='Store the files of the workspace after each step, for `habilis runs restore`.'),
+]
+Delegate = Annotated[bool, typer.Option('--delegate', help='Let the code start subagents for parts of the task.')]
+Tools = Annotated[
+    list[str] | None,
+    typer.Option(
+        '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
+    ),
+]
+Library = Annotated[
+    str | None,
+    typer.Option(
+        '--library',
+        metavar='DIR',
+        help="Library of tools for the code to use and extend; 'default' for the one of `habilis tools`.",
+        callback=folder,
+    ),
+]
+Packages = Annotated[list[str] | None, typer.Option('--packages', metavar='A,B', help='Packages the code may import.')]
+Network = Annotated[
+    list[str] | None,
+    typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
+]
+BaseUrl = Annotated[str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')]
+Journal = Annotated[
+    str | None,
+    typer.Option(
+        '--journal', metavar='WHERE', help='Journal of the run: a file, a folder, a URL, or off to record nothing.'
+    ),
+]
+User = Annotated[str | None, typer.Option('--user', metavar='NAME', help='Owner of the run.')]

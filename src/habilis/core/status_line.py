@@ -20,8 +20,8 @@ TICK = 0.1
 
 MAX_PREVIEW_ROWS = 8
 OFF_VALUES = frozenset({'0', 'off', 'false', 'no'})
-_FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
-_ASCII_FRAMES = '|/-\\'
+FRAMES = '⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏'
+ASCII_FRAMES = '|/-\\'
 _STYLE = re.compile('\x1b\\[[0-9;]*m')
 
 Preview = Callable[[int], Sequence[str]]
@@ -76,7 +76,7 @@ class StatusLine:
             return False
         self._watch_input()
         self._echo = _reads_lines(self._terminal)
-        self._frames = _FRAMES if 'utf' in (self._stream.encoding or '').lower() else _ASCII_FRAMES
+        self._frames = FRAMES if 'utf' in (self._stream.encoding or '').lower() else ASCII_FRAMES
         StatusLine.current = self
         self.is_live = True
         self._began = time.monotonic()

@@ -104,6 +104,13 @@ class Recorder:
         return self.journal.index.first_unreplayed(self.scope.path) is not None
 
     @property
+    def is_at_failed_request(self) -> bool:
+        """Whether the next step starts with a request that failed, and is made again."""
+        path = self.journal.index.first_unreplayed(self.scope.path)
+        entry = None if path is None else self.journal.index.find(path)
+        return path is not None and name_of(path) == ASK and entry is not None and entry.end is None
+
+    @property
     def is_behind(self) -> bool:
         """Whether part of the record was not replayed yet."""
         return self.will_continue or self.is_replaying or bool(self.notes)

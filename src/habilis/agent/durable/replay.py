@@ -19,8 +19,8 @@ async def replay(run: Run, loaded: LoadedRun, *, answer: str | None, limits: Run
         while recorder.notes and recorder.notes[0].after <= len(run.steps):
             _apply(run, recorder.notes.pop(0))
             result = None
-        if not recorder.is_replaying:
-            break
+        if not recorder.is_replaying or (answer is not None and recorder.is_at_failed_request):
+            break  # the request that follows has the answer
         result = await run.step(artifacts=artifacts)
         artifacts = {}
         if run.is_interrupted:  # the last step of the record is not complete

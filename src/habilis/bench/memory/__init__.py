@@ -1,1 +1,1 @@
-"""`habilis bench memory`: search and append in a large memory."""
+"""`habilis bench memory`: search and append in a large memory, and the chat."""

@@ -1,5 +1,6 @@
 """All measurements of `habilis bench memory`."""
 
+import os
 import random
 import tempfile
 import time
@@ -13,6 +14,8 @@ from habilis.memory import Memory
 
 SEARCH_TARGET = 20.0
 APPEND_TARGET = 5.0
+READY_TARGET = 800.0
+FIRST_TOKEN_TARGET = 30.0
 _USERS = 5
 _SYLLABLES = 'ba de fi go hu ka le mi no pu ra se ti vo wu ya ze cho sha thi'.split()
 
@@ -27,9 +30,12 @@ class Effort:
     foreign_searches: int
     """Searches whose hits must all be of the user."""
 
+    chats: int
+    """How often the chat is started; 0 for never."""
 
-FULL = Effort(memories=100_000, searches=200, appends=300, foreign_searches=10_000)
-QUICK = Effort(memories=10_000, searches=50, appends=100, foreign_searches=1_000)
+
+FULL = Effort(memories=100_000, searches=200, appends=300, foreign_searches=10_000, chats=5)
+QUICK = Effort(memories=10_000, searches=50, appends=100, foreign_searches=1_000, chats=2)
 
 
 async def measure(*, quick: bool, progress: Progress) -> Report:
@@ -48,6 +54,8 @@ async def measure(*, quick: bool, progress: Progress) -> Report:
             context = [await _context_time(memory, query) for query in _queries(effort.searches)]
         progress('separation of users')
         foreign = await _foreign(Path(folder) / 'users.db', effort.foreign_searches)
+        progress('chat on a terminal')
+        chat = await _chat_rows(Path(folder) / 'chat', effort.chats)
     size = f'{effort.memories:,} memories'
     rows = [
         time_row('search', f'search over {size}', summarize(search), SEARCH_TARGET),
@@ -60,8 +68,23 @@ async def measure(*, quick: bool, progress: Progress) -> Report:
             value=float(foreign),
             target=Target(bound=0.0),
         ),
+        *chat,
     ]
     return make_report(rows, load=load, quick=quick)
+
+
+async def _chat_rows(folder: Path, rounds: int) -> list[Row]:
+    if not rounds:
+        return []
+    if os.name != 'posix':
+        return [Row(key='chat_ready', label='chat ready to type', unit='ms', note='needs a terminal of POSIX')]
+    from habilis.bench.memory.chat import chat_times
+
+    times = await chat_times(folder, rounds)
+    return [
+        time_row('chat_ready', 'chat ready to type, from a cold command', times.ready, READY_TARGET),
+        time_row('chat_first_token', 'first word on the screen, added to the agent', times.adds, FIRST_TOKEN_TARGET),
+    ]
 
 
 async def _search_time(memory: Memory, query: str) -> float:

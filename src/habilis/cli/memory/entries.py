@@ -8,7 +8,7 @@ from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_time, print_json
 from habilis.cli.streams import say
 from habilis.memory import Fact, Hit, Memory, Turn
-from habilis.memory.context import describe
+from habilis.memory.context import MemoryContext, describe
 from habilis.memory.contract import FactKind
 
 EMBED_AT_ONCE = 64
@@ -64,13 +64,14 @@ def search(query: Query, where: str | None, user: str | None, *, as_json: bool) 
         elif not hits:
             say('nothing found')
         else:
-            _print_hits(hits)
+            print_hits(hits)
         return 0 if hits else 1
 
     return with_memory(where, user, work, by_meaning=True)
 
 
-def _print_hits(hits: Sequence[Hit]) -> None:
+def print_hits(hits: Sequence[Hit]) -> None:
+    """Print what a search has found, with the turns before and after."""
     page, shown = Page(), set[str]()
     for hit in hits:
         if hit.entry.id not in shown:  # it may be next to a better hit
@@ -99,14 +100,19 @@ def why(task: str, budget: int, where: str | None, user: str | None, *, as_json:
             items = [{**entry_json(one.entry), 'tokens': one.tokens, 'why': one.why} for one in context.items]
             print_json({'tokens': context.tokens, 'items': items})
             return 0
-        page = Page()
-        for one in context.items:
-            page.text(one.text)
-            page.text(f'{one.entry.id}: {one.why}; {one.tokens} tokens', 'dim', indent=2)
+        print_context(context)
         say(f'{len(context.items)} entries, {context.tokens} of {budget} tokens')
         return 0
 
     return with_memory(where, user, work, by_meaning=True)
+
+
+def print_context(context: MemoryContext) -> None:
+    """Print what a prompt gets, with the reason for each entry."""
+    page = Page()
+    for one in context.items:
+        page.text(one.text)
+        page.text(f'{one.entry.id}: {one.why}; {one.tokens} tokens', 'dim', indent=2)
 
 
 def add_fact(

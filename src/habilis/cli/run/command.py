@@ -58,53 +58,15 @@ def run(
         str | None, typer.Argument(metavar='TASK|-', help='Task for the agent.', show_default=False)
     ] = None,
     model: options.ModelName = None,
-    sandbox: Annotated[
-        str | None,
-        typer.Option('--sandbox', metavar='NAME', help='Sandbox backend (default: wasm, or what the packages need).'),
-    ] = None,
-    workspace: Annotated[
-        str | None,
-        typer.Option(
-            '--workspace',
-            '-w',
-            metavar='DIR',
-            help='Folder the code may read and write (default: none).',
-            callback=options.folder,
-        ),
-    ] = None,
-    create: Annotated[bool, typer.Option('--create', help='Create the workspace if it does not exist.')] = False,
-    checkpoints: Annotated[
-        bool,
-        typer.Option(
-            '--checkpoints', help='Store the files of the workspace after each step, for `habilis runs restore`.'
-        ),
-    ] = False,
-    delegate: Annotated[
-        bool, typer.Option('--delegate', help='Let the code start subagents for parts of the task.')
-    ] = False,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option(
-            '--tools', metavar='MODULE:NAME', help='Functions of your program that the code may call. Can be repeated.'
-        ),
-    ] = None,
-    library: Annotated[
-        str | None,
-        typer.Option(
-            '--library',
-            metavar='DIR',
-            help="Library of tools for the code to use and extend; 'default' for the one of `habilis tools`.",
-            callback=options.folder,
-        ),
-    ] = None,
-    packages: Annotated[
-        list[str] | None,
-        typer.Option('--packages', metavar='A,B', help='Packages the code may import.'),
-    ] = None,
-    network: Annotated[
-        list[str] | None,
-        typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
-    ] = None,
+    sandbox: options.SandboxName = None,
+    workspace: options.Workspace = None,
+    create: options.Create = False,
+    checkpoints: options.Checkpoints = False,
+    delegate: options.Delegate = False,
+    tools: options.Tools = None,
+    library: options.Library = None,
+    packages: options.Packages = None,
+    network: options.Network = None,
     no_network: Annotated[bool, typer.Option('--no-network', help='Allow no connections (the default).')] = False,
     max_steps: Annotated[
         int | None,
@@ -134,9 +96,7 @@ def run(
         float | None,
         typer.Option('--temperature', metavar='T', help='Sampling temperature of the model.', min=0, max=2),
     ] = None,
-    base_url: Annotated[
-        str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')
-    ] = None,
+    base_url: options.BaseUrl = None,
     small: Annotated[
         bool | None,
         typer.Option(
@@ -144,13 +104,8 @@ def run(
         ),
     ] = None,
     summary: Annotated[bool, typer.Option('--summary', help='Let the model summarize its work at the end.')] = False,
-    journal: Annotated[
-        str | None,
-        typer.Option(
-            '--journal', metavar='WHERE', help='Journal of the run: a file, a folder, a URL, or off to record nothing.'
-        ),
-    ] = None,
-    user: Annotated[str | None, typer.Option('--user', metavar='NAME', help='Owner of the run.')] = None,
+    journal: options.Journal = None,
+    user: options.User = None,
     session: Annotated[
         str | None,
         typer.Option('--session', metavar='ID', help='Conversation to start or continue.', callback=options.printable),

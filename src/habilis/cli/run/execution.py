@@ -15,11 +15,11 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
-from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
-from habilis.cli.run.request import DEFAULT_LIBRARY, OUTPUT_TYPES, RunRequest
+from habilis.cli.run.agent_options import choose_sandbox, make_agent
+from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunView
 from habilis.cli.settings import read_settings
@@ -34,7 +34,6 @@ from habilis.journal.stores import OFF
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
 from habilis.models.wrapper import WrapperModel
-from habilis.sandbox.options import choose_backend
 from habilis.tools import people_toolset
 
 
@@ -139,7 +138,7 @@ class Execution:
         wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
         model = await choose_model(wanted, self._settings, self._user, self._say)
         try:
-            await self._choose_sandbox()
+            self._settings = await choose_sandbox(request, self._settings, self._say)
             self._skip_recorded_replies(model)
             output_type = OUTPUT_TYPES.get(request.output_type or '')
             meta = request.to_meta(request.model or self._settings.model or model.name)
@@ -147,14 +146,6 @@ class Execution:
                 return await self._converse(agent, meta), model.name
         finally:
             await model.close()
-
-    async def _choose_sandbox(self) -> None:
-        """Choose the backend by what the packages need, and say so if it is not the usual one."""
-        if self._settings.sandbox == 'auto':
-            name = await choose_backend(self._request.sandbox_settings)
-            self._settings = self._settings.model_copy(update={'sandbox': name})
-            if name != 'wasm':
-                self._say(NATIVE_CHOICE.format(name))
 
     def _skip_recorded_replies(self, model: Model) -> None:
         while isinstance(model, WrapperModel):
@@ -199,19 +190,15 @@ class Execution:
         return (self._watch, self.view) if agent is self._agent else ()
 
     def _make_agent(self, model: Model, output_type: Any) -> Agent[Any]:
-        return Agent[Any](
+        return make_agent(
+            self._request,
+            self._settings,
             model,
-            output_type=output_type,
             # A small model would ask instead of working.
             tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
-            workspace=self._request.workspace,
-            checkpoints=self._request.checkpoints,
-            sandbox_settings=self._request.sandbox_settings,
-            helpers=self._request.delegate,
-            library=True if (folder := self._request.library_folder) == DEFAULT_LIBRARY else folder,
-            settings=self._settings,
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
+            output_type=output_type,
         )
 
     def _watch(self, event: AgentEvent) -> None:

@@ -31,12 +31,17 @@ def list_tasks(where: str | None, user: str | None, *, all: bool, as_json: bool)
         if as_json:
             print_json(tasks)
         elif tasks:
-            print_table(('TASK', 'STATE', 'DUE', 'AFTER', 'TITLE'), [_row(task) for task in tasks])
+            print_tasks(tasks)
         else:
             say('no tasks' if all else 'no open tasks')
         return 0
 
     return with_memory(where, user, work)
+
+
+def print_tasks(tasks: Sequence[Task]) -> None:
+    """Print a table of tasks."""
+    print_table(('TASK', 'STATE', 'DUE', 'AFTER', 'TITLE'), [_row(task) for task in tasks])
 
 
 def _row(task: Task) -> tuple[str, ...]:

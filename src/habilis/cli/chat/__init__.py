@@ -1,0 +1,1 @@
+"""`habilis chat`: a conversation in the terminal."""

@@ -1,0 +1,178 @@
+"""The chat from its start to its end: read a message, do what it says, read the next one."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any
+
+from habilis.agent.contract import Result
+from habilis.cli.chat.commands import Commands
+from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.opening import Recorded, find_recorded, with_recorded_options
+from habilis.cli.chat.session import ChatSession
+from habilis.cli.main import describe_error
+from habilis.cli.printing import Page
+from habilis.cli.program import load_tools
+from habilis.cli.run.report import limit_message, pending_lines, runs_command
+from habilis.cli.run.request import RunRequest
+from habilis.cli.settings import read_settings
+from habilis.cli.tasks.tasks import print_tasks
+from habilis.core.errors import ModelError
+from habilis.journal.stores import open_store
+from habilis.memory import Memory
+from habilis.memory.contract import Embedder
+from habilis.memory.minilm import find_embedder
+
+MAX_TASKS = 8
+
+
+class ChatApp:
+    """The chat of one user, until they leave."""
+
+    def __init__(self, front: FrontEnd, request: RunRequest, *, resume: str | None = None) -> None:
+        self._front = front
+        self._request = request
+        self._resume = resume
+        """The conversation to resume; empty for the newest one of this folder."""
+
+        self._turn: asyncio.Task[Any] | None = None
+        self._failed = False
+        front.on_stop = self._stop
+
+    async def run(self) -> int:
+        """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
+        async with self._opened() as (session, recorded):
+            commands = Commands(session)
+            if recorded is not None:
+                await self._go_on(session, recorded)
+            while (message := await self._front.read()) is not None:
+                if not message.strip():
+                    continue
+                self._front.echo(message)
+                if _is_command(message):
+                    await self._do(session, commands.run(message))
+                    self._front.describe(session.place)
+                else:
+                    await self._do(session, self._answer(session, message))
+            self._say_goodbye(session)
+        return 1 if self._failed and not self._front.is_present else 0
+
+    @contextlib.asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[tuple[ChatSession, Recorded | None]]:
+        """The session, with its memory, journal and model open."""
+        settings = read_settings(self._request.load_settings)
+        store = open_store(settings.journal)
+        embedder = find_embedder()
+        warming = asyncio.ensure_future(_warm_up(embedder))
+        try:
+            async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
+                recorded = None
+                request = self._request
+                if self._resume is not None:
+                    recorded = await find_recorded(store, settings.user or '', self._resume)
+                    request = with_recorded_options(request, recorded)
+                    settings = request.load_settings()
+                tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
+                session = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
+                with self._front.working('starting'):
+                    await session.open(self._say)
+                self._front.describe(session.place)
+                if tasks := await memory.tasks():
+                    self._say('open tasks:')
+                    print_tasks(tasks[:MAX_TASKS])
+                try:
+                    yield session, recorded
+                finally:
+                    await session.close()
+        finally:
+            warming.cancel()
+            await store.close()
+
+    # Turns ------------------------------------------------------------------------------------------------------------
+
+    async def _answer(self, session: ChatSession, message: str) -> None:
+        result = await session.take_turn(message)
+        self._report(session, result)
+
+    async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:
+        """Show where a recorded conversation is, and finish its last turn if the process died in it."""
+        await session.enter(recorded.session, given=recorded.given)
+        turns = await session.memory.turns(recorded.session, limit=2)
+        self._say(f'resumed {recorded.session}')
+        for turn in turns:
+            Page().text(f'{turn.role}: {turn.text}')
+        if recorded.unfinished is None:
+            return
+        if recorded.has_died:
+            self._say('the last turn was interrupted; finishing it')
+            unfinished = recorded.unfinished
+
+            async def finish() -> None:
+                self._report(session, await session.finish(unfinished))
+
+            await self._do(session, finish())
+        else:
+            session.unfinished = recorded.unfinished
+            self._say('the last turn is not finished: a message continues it, /undo takes it back')
+
+    async def _do(self, session: ChatSession, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that can be stopped, and that does not end the chat if it fails."""
+        self._turn = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait([self._turn])
+        except asyncio.CancelledError:
+            self._turn.cancel()
+            await asyncio.gather(self._turn, return_exceptions=True)
+            raise
+        finally:
+            turn, self._turn = self._turn, None
+        if turn.cancelled():
+            how = '' if session.unfinished is None else '; your next message continues the turn, /undo takes it back'
+            self._say(f'stopped{how}')
+        elif (error := turn.exception()) is not None:
+            self._failed = True
+            self._say_error(error)
+
+    def _stop(self) -> bool:
+        return self._turn is not None and self._turn.cancel()
+
+    def _report(self, session: ChatSession, result: Result[Any]) -> None:
+        """What the view does not say about the end of a turn."""
+        if result.ended == 'approval':
+            options = session.request.journal_options
+            lines = pending_lines(
+                result, lambda name, more: runs_command(name, result.run_id, f'{options}{more}'), with_code=False
+            )
+            for line in lines:
+                Page().text(line)
+        elif result.ended not in ('answer', 'question'):
+            self._say(limit_message(result, session.settings, None, None))
+            self._say('a message such as "go on" continues')
+
+    # Words ------------------------------------------------------------------------------------------------------------
+
+    def _say_goodbye(self, session: ChatSession) -> None:
+        if self._front.is_present:
+            self._say(f'to go on later: habilis chat --resume {session.session}')
+
+    def _say(self, text: str) -> None:
+        Page().text(text, 'dim')
+
+    def _say_error(self, error: BaseException) -> None:
+        if not isinstance(error, Exception):
+            raise error
+        Page().text(f'error: {describe_error(error)}', 'red')
+        if isinstance(error, ModelError) and self._front.is_present:
+            self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
+
+
+def _is_command(message: str) -> bool:
+    """Whether a message is a slash command, and not a text that starts with a path."""
+    return message.startswith('/') and '\n' not in message and '/' not in message.split(maxsplit=1)[0][1:]
+
+
+async def _warm_up(embedder: Embedder | None) -> None:
+    """Load the embedder before the first message needs it. If that fails, a search says why."""
+    if embedder is not None:
+        with contextlib.suppress(Exception):
+            await embedder.embed(['ready'])

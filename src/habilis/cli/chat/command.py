@@ -1,0 +1,119 @@
+"""Options of `habilis chat`. The prompt is shown first; what takes longer is imported while the user types."""
+
+import asyncio
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from habilis.cli import options
+from habilis.cli.chat.front import FrontEnd, PlainFront
+from habilis.core.folders import data_folder
+
+if TYPE_CHECKING:
+    from habilis.cli.chat.app import ChatApp
+    from habilis.cli.run.request import RunRequest
+
+app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+
+EPILOG = """\b
+Type /help in the chat for its commands and keys. q, /quit or Ctrl-D leaves.
+
+\b
+Examples:
+  habilis chat
+  habilis chat --model ollama:qwen3 --workspace . --checkpoints
+  habilis chat --resume                    go on with the last chat of this folder
+  echo "What is 6 * 7?" | habilis chat
+"""
+
+NEWEST = ''
+"""The conversation to resume if none is named."""
+
+
+@app.command(epilog=EPILOG)
+def chat(
+    session: Annotated[
+        str | None, typer.Argument(metavar='ID', help='With --resume: the conversation.', show_default=False)
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option('--resume', '-r', help='Go on with a recorded chat (default: the newest of this folder).')
+    ] = False,
+    model: options.ModelName = None,
+    sandbox: options.SandboxName = None,
+    workspace: options.Workspace = None,
+    create: options.Create = False,
+    checkpoints: options.Checkpoints = False,
+    delegate: options.Delegate = False,
+    tools: options.Tools = None,
+    library: options.Library = None,
+    packages: options.Packages = None,
+    network: options.Network = None,
+    memory: Annotated[
+        str | None, typer.Option('--memory', metavar='WHERE', help='Memory: a file or a URL (default: as set).')
+    ] = None,
+    journal: options.Journal = None,
+    user: options.User = None,
+    base_url: options.BaseUrl = None,
+    yes: options.Download = False,
+    plain: Annotated[
+        bool, typer.Option('--plain', help='No colours and no line that changes, for screen readers.')
+    ] = False,
+) -> None:
+    """Chat with the agent: it answers, runs code, and remembers."""
+    if session is not None and not resume:
+        msg = f'to go on with a recorded chat: habilis chat --resume {session}'
+        raise typer.BadParameter(msg, param_hint='ID')
+    if base_url is not None and model is None:
+        msg = 'name a model of this server with --model'
+        raise typer.BadParameter(msg, param_hint='--base-url')
+    workspace = options.existing_folder(workspace, create=create)
+    if checkpoints and workspace is None and not resume:
+        msg = 'give the folder whose files are stored with --workspace DIR'
+        raise typer.BadParameter(msg, param_hint='--checkpoints')
+
+    def request() -> 'RunRequest':
+        from habilis.cli.run.request import RunRequest, ToolNames
+
+        return RunRequest(
+            task='',
+            model=model,
+            overrides={'base_url': base_url},
+            settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory},
+            workspace=workspace,
+            checkpoints=checkpoints,
+            delegate=delegate,
+            tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+            library=library,
+            packages=options.words(packages),
+            network=options.words(network),
+            download=yes,
+        )
+
+    if plain:
+        os.environ.update(NO_COLOR='1', TERM='dumb')
+
+    async def run() -> int:
+        front = _front()
+        async with front.opened():
+            with front.working('starting'):
+                app_class = await asyncio.to_thread(_load)
+            return await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+
+    raise typer.Exit(asyncio.run(run()))
+
+
+def _front() -> FrontEnd:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get('TERM') == 'dumb':
+        return PlainFront()
+    from habilis.cli.chat.live_prompt import LivePrompt
+
+    return LivePrompt(history=data_folder() / 'chat_history')
+
+
+def _load() -> 'type[ChatApp]':
+    """Import what answers messages."""
+    from habilis.cli.chat.app import ChatApp
+
+    return ChatApp

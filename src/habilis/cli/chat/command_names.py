@@ -1,0 +1,46 @@
+"""The slash commands by name. `commands.py` does what they say."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Command:
+    """A slash command."""
+
+    usage: str
+    summary: str
+    words: tuple[str, ...] = ()
+    """What may follow the name, for completion."""
+
+
+COMMANDS: Mapping[str, Command] = {
+    '/help': Command('/help', 'this list, and the keys'),
+    '/model': Command('/model [NAME]', 'show the model, or go on with another'),
+    '/sandbox': Command('/sandbox [NAME]', 'show the sandbox, or go on in another'),
+    '/tools': Command('/tools', 'the functions that the code can call'),
+    '/memory': Command(
+        '/memory [list | search WORDS | why | forget ID]',
+        'facts; search; what the last message got from memory',
+        ('list', 'search', 'why', 'forget'),
+    ),
+    '/tasks': Command('/tasks [all]', 'open tasks', ('all',)),
+    '/runs': Command('/runs', 'the recorded turns of this chat'),
+    '/undo': Command('/undo', 'take back the last turn'),
+    '/fork': Command('/fork', 'go on in a copy of this chat'),
+    '/clear': Command('/clear', 'start a new chat'),
+    '/save': Command('/save [FILE]', 'write the chat to a Markdown file'),
+    '/cost': Command('/cost', 'tokens and cost so far'),
+    '/quit': Command('/quit', 'leave (also q, Ctrl-D)'),
+}
+
+KEYS = """\
+Enter sends. Ctrl-J, Esc Enter or a backslash at the end of a line starts a new line.
+Esc or Ctrl-C stops the turn; your next message then continues it. What you type meanwhile is sent after the turn.
+@FILE gives a file to the model. Up and Down go through what you have sent, Tab completes."""
+
+
+def suggestion(name: str) -> str:
+    """The command that was perhaps meant; empty if none is like it."""
+    return next(iter(get_close_matches(name, COMMANDS, n=1)), '')

@@ -1,0 +1,195 @@
+"""What the slash commands do."""
+
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from habilis.agent.agent_tools import each_tool
+from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.tokens import format_cost
+from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.session import ChatSession, new_session, with_model
+from habilis.cli.memory.entries import print_context, print_hits
+from habilis.cli.memory.opening import print_entries
+from habilis.cli.printing import Page, format_time, print_table
+from habilis.cli.runs.list import list_row
+from habilis.cli.tasks.tasks import print_tasks
+from habilis.cli.terminal_user import YES
+from habilis.core.errors import HabilisError
+from habilis.journal.runs import list_runs
+from habilis.memory import Turn
+from habilis.sandbox.backends import names as sandbox_names
+
+MAX_HITS = 5
+_RUNS = 20
+
+
+class CommandError(HabilisError):
+    """A slash command was given something that it cannot use."""
+
+
+class Commands:
+    """Runs slash commands on a chat."""
+
+    def __init__(self, session: ChatSession) -> None:
+        self._session = session
+        self._handlers: Mapping[str, Callable[[str], Awaitable[None]]] = {
+            '/help': self._help,
+            '/model': self._model,
+            '/sandbox': self._sandbox,
+            '/tools': self._tools,
+            '/memory': self._memory,
+            '/tasks': self._tasks,
+            '/runs': self._runs,
+            '/undo': self._undo,
+            '/fork': self._fork,
+            '/clear': self._clear,
+            '/save': self._save,
+            '/cost': self._cost,
+        }
+
+    async def run(self, line: str) -> None:
+        """Do what a line says. Raises `HabilisError`."""
+        name, _, rest = line.strip().partition(' ')
+        handler = self._handlers.get(name)
+        if handler is None:
+            meant = suggestion(name)
+            hint = f'did you mean {meant}?' if meant else '/help lists all commands'
+            msg = f'no such command: {one_line(name, 40)}; {hint}'
+            raise CommandError(msg)
+        await handler(rest.strip())
+
+    async def _help(self, _: str) -> None:
+        page = Page()
+        for command in COMMANDS.values():
+            page.line(command.usage, 'bold')
+            page.text(command.summary, indent=4)
+        page.text(KEYS)
+
+    # Agent ------------------------------------------------------------------------------------------------------------
+
+    async def _model(self, name: str) -> None:
+        session = self._session
+        if not name:
+            print(f'{session.model.name}; /model NAME takes another, `habilis models list` lists some', flush=True)
+            return
+        await session.switch(with_model(session.request, name), session.settings, print)
+
+    async def _sandbox(self, name: str) -> None:
+        session = self._session
+        if not name:
+            print(f'{session.settings.sandbox}; known: {", ".join(sandbox_names())}', flush=True)
+            return
+        if name not in sandbox_names():
+            msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
+            raise CommandError(msg)
+        await session.switch(session.request, session.settings.model_copy(update={'sandbox': name}), print)
+
+    async def _tools(self, _: str) -> None:
+        rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools())]
+        print_table(('TOOL', 'WHAT IT DOES'), rows, flexible=('WHAT IT DOES',))
+        if self._session.request.library:
+            print('and those of the library: habilis tools list', flush=True)
+
+    async def _cost(self, _: str) -> None:
+        usage = self._session.usage
+        cost = '' if usage.cost is None else f', {format_cost(usage.cost)}'
+        tokens = f'{usage.tokens:,} tokens ({usage.input_tokens:,} in, {usage.output_tokens:,} out)'
+        print(f'{usage.requests} requests, {tokens}{cost}', flush=True)
+
+    # Memory -----------------------------------------------------------------------------------------------------------
+
+    async def _memory(self, rest: str) -> None:
+        word, _, more = rest.partition(' ')
+        memory, more = self._session.memory, more.strip()
+        match word:
+            case '' | 'list':
+                facts = await memory.facts()
+                print_entries(facts) if facts else print('no facts yet', flush=True)
+            case 'search' if more:
+                hits = await memory.search(more, limit=MAX_HITS, neighbours=True)
+                print_hits(hits) if hits else print('nothing found', flush=True)
+            case 'why':
+                self._why()
+            case 'forget' if more:
+                await self._forget(more)
+            case _:
+                msg = f'write {COMMANDS["/memory"].usage}'
+                raise CommandError(msg)
+
+    def _why(self) -> None:
+        context = self._session.recollection.last
+        if context is None or not context.items:
+            print('the last message got nothing from the memory', flush=True)
+        else:
+            print_context(context)
+
+    async def _forget(self, more: str) -> None:
+        """Forget an entry by its id, or those that have all the words."""
+        memory = self._session.memory
+        try:
+            found = await memory.find_to_forget(more)
+        except HabilisError:
+            found = await memory.find_to_forget(query=more)
+        if not found:
+            print('nothing to forget', flush=True)
+            return
+        print_entries(found)
+        what = 'this entry' if len(found) == 1 else f'these {len(found)} entries'
+        answer = await self._session.front.ask(f'Forget {what} for good? [y/N] ')
+        if (answer or '').strip().lower() not in YES:
+            print('nothing forgotten', flush=True)
+            return
+        print(f'forgot {len(await memory.forget(*(entry.id for entry in found)))}', flush=True)
+
+    async def _tasks(self, rest: str) -> None:
+        tasks = await self._session.memory.tasks(all=rest == 'all')
+        print_tasks(tasks) if tasks else print('no open tasks', flush=True)
+
+    # Conversation -----------------------------------------------------------------------------------------------------
+
+    async def _runs(self, _: str) -> None:
+        session = self._session
+        found = await list_runs(session.store, user=session.memory.user, session=session.session)
+        if not found:
+            print('no turns yet', flush=True)
+            return
+        rows = [list_row(each, each.info.created) for each in found[:_RUNS]]
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
+
+    async def _undo(self, _: str) -> None:
+        taken = await self._session.undo()
+        if taken is None:
+            print('there is no turn to take back', flush=True)
+            return
+        files = f'; files as before: {", ".join(taken.files)}' if taken.files else ''
+        print(f'taken back: {one_line(taken.task, 60)}{files}', flush=True)
+
+    async def _fork(self, _: str) -> None:
+        left = await self._session.fork()
+        print(f'this is a copy; the other one: habilis chat --resume {left}', flush=True)
+
+    async def _clear(self, _: str) -> None:
+        left = self._session.session
+        await self._session.enter(new_session())
+        print(f'a new chat; the one before: habilis chat --resume {left}', flush=True)
+
+    async def _save(self, name: str) -> None:
+        session = self._session
+        name = next(iter(shlex.split(name)), f'{session.session}.md')
+        turns = await session.memory.turns(session.session)
+        _write_new(name, turns)
+        print(f'{len(turns)} turns in {name}', flush=True)
+
+
+def _write_new(name: str, turns: Sequence[Turn]) -> None:
+    text = '\n\n'.join(f'**{turn.role}** · {format_time(turn.time)}\n\n{turn.text}' for turn in turns)
+    try:
+        with Path(name).expanduser().open('x', encoding='utf-8') as file:
+            file.write(f'{text}\n')
+    except FileExistsError:
+        msg = f'{name} exists; give another name: /save FILE'
+        raise CommandError(msg) from None
+    except OSError as error:
+        msg = f'cannot write {name}: {error.strerror or error}'
+        raise CommandError(msg) from None

@@ -1,0 +1,261 @@
+"""The prompt of a terminal: a line to type in, always there, with a small live region above it.
+
+What is finished is printed above and scrolls away with the terminal's own scrollback. `prompt_toolkit` is imported
+here and in `completion.py` only.
+"""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prompt_toolkit import ANSI, PromptSession
+from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import merge_formatted_text
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import ColorDepth, Output
+from prompt_toolkit.patch_stdout import StdoutProxy
+from prompt_toolkit.styles import Style
+
+from habilis.cli.chat.completion import ChatCompleter, completes
+from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT
+from habilis.cli.chat.live_status import PromptStatus
+from habilis.cli.colours import has_colours
+
+if TYPE_CHECKING:
+    from prompt_toolkit.formatted_text import AnyFormattedText
+
+MENU_ROWS = 6
+MAX_QUEUED_ROWS = 3
+REPAINT_SECONDS = 0.01
+"""Between two writes above the prompt. The default of 0.2 would delay the first words of a reply."""
+
+LAST_CALLBACKS = 10
+ESCAPE_SECONDS = 0.3
+"""How long Esc waits for Enter, which together make a new line."""
+
+_STYLE = Style.from_dict({'place': 'ansibrightblack', 'queued': 'ansibrightblack', 'mark': 'bold'})
+
+
+class LivePrompt:
+    """Reads messages while a turn is under way, too: they wait for their turn."""
+
+    def __init__(self, *, history: Path | None, input: Input | None = None, output: Output | None = None) -> None:
+        self.is_present = True
+        self.on_stop: Callable[[], bool] = lambda: False
+        self._messages: asyncio.Queue[str | None] = asyncio.Queue()
+        self._waiting: list[str] = []
+        self._place = ''
+        self._status: PromptStatus | None = None
+        self._mark = PROMPT
+        self._answer: asyncio.Future[str | None] | None = None
+        self._draft = ''
+        """What the user had typed when a question came."""
+
+        self._session: PromptSession[str] = PromptSession(
+            self._message,
+            multiline=True,
+            prompt_continuation='  ',
+            history=_open_history(history),
+            completer=ChatCompleter(),
+            complete_while_typing=Condition(self._may_complete),
+            reserve_space_for_menu=MENU_ROWS,
+            key_bindings=self._keys(),
+            style=_STYLE,
+            color_depth=None if has_colours(sys.stdout) else ColorDepth.DEPTH_1_BIT,
+            erase_when_done=True,
+            input=input,
+            output=output,
+        )
+        self._session.app.timeoutlen = self._session.app.ttimeoutlen = ESCAPE_SECONDS
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        """Show the prompt until this ends."""
+        proxy = StdoutProxy(sleep_between_writes=REPAINT_SECONDS, raw=True)
+        with proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
+            reading = asyncio.ensure_future(self._read_all())
+            try:
+                yield
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
+                self.drop_question()
+        for _ in range(LAST_CALLBACKS):  # what was printed last is written by callbacks of the loop
+            await asyncio.sleep(0)
+
+    async def _read_all(self) -> None:
+        try:
+            while True:
+                try:
+                    text = await self._session.prompt_async(default=self._take_draft(), handle_sigint=False)
+                except EOFError:
+                    if self._answer is None:
+                        break
+                    self._give(None)
+                    continue
+                if text.strip() in LEAVING:
+                    break
+                if text.strip():
+                    self._waiting.append(text)
+                    self._messages.put_nowait(text)
+        except asyncio.CancelledError:
+            return
+        self.on_stop()
+        self._messages.put_nowait(None)
+
+    def _take_draft(self) -> str:
+        draft, self._draft = ('', self._draft) if self._answer is not None else (self._draft, '')
+        return draft
+
+    async def read(self) -> str | None:
+        """The next message, perhaps one that was typed while a turn was under way."""
+        text = await self._messages.get()
+        if text is not None:
+            self._waiting.remove(text)
+        return text
+
+    async def ask(self, question: str) -> str | None:
+        """Print the question, and let its last line be the prompt until it is answered. What was typed stays."""
+        above, _, mark = question.rpartition('\n')
+        if above:
+            print(above, flush=True)
+        buffer = self._session.default_buffer
+        self._draft, buffer.text = buffer.text, ''
+        self._answer, self._mark = asyncio.get_running_loop().create_future(), mark
+        self._redraw()
+        try:
+            answer = await self._answer
+            print(f'{mark}{answer or ""}', flush=True)
+            return answer
+        finally:
+            self._answer, self._mark = None, PROMPT
+            if self._draft:
+                buffer.text, self._draft = self._draft, ''
+                buffer.cursor_position = len(buffer.text)
+            self._redraw()
+
+    def _give(self, text: str | None) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(text)
+
+    def drop_question(self) -> None:
+        """Answer the open question with None."""
+        self._give(None)
+
+    # Keys -------------------------------------------------------------------------------------------------------------
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add('enter')
+        def send(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if self._answer is not None:
+                text = buffer.text
+                buffer.reset()
+                self._give(text)
+            elif buffer.complete_state and buffer.complete_state.current_completion:
+                buffer.complete_state = None  # Enter takes the completion; the next one sends
+            elif buffer.document.char_before_cursor == '\\' and buffer.document.is_cursor_at_the_end:
+                buffer.delete_before_cursor()
+                buffer.insert_text('\n')
+            else:
+                buffer.validate_and_handle()
+
+        @keys.add('c-j')
+        @keys.add('escape', 'enter')
+        def add_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text('\n')
+
+        @keys.add('c-c')
+        def interrupt(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if self.on_stop():
+                return
+            if buffer.text:
+                buffer.reset()
+            else:
+                print(HOW_TO_LEAVE, flush=True)
+
+        @keys.add('escape')
+        def stop(event: KeyPressEvent) -> None:
+            event.current_buffer.cancel_completion()
+            self.on_stop()
+
+        return keys
+
+    def _may_complete(self) -> bool:
+        return self._answer is None and completes(self._session.default_buffer.document)
+
+    # What is shown ----------------------------------------------------------------------------------------------------
+
+    def _message(self) -> 'AnyFormattedText':
+        parts: list[AnyFormattedText] = []
+        for row in self._status.rows() if self._status is not None else ():
+            parts += [ANSI(row), '\n']
+        for text in self._waiting[-MAX_QUEUED_ROWS:]:
+            parts.append([('class:queued', f'{PROMPT}{_first_line(text)}\n')])
+        if self._place and self._answer is None:
+            parts.append([('class:place', f'{_fit(self._place)}\n')])
+        parts.append([('class:mark', self._mark)])
+        return merge_formatted_text(parts)
+
+    def _redraw(self) -> None:
+        if self._session.app.is_running:
+            self._session.app.invalidate()
+
+    @contextlib.contextmanager
+    def working(self, phase: str) -> Generator[None]:
+        """Show a status line above the prompt."""
+        if self._status is not None:
+            yield
+            return
+        self._status = PromptStatus(self._redraw)
+        self._status.start(phase)
+        try:
+            yield
+        finally:
+            self._status.stop()
+            self._status = None
+            self._redraw()
+
+    def describe(self, text: str) -> None:
+        """Show it dimmed above the line to type in."""
+        self._place = text
+        self._redraw()
+
+    def echo(self, message: str) -> None:
+        """Print the message, which the prompt has erased."""
+        rows = message.split('\n')
+        lines = [f'{PROMPT if not number else "  "}{row}' for number, row in enumerate(rows)]
+        text = '\n'.join(lines)
+        print(f'\033[1m{text}\033[0m' if has_colours(sys.stdout) else text, flush=True)
+
+
+def _open_history(path: Path | None) -> History:
+    if path is None:
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+    except OSError:  # a data folder that cannot be written
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def _first_line(text: str) -> str:
+    return _fit(' '.join(text.split()), 2)
+
+
+def _fit(text: str, used: int = 0) -> str:
+    app = get_app_or_none()
+    width = (app.output.get_size().columns if app is not None else 80) - used - 1
+    return text if len(text) <= width else f'{text[: max(0, width - 1)]}…'

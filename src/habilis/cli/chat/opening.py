@@ -1,0 +1,90 @@
+"""Find a recorded conversation, and how to go on with it."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from habilis.agent.durable.records import Inputs
+from habilis.agent.durable.trajectory import read_trajectories
+from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
+from habilis.cli.run.request import ResumeRequest, RunRequest
+from habilis.core.errors import JournalError
+from habilis.journal import RunInfo, Store
+from habilis.journal.runs import read_run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A conversation in the journal."""
+
+    session: str
+    run: str
+    """Id of its last run."""
+
+    inputs: Inputs | None
+    given: Sequence[str] = ()
+    """Ids of what its messages got from the memory."""
+
+    unfinished: Unfinished | None = None
+    has_died: bool = False
+    """Whether the process ended in the middle of the last turn."""
+
+
+async def find_recorded(store: Store, user: str, session: str) -> Recorded:
+    """The conversation of this id, or the newest one that began in this folder. Raises `JournalError`."""
+    last = await _last_run(store, user, session)
+    view = await read_run(store, last.run, user=user)
+    agents = await read_trajectories(view)
+    inputs = agents[0].inputs if agents else None
+    is_unfinished = view.state in ('interrupted', 'failed') or (
+        view.state in ('stopped', 'waiting') and not view.ended.get('ended')
+    )
+    unfinished = Unfinished(run=last.run, message='' if inputs is None else inputs.task) if is_unfinished else None
+    return Recorded(
+        session=last.session,
+        run=last.run,
+        inputs=inputs,
+        given=TurnNote.from_meta(inputs.meta if inputs is not None else {}).given,
+        unfinished=unfinished,
+        has_died=view.state == 'interrupted',
+    )
+
+
+async def _last_run(store: Store, user: str, session: str) -> RunInfo:
+    if session:
+        found = await store.runs(user=user, session=session)
+        missing = f'no such conversation: {session}; `habilis sessions list` lists all'
+    else:
+        start = sessions_of(os.getcwd())
+        found = [run for run in await store.runs(user=user) if run.session.startswith(start)]
+        missing = 'no chat has begun in this folder; `habilis sessions list` lists all conversations'
+    if not found:
+        raise JournalError(missing)
+    return found[0]
+
+
+def with_recorded_options(request: RunRequest, recorded: Recorded) -> RunRequest:
+    """The options of the last turn, with those that are given now instead of them."""
+    inputs = recorded.inputs
+    known = inputs and RunRequest.from_meta(
+        inputs.task,
+        inputs.meta,
+        ResumeRequest(run=recorded.run),
+        model=request.model,
+        workspace=request.workspace,
+        settings=request.settings,
+    )
+    if known is None:
+        return request
+    return replace(
+        known,
+        resume=None,
+        overrides=request.overrides if request.model else known.overrides,
+        checkpoints=request.checkpoints or known.checkpoints,
+        delegate=request.delegate or known.delegate,
+        tools=request.tools or known.tools,
+        library=request.library or known.library,
+        packages=request.packages or known.packages,
+        network=request.network or known.network,
+        download=request.download,
+    )

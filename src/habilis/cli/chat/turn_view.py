@@ -1,0 +1,62 @@
+"""Shows one turn: Markdown, code, output, pictures, and how long it took."""
+
+from pathlib import Path
+
+from habilis.agent.events import (
+    AgentEvent,
+    CellFinished,
+    CompactedEvent,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StepFinished,
+)
+from habilis.agent.hooks.status import RunStatus
+from habilis.agent.hooks.terminal import TerminalView
+from habilis.cli.pictures import show_pictures
+from habilis.core.status_line import current_status
+
+HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked'})
+"""Events that the chat shows itself, or that say nothing new in every turn."""
+
+
+class TurnView:
+    """Hook of one turn."""
+
+    def __init__(self, pictures: Path) -> None:
+        self._folder = pictures
+        self._view = TerminalView()
+        self._status = RunStatus(current_status())
+        self.has_started = False
+        """Whether the run of the turn is recorded, so that it can be resumed."""
+
+        self.has_compacted = False
+        """Whether earlier turns were shortened to fit the model's context."""
+
+    def __call__(self, event: AgentEvent) -> None:
+        """Show an event."""
+        self._status(event)
+        if isinstance(event, RunStarted | RunResumed):
+            self.has_started = True
+        if isinstance(event, CompactedEvent):
+            self.has_compacted = True
+        if not _is_noise(event):
+            self._view(event)
+        if isinstance(event, CellFinished):
+            for path in show_pictures(event.cell, None, self._folder):  # inline they would disturb the prompt below
+                print(f'[picture: {path}]', flush=True)
+
+    def end(self) -> None:
+        """Print what is unfinished."""
+        self._view.end_line()
+
+
+def _is_noise(event: AgentEvent) -> bool:
+    """Whether an event says nothing that a person in a chat wants to know, such as the end of a plain answer."""
+    match event:
+        case StepFinished(finished=step):
+            return step.cell is None
+        case RunFinished(result=result):
+            return result.ended == 'answer' and not result.summary
+        case _:
+            return event.kind in HIDDEN

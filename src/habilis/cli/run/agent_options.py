@@ -1,0 +1,49 @@
+"""The agent that a request asks for, for `habilis run` and `habilis chat`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from habilis.agent.agent import Agent
+from habilis.agent.hooks.dispatch import Hook
+from habilis.cli.options import NATIVE_CHOICE
+from habilis.cli.run.request import DEFAULT_LIBRARY, RunRequest
+from habilis.core.settings import Settings
+from habilis.models.contract import Model
+from habilis.sandbox.options import choose_backend
+from habilis.tools import Approve
+
+
+async def choose_sandbox(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Settings:
+    """The settings with the backend that the packages need, if it was left open. Says so if it is not the usual one."""
+    if settings.sandbox != 'auto':
+        return settings
+    name = await choose_backend(request.sandbox_settings)
+    if name != 'wasm':
+        say(NATIVE_CHOICE.format(name))
+    return settings.model_copy(update={'sandbox': name})
+
+
+def make_agent(
+    request: RunRequest,
+    settings: Settings,
+    model: Model,
+    *,
+    tools: Sequence[Any],
+    hooks: Sequence[Hook],
+    approve: Approve | None,
+    **more: Any,
+) -> Agent[Any]:
+    """An agent with the options of a request. `more`: further arguments of `Agent`."""
+    return Agent[Any](
+        model,
+        tools=tools,
+        workspace=request.workspace,
+        checkpoints=request.checkpoints,
+        sandbox_settings=request.sandbox_settings,
+        helpers=request.delegate,
+        library=True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
+        settings=settings,
+        hooks=hooks,
+        approve=approve,
+        **more,
+    )

@@ -1,0 +1,26 @@
+"""Fixtures of the chat."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from habilis.core.folders import cache_folder
+from tests.cli.chat.people import Chats
+from tests.place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A folder, with settings, journal and memory of its own, and the usual cache."""
+    cache = cache_folder()
+    here = Place(tmp_path, monkeypatch)
+    monkeypatch.setenv('HABILIS_CACHE', os.fspath(cache))
+    return here
+
+
+@pytest.fixture
+def chats(place: Place, monkeypatch: pytest.MonkeyPatch) -> Chats:
+    """Chats with a scripted model."""
+    monkeypatch.setattr('habilis.cli.chat.app.find_embedder', lambda: None)
+    return Chats(monkeypatch)

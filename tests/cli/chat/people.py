@@ -1,0 +1,94 @@
+"""A person who chats, without a terminal; and a chat with a scripted model."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from typing import Any
+
+import pytest
+
+from habilis.cli.chat import session as chat_session
+from habilis.cli.chat.app import ChatApp
+from habilis.cli.run.request import RunRequest
+from habilis.memory import Memory
+from habilis.models.scripted import Script, Scripted, ScriptedModel
+
+
+class Person:
+    """Says these messages, and answers questions. A function among the messages is called instead."""
+
+    def __init__(self, *messages: str | Callable[[], Any], answers: Sequence[str | None] = ()) -> None:
+        self.is_present = True
+        self.on_stop: Callable[[], bool] = lambda: False
+        self.questions: list[str] = []
+        self.places: list[str] = []
+        self.messages = list(messages)
+        self._answers = list(answers)
+
+    @contextlib.asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        yield
+
+    async def read(self) -> str | None:
+        while self.messages:
+            message = self.messages.pop(0)
+            if isinstance(message, str):
+                return message
+            message()
+        return None
+
+    async def ask(self, question: str) -> str | None:
+        self.questions.append(question)
+        return self._answers.pop(0)
+
+    def drop_question(self) -> None:
+        pass
+
+    @contextlib.contextmanager
+    def working(self, phase: str) -> Generator[None]:
+        yield
+
+    def describe(self, text: str) -> None:
+        self.places.append(text)
+
+    def echo(self, message: str) -> None:
+        print(f'> {message}')
+
+    def stop_when(self, condition: Callable[[], bool]) -> None:
+        """Press Esc as soon as this is so."""
+
+        def press() -> None:
+            if not (condition() and self.on_stop()):
+                loop.call_later(0.05, press)
+
+        loop = asyncio.get_running_loop()
+        loop.call_soon(press)
+
+
+class Chats:
+    """Starts chats with one scripted model, and keeps what it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.model = ScriptedModel([])
+
+        async def choose(*_: object) -> ScriptedModel:
+            return self.model
+
+        monkeypatch.setattr(chat_session, 'choose_model', choose)
+
+    async def chat(
+        self, person: Person, replies: Sequence[Scripted] | Script, *, resume: str | None = None, **options: Any
+    ) -> int:
+        """Let a person chat to the end."""
+        self.model = ScriptedModel(replies)
+        return await ChatApp(person, RunRequest(task='', **options), resume=resume).run()
+
+    def sent(self, number: int) -> list[str]:
+        """The messages of a request, without the system prompt."""
+        return [message.text for message in self.model.requests[number].messages[1:]]
+
+
+async def turns() -> list[tuple[str, str]]:
+    """All turns that are in the memory."""
+    async with Memory() as memory:
+        return [(turn.role, turn.text) for turn in await memory.turns()]

@@ -1,0 +1,189 @@
+"""A chat: turns, errors, the memory, and what is left for the next chat."""
+
+import asyncio
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from habilis.core.errors import ModelUnavailable
+from habilis.memory import Memory
+from tests.cli.chat import code
+from tests.cli.chat.people import Chats, Person, turns
+from tests.place import Place
+
+
+async def test_turns_share_their_variables_and_are_saved_verbatim(
+    chats: Chats, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replies = ['Hello **you**.', code("x = 41\nprint('working')\nfinal_answer(x)"), code('final_answer(x + 1)')]
+    assert await chats.chat(Person('hi  there', 'Set x.', 'And one more?'), replies) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r'> hi  there\nHello \*\*you\*\*.\n> Set x.\n│ x = 41\n│ print', shown)
+    assert re.search(r'working\nstep 1 · .* code .* s\n41\n', shown)
+    assert '\n42\n' in shown
+    assert await turns() == [
+        ('user', 'hi  there'),
+        ('assistant', 'Hello **you**.'),
+        ('user', 'Set x.'),
+        ('assistant', '41'),
+        ('user', 'And one more?'),
+        ('assistant', '42'),
+    ]
+
+
+async def test_what_was_sent_stays_a_prefix_of_what_is_sent_next(chats: Chats) -> None:
+    async with Memory() as memory:
+        await memory.add_fact('The boat is called Nordlicht')
+    await chats.chat(
+        Person('What is the boat called?', 'Who calls the boat?', 'Thanks!'), ['Nordlicht.', 'Ann.', 'Bye.']
+    )
+    first, second, third = (chats.model.requests[number].messages for number in range(3))
+    assert [message.text for message in second[: len(first)]] == [message.text for message in first]
+    assert [message.text for message in third[: len(second)]] == [message.text for message in second]
+    assert chats.sent(0) == [f'What is the boat called?\n\nFrom the memory:\n{_line("The boat is called Nordlicht")}']
+    assert chats.sent(1)[-1] == 'Who calls the boat?'  # nothing is given twice
+
+
+def _line(text: str) -> str:
+    return f'- [fact, {time.strftime("%Y-%m-%d")}] {text}'
+
+
+async def test_an_error_of_the_model_does_not_end_the_chat_and_the_turn_goes_on_where_it_stopped(
+    chats: Chats, capsys: pytest.CaptureFixture[str]
+) -> None:
+    down = ModelUnavailable('the server is down')
+    replies = [code("print('once')"), down, 'It is done.', 'Welcome.']
+    assert await chats.chat(Person('Do it.', 'Do it.', 'Thanks.'), replies) == 0
+    shown = capsys.readouterr().out
+    assert shown.count('\nonce\n') == 1
+    assert 'error: the server is down' in shown
+    assert 'It is done.' in shown
+    assert 'Welcome.' in shown
+    assert sum('Do it.' in text for text in chats.sent(2)) == 1
+
+
+async def test_a_message_after_a_stopped_turn_continues_it(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
+    async def reply(messages: object) -> str:
+        if len(chats.model.requests) == 1:
+            await asyncio.sleep(600)
+        return 'With blue, then.'
+
+    person = Person()
+    person.messages = [
+        lambda: person.stop_when(lambda: len(chats.model.requests) == 1),
+        'Paint it red.',
+        'No, blue.',
+    ]
+    assert await chats.chat(person, reply) == 0
+    assert 'stopped; your next message' in capsys.readouterr().out
+    assert chats.sent(1) == ['Paint it red.', 'No, blue.']
+
+
+async def test_the_code_of_a_stopped_turn_ends_and_undo_takes_the_turn_back(chats: Chats) -> None:
+    person = Person()
+    replies = [code('x = 1\nfinal_answer(x)'), code('x = 2\nwhile True: pass'), code('final_answer(x)')]
+    person.messages = [
+        'Set x.',
+        lambda: person.stop_when(lambda: len(chats.model.requests) == 2),
+        'Loop.',
+        '/undo',
+        'What is x?',
+    ]
+    await chats.chat(person, replies)
+    assert [text for role, text in await turns() if role == 'assistant'] == ['1', '1']
+    assert 'Loop.' not in ''.join(chats.sent(2))
+
+
+async def test_open_tasks_are_shown_at_the_start(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
+    async with Memory() as memory:
+        await memory.add_task('Paint the boat')
+    person = Person()
+    await chats.chat(person, [])
+    assert 'Paint the boat' in capsys.readouterr().out
+    assert person.places == ['scripted:script · wasm']
+
+
+async def test_files_of_a_message_go_to_the_model_or_to_the_code(chats: Chats, place: Place) -> None:
+    (place.folder / 'short.txt').write_text('a short text')
+    (place.folder / 'long.csv').write_text('1\n' * 20_000)
+    (place.folder / 'data.bin').write_bytes(b'\0\1')
+    person = Person('Read @short.txt, please, not @nobody.', 'Count @long.csv', 'Look at @data.bin')
+    replies = ['Read.', code("final_answer(len(open('/inputs/long.csv').readlines()))")]
+    await chats.chat(person, replies)
+    asked = chats.sent(0)[0]
+    assert asked.startswith('Read @short.txt, please, not @nobody.\n\n<file name="short.txt">\na short text\n</file>')
+    assert ('assistant', '20000') in await turns()
+    assert ('user', 'Look at @data.bin') not in await turns()  # it was refused, and Up brings it back
+
+
+async def test_the_memory_is_there_in_the_next_chat(chats: Chats) -> None:
+    await chats.chat(Person('I am Ann.'), [code("remember('The user is called Ann')\nfinal_answer('Hi.')")])
+    await chats.chat(Person('Who am I?'), [code("final_answer(recall('user name')[0]['text'])")])
+    assert (await turns())[-1] == ('assistant', 'The user is called Ann')
+
+
+async def test_a_tool_that_needs_approval_asks_in_the_chat(chats: Chats) -> None:
+    async with Memory() as memory:
+        fact = await memory.add_fact('The boat is blue')
+    person = Person('Forget it.', 'Forget it now.', answers=['n', 'y'])
+    call = code(f"final_answer(forget('{fact.id}'))")
+    await chats.chat(person, [call, 'You said no.', call])
+    assert len(person.questions) == 2
+    assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
+    assert person.questions[0].endswith('[y/N] ')
+    async with Memory() as memory:
+        assert await memory.facts() == []
+
+
+async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> None:
+    person = Person('Paint it.', answers=['blue'])
+    await chats.chat(person, [code("final_answer(ask_user('Which colour?'))")])
+    assert 'Which colour?' in person.questions[0]
+    assert (await turns())[-1] == ('assistant', 'blue')
+
+
+async def test_a_picture_is_saved_and_its_path_printed(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
+    draws = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG data'\ndisplay(Picture())\nfinal_answer(1)"
+    await chats.chat(Person('Draw.'), [code(draws)])
+    found = re.search(r'\[picture: (.*\.png)\]', capsys.readouterr().out.replace('\n', ''))
+    assert found is not None
+    assert Path(found[1]).read_bytes() == b'\x89PNG data'
+
+
+# Resuming -------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_newest_chat_of_the_folder_is_resumed_with_its_variables(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chats.chat(Person('Set x.'), [code('x = 41\nfinal_answer(x)')])
+    (place.folder / 'other').mkdir()
+    monkeypatch.chdir(place.folder / 'other')
+    await chats.chat(Person('Elsewhere.'), ['Yes.'])
+    monkeypatch.chdir(place.folder)
+    capsys.readouterr()
+    await chats.chat(Person('One more?'), [code('final_answer(x + 1)')], resume='')
+    shown = capsys.readouterr().out
+    assert 'user: Set x.\nassistant: 41\n' in shown
+    assert '\n42\n' in shown
+    assert any('Set x.' in text for text in chats.sent(0))
+
+
+async def test_a_failed_turn_is_offered_when_its_chat_is_resumed(
+    chats: Chats, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await chats.chat(Person('Do it.'), [code("print('once')"), ModelUnavailable('down')])
+    await chats.chat(Person('Go on.'), ['Done.'], resume='')
+    shown = capsys.readouterr().out
+    assert 'the last turn is not finished' in shown
+    assert shown.count('\nonce\n') == 1
+    assert [text for text in chats.sent(0) if text in ('Do it.', 'Go on.')] == ['Do it.', 'Go on.']
+
+
+async def test_nothing_to_resume_is_said_in_one_line(chats: Chats) -> None:
+    with pytest.raises(Exception, match='no chat has begun in this folder'):
+        await chats.chat(Person(), [], resume='')
+    with pytest.raises(Exception, match='no such conversation: monday'):
+        await chats.chat(Person(), [], resume='monday')

@@ -1,0 +1,77 @@
+"""`habilis chat` as a process: on a terminal, killed and resumed, and with pipes."""
+
+import os
+import signal
+
+import pytest
+
+from tests.cli.chat import code, script
+from tests.cli.process import habilis, on_terminal
+from tests.place import Place
+
+WAITS_ONCE = """\
+import os, time
+again = os.path.exists('flag')
+open('flag', 'w').close()
+print('half' + 'way', flush=True)
+while not again:
+    time.sleep(0.1)
+final_answer(x + 1)"""
+"""A cell that ends only when it is run for the second time."""
+
+
+def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_variables(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    (place.folder / 'work').mkdir()
+    notes = "x = 41\nremember('The boat is called Nordlicht')\ncreate_task('Paint the boat')\nfinal_answer('noted')"
+    model = script(place.folder, code(notes), code(WAITS_ONCE))
+    with on_terminal('chat', '--model', model, '--workspace', 'work') as terminal:
+        terminal.wait_for('>')
+        terminal.type('My boat is called Nordlicht.\r')
+        terminal.wait_for('noted')
+        terminal.type('What is one more?\r')
+        terminal.wait_for('halfway')
+        os.kill(terminal.process.pid, signal.SIGKILL)
+    with on_terminal('chat', '--resume') as terminal:
+        terminal.wait_for('Paint the boat')
+        terminal.wait_for('What is one more?')
+        terminal.wait_for('42')
+        terminal.type('/memory\r')
+        terminal.wait_for('The boat is called Nordlicht')
+        terminal.type('q\r')
+        terminal.wait_for('habilis chat --resume chat-')
+        assert terminal.process.wait(timeout=60) == 0
+
+
+def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_sequence(place: Place) -> None:
+    place.environment(HABILIS_MODEL=script(place.folder, '**Hello** you.'))
+    with on_terminal('chat', '--plain', columns=60) as terminal:
+        terminal.wait_for('> ')
+        terminal.type('hi\n')
+        shown = terminal.wait_for('**Hello** you.')
+        terminal.type('\x04')
+        terminal.wait_for('habilis chat --resume chat-')
+        assert terminal.process.wait(timeout=60) == 0
+    assert '\x1b' not in shown
+    with on_terminal() as terminal:
+        terminal.wait_for('>')
+        terminal.type('q\r')
+        assert terminal.process.wait(timeout=60) == 0
+
+
+def test_a_pipe_is_answered_line_by_line(place: Place) -> None:
+    model = script(place.folder, 'Hello.', code('final_answer(6 * 7)'))
+    done = habilis('chat', '--model', model, stdin='hi\nsix times \\\nseven?\n\n/nonsense\nq\nnever\n')
+    assert done.returncode == 1  # /nonsense
+    assert '\x1b' not in done.stdout
+    assert [line for line in done.stdout.splitlines() if line in ('Hello.', '42')] == ['Hello.', '42']
+    assert 'error: no such command: /nonsense' in done.stdout
+    assert 'never' not in done.stdout
+
+
+def test_a_conversation_is_named_only_to_resume_it() -> None:
+    done = habilis('chat', 'monday')
+    assert done.returncode == 2
+    assert 'habilis chat --resume monday' in done.stderr

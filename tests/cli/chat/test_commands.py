@@ -1,0 +1,93 @@
+"""The slash commands."""
+
+from pathlib import Path
+
+import pytest
+
+from habilis.memory import Memory
+from tests.cli.chat import code
+from tests.cli.chat.people import Chats, Person, turns
+from tests.place import Place
+
+Capture = pytest.CaptureFixture[str]
+
+
+async def test_help_names_all_commands_and_an_unknown_one_gets_a_suggestion(chats: Chats, capsys: Capture) -> None:
+    await chats.chat(Person('/help', '/moddel', '/xyzzy'), [])
+    shown = capsys.readouterr().out
+    for name in '/model /sandbox /tools /memory /tasks /runs /undo /fork /clear /save /cost /quit'.split():
+        assert f'\n{name}' in shown
+    assert 'error: no such command: /moddel; did you mean /model?' in shown
+    assert 'error: no such command: /xyzzy; /help lists all commands' in shown
+
+
+async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of_it(
+    chats: Chats, capsys: Capture
+) -> None:
+    replies = [
+        code('x = 1\nfinal_answer(x)'),
+        code("x = 2\nremember('x is two')\nfinal_answer(x)"),
+        code('final_answer(x)'),
+    ]
+    person = Person('Set x.', 'Change x.', '/undo', 'What is x?', '/undo', '/undo', '/undo')
+    await chats.chat(person, replies)
+    assert 'taken back: Change x.' in capsys.readouterr().out
+    assert chats.sent(2)[-1] == 'What is x?'
+    assert not any('Change x.' in text for text in chats.sent(2))
+    assert await turns() == []
+    async with Memory() as memory:
+        assert await memory.facts() == []
+
+
+async def test_fork_goes_on_in_a_copy_and_clear_starts_anew(chats: Chats, capsys: Capture) -> None:
+    replies = [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)'), 'New.']
+    await chats.chat(Person('Set x.', '/fork', 'And more?', '/clear', 'Hello.', '/runs'), replies)
+    shown = capsys.readouterr().out
+    assert any('Set x.' in text for text in chats.sent(1))
+    assert chats.sent(2) == ['Hello.']
+    assert 'Hello.' in shown[shown.index('RUN ') :]
+    assert 'Set x.' not in shown[shown.index('RUN ') :]
+    async with Memory() as memory:
+        assert [session.turns for session in await memory.sessions()] == [2, 2, 2]
+
+
+async def test_the_memory_is_listed_searched_explained_and_forgotten(chats: Chats, capsys: Capture) -> None:
+    async with Memory() as memory:
+        await memory.add_fact('The boat is called Nordlicht')
+    person = Person('/memory why', 'My boat?', '/memory why', '/memory', '/memory search boat', answers=['n', 'y'])
+    person.messages += ['/memory forget Nordlicht', '/memory forget Nordlicht', '/memory list', '/memory what']
+    await chats.chat(person, ['Nice.'])
+    shown = capsys.readouterr().out
+    assert 'the last message got nothing from the memory' in shown
+    assert 'score' in shown
+    assert person.questions == ['Forget this entry for good? [y/N] '] * 2
+    assert shown.index('nothing forgotten') < shown.index('forgot 1') < shown.index('no facts yet')
+    assert 'error: write /memory [list' in shown
+
+
+async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
+    person = Person('Remind me.', '/tasks', '/tools', '/cost')
+    await chats.chat(person, [code("create_task('Paint the boat')\nfinal_answer('ok')")])
+    shown = capsys.readouterr().out
+    assert 'Paint the boat' in shown[shown.index('TASK') :]
+    assert 'recent_conversations' in shown[shown.index('TOOL ') :]
+    assert '1 requests, ' in shown
+
+
+async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, capsys: Capture) -> None:
+    await chats.chat(Person('Hi.', '/save talk.md', '/save talk.md', '/save no/talk.md'), ['Hello.'])
+    text = Path(place.folder / 'talk.md').read_text()
+    assert text.startswith('**user** · ')
+    assert text.endswith('\n\nHello.\n')
+    shown = capsys.readouterr().out
+    assert 'error: talk.md exists; give another name' in shown
+    assert 'error: cannot write no/talk.md: No such file' in shown
+
+
+async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
+    person = Person('Set x.', '/model', '/model other', 'And?', '/sandbox', '/sandbox nowhere')
+    await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])
+    assert ('assistant', '2') in await turns()
+    shown = capsys.readouterr().out
+    assert 'scripted:script; /model NAME takes another' in shown
+    assert 'error: no such sandbox: nowhere; known: ' in shown
