@@ -24,6 +24,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 IMPORTED = (
     'genai_prices.data',
@@ -224,8 +225,7 @@ def _become(order: Mapping[str, object], fds: Sequence[int]) -> None:
     if order['terminal']:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that ^C typed there becomes a signal
-        assert isinstance(sys.stdout, io.TextIOWrapper)
-        sys.stdout.reconfigure(line_buffering=True)
+        cast('io.TextIOWrapper', sys.stdout).reconfigure(line_buffering=True)
     os.environ.clear()
     os.environ.update(order['env'])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
     os.chdir(str(order['folder']))

@@ -139,7 +139,7 @@ Network = Annotated[
     typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
 ]
 BaseUrl = Annotated[str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')]
-Journal = Annotated[
+RunJournal = Annotated[
     str | None,
     typer.Option(
         '--journal', metavar='WHERE', help='Journal of the run: a file, a folder, a URL, or off to record nothing.'

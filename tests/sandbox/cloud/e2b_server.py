@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import AsyncIterator
 from typing import Any
 
+from connectrpc.code import Code
+from connectrpc.errors import ConnectError
 from e2b.envd.client_shared import ENVD_JSON_CODEC
 from e2b.envd.process import process_pb as pb
 from e2b.envd.process.process_connect import Process, ProcessASGIApplication
@@ -77,6 +79,8 @@ class E2bServer(Process):
     def _commands(self, ctx: Any) -> dict[int | str, subprocess.Popen[bytes]]:
         headers = ctx.request_headers
         name = headers['e2b-sandbox-id']
+        if name not in self.sandboxes:  # it was killed while the request was on its way
+            raise ConnectError(Code.NOT_FOUND, 'sandbox not found')
         assert headers['x-access-token'] == self.sandboxes[name]
         return self.commands[name]
 

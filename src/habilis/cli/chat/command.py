@@ -53,7 +53,7 @@ def chat(
     memory: Annotated[
         str | None, typer.Option('--memory', metavar='WHERE', help='Memory: a file or a URL (default: as set).')
     ] = None,
-    journal: options.Journal = None,
+    journal: options.RunJournal = None,
     user: options.User = None,
     base_url: options.BaseUrl = None,
     yes: options.Download = False,

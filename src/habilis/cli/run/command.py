@@ -104,7 +104,7 @@ def run(
         ),
     ] = None,
     summary: Annotated[bool, typer.Option('--summary', help='Let the model summarize its work at the end.')] = False,
-    journal: options.Journal = None,
+    journal: options.RunJournal = None,
     user: options.User = None,
     session: Annotated[
         str | None,

@@ -28,7 +28,8 @@ WAITING = 16
 
 _MORE_FILES = (
     *('core/errors.py', 'core/integers.py', 'core/limits.py', 'core/previews.py'),
-    *('sandbox/contract.py', 'sandbox/pipe_guest.py', 'sandbox/cloud/inside.py'),
+    *('sandbox/contract.py', 'sandbox/line_guest.py', 'sandbox/network.py', 'sandbox/pipe_guest.py'),
+    'sandbox/cloud/inside.py',
     *('sandbox/remote/file_sync.py', 'sandbox/remote/hosting.py', 'sandbox/remote/wire.py'),
 )
 _FIRST_LINE = """
