@@ -111,6 +111,8 @@ WRONG_CALLS: dict[str, tuple[Callable[[Sandbox], Awaitable[object]], str]] = {
     'load_snapshot(text)': (lambda box: box.load_snapshot(as_any('x')), 'snapshot'),
     'load_snapshot(None)': (lambda box: box.load_snapshot(as_any(None)), 'snapshot'),
     'do_work(text)': (lambda box: box.do_work(as_any('ls'), 1), 'work'),
+    'sibling(files=other)': (lambda box: box.sibling(files=as_any('other')), 'files'),
+    'sibling(files=5)': (lambda box: box.sibling(files=as_any(5)), 'files'),
     'install(5)': (lambda box: box.install(as_any(5)), 'packages'),
     'install(list)': (lambda box: box.install(as_any(['attrs'])), 'packages'),
     'restore(text)': (lambda box: Sandbox.restore(as_any('x')), 'snapshot'),

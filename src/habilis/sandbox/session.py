@@ -129,6 +129,9 @@ class Sandbox:
         Args:
             files: whether both share the workspace, or the new one gets a temporary workspace of its own.
         """
+        if files not in ('shared', 'own'):
+            msg = f"files must be 'shared' or 'own', not {files!r:.100}"
+            raise SandboxError(msg)
         options = self._options.shared() if files == 'shared' else self._options.separate()
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.policy = self.policy
