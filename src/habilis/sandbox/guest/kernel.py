@@ -293,7 +293,7 @@ class Kernel:
         ):
             return None
         try:
-            return _compile(code, filename, 'eval')
+            return _compile(code, filename, 'eval', dont_inherit=True)
         except SyntaxError:
             return None
 
@@ -307,7 +307,7 @@ class Kernel:
         if tree.body and _isinstance(last := tree.body[-1], ast.Expr):
             place = {name: getattr(last, name) for name in ('lineno', 'col_offset', 'end_lineno', 'end_col_offset')}
             tree.body[-1] = ast.Assign([ast.Name(_VALUE, _STORE, **place)], last.value, **place)
-        return _compile(tree, filename, 'exec', _AWAIT)
+        return _compile(tree, filename, 'exec', _AWAIT, dont_inherit=True)  # not the `annotations` of this module
 
     def _run_coroutine(self, coroutine: Coroutine[object, object, object]) -> None:
         try:
