@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import gc
 import importlib
-import io
 import json
 import os
 import select
@@ -224,8 +223,7 @@ def _become(order: Mapping[str, object], fds: Sequence[int]) -> None:
     if order['terminal']:
         os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that ^C typed there becomes a signal
-        assert isinstance(sys.stdout, io.TextIOWrapper)
-        sys.stdout.reconfigure(line_buffering=True)
+        sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
     os.environ.clear()
     os.environ.update(order['env'])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
     os.chdir(str(order['folder']))
