@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import gc
 import importlib
-import io
 import json
 import os
 import select

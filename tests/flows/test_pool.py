@@ -233,3 +233,20 @@ async def test_the_address_of_the_store_is_not_shown_to_everybody_on_the_machine
         arguments = Path(f'/proc/{pool.pids[0]}/cmdline').read_text('utf-8')
     assert 'habilis.flows.worker' in arguments
     assert str(place.store) not in arguments
+
+
+@pytest.mark.parametrize('turns', range(6))
+async def test_a_pool_can_be_closed_in_the_moment_in_which_a_new_worker_is_ready(place: Place, turns: int) -> None:
+    """`close` cancels the task that waits for it, which must not go on to wait for the end of the worker."""
+    process = await asyncio.create_subprocess_exec('true', stdout=asyncio.subprocess.PIPE)
+    process.stdout = asyncio.StreamReader()
+    pool = WorkerPool(place.store, apps=['tests.flows.app'])
+    waiting = asyncio.create_task(pool._wait_until_ready(process))  # pyright: ignore[reportPrivateUsage]
+    await asyncio.sleep(0.01)
+    process.stdout.feed_data(b'ready\n')
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if waiting.cancel():  # it has not returned yet
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+    await process.wait()

@@ -96,7 +96,8 @@ class Soak:
 
     def __init__(self, place: Place, seconds: float) -> None:
         self.place = place
-        self._end = time.monotonic() + seconds
+        self._seconds = seconds
+        self._end = 0.0
         self._count = 0
         self._expected: tuple[object, frozenset[str]] | None = None
 
@@ -109,6 +110,7 @@ class Soak:
         )
         async with pool:
             await self._one(store)  # before anything happens: what must come of every run
+            self._end = time.monotonic() + self._seconds  # of trouble, however long it took to get here
             trouble = asyncio.create_task(self._make_trouble(pool, chance))
             work = asyncio.gather(*(self._many(store) for _ in range(runs)))
             try:

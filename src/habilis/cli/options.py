@@ -30,7 +30,7 @@ def confirm_deletion(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f'{question} There is no terminal to confirm it; use --yes'
+        msg = f'{question.removesuffix("?")}: there is no terminal to confirm; use --yes'
         raise typer.BadParameter(msg, param_hint='--yes')
     if typer.confirm(question, err=True):
         return True

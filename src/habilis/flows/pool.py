@@ -130,7 +130,8 @@ class WorkerPool:
     async def _wait_until_ready(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdout is not None
         try:
-            line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+            async with asyncio.timeout(_START_SECONDS):  # `wait_for` loses a cancellation that comes with the line
+                line = await process.stdout.readline()
         except TimeoutError:
             line = b''
         if line.decode(errors='replace').strip() != READY:
@@ -162,7 +163,8 @@ class WorkerPool:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, ReplyStream
@@ -56,6 +56,7 @@ def test_the_end_of_a_fence_is_not_taken_for_code() -> None:
 
 
 @given(st.text(max_size=60), st.integers(1, 7))
+@example('\n', 1)
 def test_code_in_arguments_arrives_as_it_was_written(code: str, size: int) -> None:
     arguments = json.dumps({'code': code})
     stream = ReplyStream()

@@ -38,6 +38,7 @@ class ReplyStream:
         self._is_after_code = False
         self._arguments = ''
         self._is_in_string = False
+        self._ends_line = False
         self._shown: list[str] = []
 
     def feed(self, text: str) -> list[Piece]:
@@ -97,18 +98,21 @@ class ReplyStream:
                 if opened is None:
                     return code
                 self._arguments, self._is_in_string = self._arguments[opened.end() :], True
+                self._ends_line = False
             part = _STRING_PART.match(self._arguments)
             assert part is not None
             try:
-                code += json.loads(f'"{part[0]}"', strict=False)
+                text = json.loads(f'"{part[0]}"', strict=False)
             except ValueError:  # an invalid escape; the code is shown when it runs, if it does
                 self._arguments, self._is_in_string = '', False
                 return code
+            if text:
+                code, self._ends_line = code + text, text.endswith('\n')
             self._arguments = self._arguments[part.end() :]
             if not self._arguments.startswith('"'):
                 return code
             self._arguments, self._is_in_string = self._arguments[1:], False
-            code += '' if code.endswith('\n') else '\n'
+            code += '' if self._ends_line else '\n'
 
     def finish(self) -> list[Piece]:
         """The rest of a complete reply."""
