@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import io
 import json
 import os
 import select

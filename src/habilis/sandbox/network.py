@@ -52,9 +52,10 @@ class Grant:
         found = _resolve(host, port)
         if allowed := [address for address in found if self._may_reach(host, address, port)]:
             return allowed
+        names = list(dict.fromkeys([host[:200], str(found[0])]))
         raise PermissionError(
             f'this sandbox may not connect to {host[:200]}:{port}; it is {found[0]}, which is not a public address, '
-            f'and its network setting does not name that (network=[{host[:200]!r}, {found[0]!r}] would)'
+            f'and its network setting does not name that (network={names} would)'
         )
 
     @property

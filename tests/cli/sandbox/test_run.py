@@ -228,12 +228,13 @@ def test_only_the_environment_that_is_given_is_inside() -> None:
     assert done.stdout == "{'A': '1=2', 'B': ''}\n"
 
 
-def test_a_network_is_there_only_if_granted() -> None:
+def test_a_network_is_there_only_if_granted_and_is_that_of_public_hosts() -> None:
     with socket.create_server(('127.0.0.1', 0)) as server:
         code = f'import socket\nsocket.create_connection(("127.0.0.1", {server.getsockname()[1]}))\nprint("connected")'
-        assert run(code, '--network').stdout == 'connected\n'
-        refused = run(code)
-    assert (refused.returncode, refused.stdout) == (1, '')
+        local, none = run(code, '--network'), run(code)
+    assert [(done.returncode, done.stdout) for done in (local, none)] == [(1, ''), (1, '')]
+    assert 'which is not a public address' in local.stderr
+    assert 'this sandbox has no network' in none.stderr
 
 
 def test_input_is_read_from_stdin(script: Path) -> None:
@@ -300,7 +301,7 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--env', '=x'), "'=x' is not NAME=VALUE"),
         (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
-        (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, process, remote, wasm, auto"),
+        (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, e2b, process, remote, wasm, auto"),
         (('--sandbox', 'remote'), 'name the server with --url'),
         (('--url', 'http://127.0.0.1:8700'), '--url: only for --sandbox remote'),
         (('--image', 'python'), '--image: only for --sandbox docker'),
