@@ -155,7 +155,7 @@ def test_packages_with_native_code_run_in_a_process(place: Place) -> None:
     model = script(place.folder, code('import native\nfinal_answer(native.WORD)'))
     done = habilis('run', 'Do it', '-m', model, '--packages', wheel)
     assert (done.returncode, done.stdout) == (0, 'hello\n'), done.stderr
-    assert 'sandbox: process, as ' in done.stderr
+    assert 'sandbox: process, because the packages need native code' in done.stderr
     done = habilis('run', 'Do it', '-m', model, '--packages', wheel, '--sandbox', 'wasm')
     assert done.returncode == 1
     assert "Agent(sandbox='process'" in ' '.join(done.stderr.split())

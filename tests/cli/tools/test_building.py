@@ -7,25 +7,18 @@ from pathlib import Path
 import pytest
 
 from habilis.forge.library import Library
-from tests.cli.chat import script
+from tests.cli.chat import script, streamed
 from tests.cli.process import COMMAND, PATIENCE, environment, habilis
 from tests.cli.run.conftest import place, server
 from tests.cli.tools.conftest import Tools, data
 from tests.forge import test_composition as composition
 from tests.forge.test_build import CODE, SPEC, TESTS
-from tests.models.protocol_server import Answer, ProtocolServer, answer_json, wait_for_requests
+from tests.models.protocol_server import Answer, ProtocolServer, wait_for_requests
 
 __all__ = ['place', 'server']
 
 ONE = ('--candidates', '1')
 MODEL = 'openai-compatible:tiny'
-
-
-def completion(text: str) -> Answer:
-    """A reply of a chat model."""
-    message = {'role': 'assistant', 'content': text}
-    choice = {'index': 0, 'message': message, 'finish_reason': 'stop'}
-    return answer_json({'id': 'c', 'object': 'chat.completion', 'created': 1, 'model': 'tiny', 'choices': [choice]})
 
 
 def test_a_build_that_failed_is_resumed(tools: Tools, library: Library, tmp_path: Path) -> None:
@@ -58,7 +51,7 @@ def test_only_a_build_is_resumed(tools: Tools, tmp_path: Path) -> None:
 def test_an_interrupted_build_is_resumed(
     tools: Tools, library: Library, server: ProtocolServer, tmp_path: Path, how: signal.Signals
 ) -> None:
-    server.will_answer(completion(SPEC), completion(TESTS), Answer(silent_before=True))
+    server.will_answer(streamed(SPEC), streamed(TESTS), Answer(silent_before=True))
     env = environment({'HABILIS_BASE_URL': server.base_url('openai')})
     command = [*COMMAND, 'tools', 'build', 'Turn a text around', *ONE, '--library', str(library.folder), '-m', MODEL]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=env) as process:
