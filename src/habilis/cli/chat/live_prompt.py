@@ -80,7 +80,10 @@ class LivePrompt:
     async def opened(self) -> AsyncGenerator[None]:
         """Show the prompt until this ends."""
         proxy = StdoutProxy(sleep_between_writes=REPAINT_SECONDS, raw=True)
-        with proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
+        keyboard = self._session.app.input
+        # In cooked mode, which printing above the prompt would switch to, an Enter that is typed arrives as Ctrl-J.
+        setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
+        with keyboard.raw_mode(), proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
             reading = asyncio.ensure_future(self._read_all())
             try:
                 yield
