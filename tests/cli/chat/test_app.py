@@ -50,6 +50,16 @@ def _line(text: str) -> str:
     return f'- [fact, {time.strftime("%Y-%m-%d")}] {text}'
 
 
+async def test_a_turn_that_stops_at_a_limit_names_the_setting_and_the_chat_goes_on(
+    chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.environment(HABILIS_MAX_STEPS='1')
+    await chats.chat(Person('Count.', 'Thanks.'), [code("print('one')"), 'Welcome.'])
+    shown = capsys.readouterr().out
+    assert 'stopped at the limit of 1 step without an answer; raise the limit with HABILIS_MAX_STEPS=2' in shown
+    assert 'Welcome.' in shown
+
+
 async def test_an_error_of_the_model_does_not_end_the_chat_and_the_turn_goes_on_where_it_stopped(
     chats: Chats, capsys: pytest.CaptureFixture[str]
 ) -> None:

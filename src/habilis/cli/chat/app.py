@@ -146,7 +146,7 @@ class ChatApp:
             for line in lines:
                 Page().text(line)
         elif result.ended not in ('answer', 'question'):
-            self._say(limit_message(result, session.settings, None, None))
+            self._say(limit_message(result, session.settings, has_options=False))
             self._say('a message such as "go on" continues')
 
     # Words ------------------------------------------------------------------------------------------------------------

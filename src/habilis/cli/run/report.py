@@ -123,13 +123,26 @@ def count_steps(number: int) -> str:
     return f'{number} {"step" if number == 1 else "steps"}'
 
 
-def limit_message(result: Result[Any], settings: Settings, output_type: str | None, resume: str | None) -> str:
-    """Which limit ended the run, and how to continue: the `resume` command, else a higher limit."""
+def limit_message(
+    result: Result[Any],
+    settings: Settings,
+    output_type: str | None = None,
+    resume: str | None = None,
+    *,
+    has_options: bool = True,
+) -> str:
+    """Which limit ended the run, and how to continue: the `resume` command, else a higher limit.
+
+    `has_options`: whether the command has options for limits; without them it is a setting.
+    """
     if result.ended == 'invalid_output':
         return (
             f'stopped after {count_steps(len(result.steps))}: no answer had the type {output_type}; try another model'
         )
     limit, raise_with = _limits(settings).get(result.ended, (result.ended, ''))
+    if not has_options and raise_with.startswith('--'):
+        name, value = raise_with.removeprefix('--').split()
+        raise_with = f'HABILIS_{name.replace("-", "_").upper()}={value}'
     advice = f'; resume with: {resume}' if resume else f'; raise the limit with {raise_with}' if raise_with else ''
     return f'stopped at the limit of {limit} without an answer{advice}'
 
