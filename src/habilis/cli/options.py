@@ -136,7 +136,7 @@ Library = Annotated[
 Packages = Annotated[list[str] | None, typer.Option('--packages', metavar='A,B', help='Packages the code may import.')]
 Network = Annotated[
     list[str] | None,
-    typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any."),
+    typer.Option('--network', metavar='HOST,HOST', help="Hosts the code may connect to; '*' for any public host."),
 ]
 BaseUrl = Annotated[str | None, typer.Option('--base-url', metavar='URL', help='URL of an OpenAI-compatible server.')]
 RunJournal = Annotated[
