@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply
-from habilis.models.wrapper import WrapperModel
+from habilis.models.wrapper import WrapperModel, streaming
 
 
 @dataclass
@@ -45,9 +45,10 @@ class RepeatedReplies(WrapperModel):
             return
         streamed, started = _Streamed(), time.monotonic()
         try:
-            async for item in super().stream(messages, options):
-                streamed.items.append(item)
-                yield item
+            async with streaming(self.inner, messages, options) as items:
+                async for item in items:
+                    streamed.items.append(item)
+                    yield item
         finally:  # also where the reader has enough, and closes the stream
             now = time.monotonic()
             streamed.seconds = now - max(started, self._last_end)  # without the time in which others were served

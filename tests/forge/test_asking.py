@@ -2,6 +2,7 @@
 
 import pytest
 
+from habilis.core.errors import ModelUnavailable
 from habilis.forge.asking import Conversation, code_block
 from habilis.models import ScriptedModel
 from habilis.models.contract import Delta, Message, Options, Reply, Traits
@@ -67,3 +68,13 @@ async def test_the_tokens_of_a_reply_that_was_stopped_are_counted() -> None:
 )
 def test_code_is_read_from_a_reply_and_incomplete_lines_are_dropped(reply: str, code: str) -> None:
     assert code_block(reply) == code
+
+
+async def test_a_request_that_fails_is_not_counted_and_a_whole_reply_once() -> None:
+    ledger = Ledger()
+    model = CountingModel(ScriptedModel([ModelUnavailable('down'), 'Whole.']), ledger.record)
+    with pytest.raises(ModelUnavailable):
+        await Conversation(model, 'spec').say('area')
+    assert ledger.total.requests == 0
+    assert await Conversation(model, 'spec').say('area') == 'Whole.'
+    assert ledger.total.requests == 1

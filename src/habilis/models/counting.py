@@ -6,7 +6,7 @@ from dataclasses import replace
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Model, Options, Reply, Usage
 from habilis.models.prices import cost_of
 from habilis.models.tokens import count_message_tokens, count_tokens
-from habilis.models.wrapper import WrapperModel
+from habilis.models.wrapper import WrapperModel, streaming
 
 
 class CountingModel(WrapperModel):
@@ -26,16 +26,22 @@ class CountingModel(WrapperModel):
         self, messages: Sequence[Message], options: Options = NO_OPTIONS
     ) -> AsyncGenerator[Delta | Reply, None]:
         """Stream the reply. The usage is estimated if the caller closes the stream early."""
-        text, usage = '', None
-        try:
-            async for item in super().stream(messages, options):
-                if isinstance(item, Reply):
-                    usage = item.usage
-                else:
-                    text += item.text + item.thinking + item.arguments
-                yield item
-        finally:
-            self._on_usage(self.name, usage or estimate_usage(self.name, messages, text))
+        text, is_whole = '', False
+        async with streaming(self.inner, messages, options) as items:
+            try:
+                async for item in items:
+                    if isinstance(item, Reply):
+                        is_whole = True
+                        is_reported = item.usage.tokens or item.cached
+                        usage = item.usage if is_reported else estimate_usage(self.name, messages, item.text)
+                        self._on_usage(item.model or self.name, usage)
+                    else:
+                        text += item.text + item.thinking + item.arguments
+                    yield item
+            except GeneratorExit:
+                if not is_whole:  # the caller has read enough
+                    self._on_usage(self.name, estimate_usage(self.name, messages, text))
+                raise
 
 
 def estimate_usage(model: str, messages: Sequence[Message], written: str) -> Usage:

@@ -150,15 +150,25 @@ def test_hosts_may_be_granted_by_name(granted: list[str] | None, host: str, reac
 
 
 def test_the_server_is_told_the_host_that_was_checked(web: int) -> None:
-    lying = 'Host: internal.example.org\r\nhOsT : x\r\nConnection: keep-alive\r\nProxy-Authorization: secret\r\nX: 1'
+    lying = 'Host: internal.example.org\r\nhOsT:x\r\nConnection: keep-alive\r\nProxy-Authorization: secret\r\nX: 1'
     with proxied('localhost') as port:
         reply = ask(port, f'GET http://localhost:{web}/a?b HTTP/1.1\r\n{lying}\r\n\r\n')
     assert 'GET /a?b HTTP/1.1' in reply
     assert f'Host: localhost:{web}' in reply
     assert 'X: 1' in reply
     assert 'internal' not in reply
+    assert reply.lower().count('\nhost') == 1
     assert 'secret' not in reply
     assert 'keep-alive' not in reply
+
+
+@pytest.mark.parametrize('header', ['Host : x', ' Host: x', 'X: 1\nHost: x', 'X: 1\rHost: x', 'X: \0', ': x'])
+def test_headers_that_servers_read_in_different_ways_are_refused(header: str, web: int) -> None:
+    with proxied('localhost') as port:
+        reply = ask(port, f'GET http://localhost:{web}/ HTTP/1.1\r\nX: 0\r\n{header}\r\n\r\n')
+        assert reply.startswith('HTTP/1.1 400 the request has an invalid header')
+        reply = ask(port, f'GET http://localhost:{web}/\rHost:x HTTP/1.1\r\n\r\n')
+        assert reply.startswith('HTTP/1.1 400 ')
 
 
 @pytest.mark.parametrize(

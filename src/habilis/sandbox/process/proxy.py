@@ -28,6 +28,8 @@ MAX_HEAD = 1 << 16
 CHUNK = 1 << 16
 _AUTHORITY = re.compile(r'(?:\[([0-9A-Fa-f:.%]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?')
 _TARGET = re.compile(r'http://([^/?#]*)(.*)', re.IGNORECASE)
+_HEADER_NAME = re.compile(r"[a-z0-9!#$%&'*+.^_`|~-]+")
+_CONTROLS = re.compile(r'[\x00-\x08\x0a-\x1f\x7f]')
 _OWN_HEADERS = ('host', 'connection', 'keep-alive')
 """Headers that the proxy sets, and those of the connection to it (with all that start with `proxy-`)."""
 
@@ -157,6 +159,8 @@ def parse_head(head: bytes) -> _Request:
         case _:
             raise _Refused(400, _USAGE)
     names = [line.partition(':')[0].lower() for line in lines]
+    if _CONTROLS.search('\t'.join([first, *lines])) or not all(map(_HEADER_NAME.fullmatch, names)):
+        raise _Refused(400, 'the request has an invalid header')  # a lenient server could read another Host in it
     kept = [
         line
         for name, line in zip(names, lines, strict=True)

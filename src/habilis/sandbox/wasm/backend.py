@@ -3,9 +3,9 @@
 import threading
 
 from habilis.sandbox.contract import Guest, GuestSpec
-from habilis.sandbox.warm_guests import WarmGuests
+from habilis.sandbox.warm_guests import SilentHost, WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
-from habilis.sandbox.wasm.engine import Engine, SilentHost, WasmGuest
+from habilis.sandbox.wasm.engine import Engine, WasmGuest
 
 
 class WasmBackend:

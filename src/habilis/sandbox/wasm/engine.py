@@ -334,20 +334,6 @@ def _no_native_sleep(_store: Any, _length: int) -> None:
     raise wasmtime.WasmtimeError(msg)
 
 
-class SilentHost:
-    """A host that does nothing, for guests that are not in use yet."""
-
-    def answer(self, message: str) -> str:
-        """Reply nothing."""
-        return ''
-
-    def write(self, stream: Stream, data: bytes) -> None:
-        """Discard output."""
-
-    def check(self) -> None:
-        """Never end the guest."""
-
-
 class Ticker:
     """Advances the epoch every `TICK` seconds while a guest runs, which calls its `check`."""
 

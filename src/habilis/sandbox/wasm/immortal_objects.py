@@ -18,7 +18,8 @@ from habilis.core.codec import parse, unpack
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.wasm.engine import Engine, SilentHost
+from habilis.sandbox.warm_guests import SilentHost
+from habilis.sandbox.wasm.engine import Engine
 from habilis.sandbox.workers import start_deep_thread
 
 IMMORTAL = 5 << 28
