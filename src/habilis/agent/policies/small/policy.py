@@ -53,7 +53,7 @@ class SmallPolicy(GeneralPolicy):
             return replace(verdict, note=_join(verdict.note, _prompt('repeated')))
         shown = cell.cell.stdout.strip() or cell.cell.text
         if shown and cell.can_stop and not verdict.note:
-            return replace(verdict, note=_prompt('answer'))
+            return replace(verdict, note=_prompt('answer_talk' if history.is_talk else 'answer'))
         return verdict
 
     def _question_answer(self, history: History) -> Verdict:
