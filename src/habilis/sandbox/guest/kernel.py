@@ -21,8 +21,9 @@ from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, policies, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
+from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
-from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
+from habilis.sandbox.guest.event_loop import GuestPolicy, HostSelector, new_loop
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policies import Policy, PolicyError, check
@@ -69,7 +70,7 @@ class Kernel:
         self.stdout = HostStream(self.bridge, 'o', '<stdout>')
         self.stderr = HostStream(self.bridge, 'e', '<stderr>')
         self.policy: Policy | None = None
-        self.loop: GuestLoop | None = None
+        self.loop: Any = None
         self.displays: list[Json] = []
         self.cells = 0
         self.has_files = False
@@ -134,8 +135,10 @@ class Kernel:
         sys.argv = ['']
         if 'env' in setup:  # the interpreter may have started long before this sandbox
             os.environ.update(cast('dict[str, str]', setup['env']))
-        for path in cast('list[str]', setup.get('paths', [])):
-            sys.path.append(self.places.get(path, path))
+        paths = cast('list[str]', setup.get('paths', []))
+        sys.path += [self.places.get(path, path) for path in paths]
+        if sys.platform != 'wasi':
+            offer_python([self.places.get(path, path) for path in paths if path != setup.get('cwd')])
         self._offer(cast('list[dict[str, Json]]', setup.get('tools', [])))
         if setup.get('network'):
             self.has_network = True
@@ -171,6 +174,8 @@ class Kernel:
         except BaseException as error:
             answer['error'] = self._explain(error)
         self.selector.end_calls()
+        if self.loop is not None:
+            self.loop.rest()
         if stdout.pending or stderr.pending:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
@@ -312,7 +317,7 @@ class Kernel:
     def _run_coroutine(self, coroutine: Coroutine[object, object, object]) -> None:
         try:
             if self.loop is None or self.loop.is_closed():
-                self.loop = GuestLoop(self.selector)
+                self.loop = new_loop(self.selector)
         except BaseException as error:
             raise Broken('asyncio') from error
         self.loop.run_until_complete(coroutine)
