@@ -63,7 +63,7 @@ class SmolagentsDocker(Library):
         self._logger: Any = importlib.import_module('smolagents.monitoring').AgentLogger(level=-1)
 
     def new(self) -> Any:
-        # It publishes a port, which the engine's network `none` cannot do: where there is no `bridge`, another of its kind.
+        # It publishes a port: where the engine has no `bridge`, that needs another network of this kind.
         network = find_bridge()
         options = {} if network == 'bridge' else {'network': network}
         try:

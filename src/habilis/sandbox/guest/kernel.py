@@ -25,6 +25,7 @@ from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestPolicy, HostSelector, new_loop
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
+from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policies import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
@@ -344,7 +345,7 @@ class Kernel:
         try:
             if isinstance(error, SystemExit):
                 return None if error.code in (None, 0) else describe(error, 'exit')
-            return describe(error, _kind_of(error), (self._hint(error) if isinstance(error, OSError) else None) or '')
+            return describe(error, _kind_of(error), self._advice(error))
         except BaseException as second:  # an error whose own methods raise
             return {
                 'kind': _kind_of(error),
@@ -353,6 +354,11 @@ class Kernel:
                 'traceback': '',
                 'line': None,
             }
+
+    def _advice(self, error: BaseException) -> str:
+        if isinstance(error, KeyError):
+            return existing_keys(error)
+        return (self._hint(error) if isinstance(error, OSError) else None) or ''
 
     def _hint(self, error: OSError) -> str | None:
         """Advice for errors that are caused by the sandbox."""
