@@ -227,7 +227,7 @@ async def test_commands_have_the_packages_and_pip_installs_more_from_a_granted_i
             '    return done.stdout + done.stderr'
         )
         options = '--no-cache-dir --disable-pip-version-check --retries 1'
-        install = f'python -m pip install -q {options} --target more -i http://{place}/simple demo'
+        install = f'python -m pip install -q {options} --target more -i http://{place}/index demo'
         assert (await sandbox.run(f'sh("{install}")')).value == ''
         assert (await sandbox.run('sh("cd more && python -c \'import demo; print(demo.x)\'")')).value == '42\n'
         refused = await sandbox.run(f'sh("python -m pip download {options} -i https://example.org/ demo")')

@@ -30,7 +30,7 @@ from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policies import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
-from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, remember_source
+from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, kind_of, remember_source
 from habilis.sandbox.guest.value_text import PLAIN, descriptions, limit_digits, text_of
 
 Request = dict[str, Json]
@@ -345,10 +345,10 @@ class Kernel:
         try:
             if isinstance(error, SystemExit):
                 return None if error.code in (None, 0) else describe(error, 'exit')
-            return describe(error, _kind_of(error), self._advice(error))
+            return describe(error, kind_of(error), self._advice(error))
         except BaseException as second:  # an error whose own methods raise
             return {
-                'kind': _kind_of(error),
+                'kind': kind_of(error),
                 'type': type(error).__name__,
                 'message': f'(the error could not be shown: {type(second).__name__})',
                 'traceback': '',
@@ -426,18 +426,6 @@ class Kernel:
         while (left := end - time.monotonic()) > 0:
             for number, reply in self.bridge.wait(left):
                 self.selector.resolve(number, reply)
-
-
-def _kind_of(error: BaseException) -> str:
-    if isinstance(error, CellEnded):
-        return error.kind
-    if isinstance(error, MemoryError) and 'Parser stack' not in str(error):
-        return 'memory'
-    if isinstance(error, PolicyError):
-        return 'policy'
-    if isinstance(error, SyntaxError):
-        return 'syntax'
-    return 'exception'
 
 
 _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
