@@ -6,6 +6,7 @@ import weakref
 
 import pytest
 
+from habilis.sandbox import workers as module
 from habilis.sandbox.workers import KEEP_IDLE, WORKERS, Workers, require_deep_stack
 from tests.waiting import until
 
@@ -19,7 +20,8 @@ async def test_a_call_runs_on_another_thread_and_its_outcome_comes_back() -> Non
         await WORKERS.submit(fail)
 
 
-async def test_threads_are_reused_and_only_some_stay_when_they_are_idle() -> None:
+async def test_threads_are_reused_and_only_some_stay_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 'IDLE_SECONDS', 0.1)
     workers = Workers()
     first = await workers.submit(threading.current_thread)
     assert await workers.submit(threading.current_thread) is first

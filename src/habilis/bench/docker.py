@@ -39,6 +39,13 @@ def find_docker() -> Docker:
     return Docker(version=version, image=images[0])
 
 
+def find_bridge() -> str:
+    """A network whose containers can publish ports: `bridge`, if the engine has it; empty if there is none."""
+    listing, _ = _docker('network', 'ls', '--filter', 'driver=bridge', '--format', '{{.Name}}')
+    found = listing.split()
+    return 'bridge' if 'bridge' in found else next(iter(found), '')
+
+
 def _docker(*arguments: str) -> tuple[str, str]:
     """Output and error message of a docker command."""
     try:

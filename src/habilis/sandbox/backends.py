@@ -35,12 +35,16 @@ def names() -> list[str]:
 @functools.cache
 def backend(name: str, **settings: Hashable) -> Backend:
     """The backend of that name with these settings; one object per process."""
-    factory = _factory(name)
-    known = inspect.signature(factory).parameters
+    known = settings_of(name)
     if unknown := [setting for setting in settings if setting not in known]:
         msg = f'the sandbox backend {name!r} has no setting {unknown[0]!r}'
         raise TypeError(msg)
-    return factory(**settings)
+    return _factory(name)(**settings)
+
+
+def settings_of(name: str) -> frozenset[str]:
+    """Names of the settings of a backend."""
+    return frozenset(inspect.signature(_factory(name)).parameters)
 
 
 def _factory(name: str) -> BackendFactory:

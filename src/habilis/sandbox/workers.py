@@ -1,7 +1,8 @@
 """The threads that run guests.
 
-A guest blocks its thread while it computes or waits for a tool, and needs a large stack. Threads are reused, and
-created when all are busy. They are daemons, so a thread that is stuck in a tool does not keep the process alive.
+A guest blocks its thread while it computes or waits for a tool, and needs a large stack. Threads are created when all
+are busy, and reused: a new one costs more than a small cell. They are daemons, so a thread that is stuck in a tool does
+not keep the process alive.
 """
 
 import asyncio
@@ -11,11 +12,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 T = TypeVar('T')
 KEEP_IDLE = 16
+"""Number of idle threads that stay; others end after some time."""
+
+IDLE_SECONDS = 30.0
 STACK = 80 << 20
 """Stack size of a worker in bytes; only the used part takes memory."""
 
@@ -138,25 +142,25 @@ class Workers:
 
     def _run(self, queue: 'SimpleQueue[Job[Any]]') -> None:
         thread = threading.current_thread()
-        while True:
-            job = queue.get()
+        while (job := self._next(queue)) is not None:
             self._busy.add(thread)
             tell = job.run()
             del job
             self._busy.discard(thread)
-            stays = self._rest(queue)
+            with self._lock:
+                self._idle.append(queue)
             tell()  # last, so that the event loop does not wait for this thread to release the GIL
             del tell  # it refers to the guest
-            if not stays:
-                return
 
-    def _rest(self, queue: 'SimpleQueue[Job[Any]]') -> bool:
-        """Become idle, unless enough threads are. Returns whether this thread stays."""
-        with self._lock:
-            if len(self._idle) < KEEP_IDLE:
-                self._idle.append(queue)
-                return True
-        return False
+    def _next(self, queue: 'SimpleQueue[Job[Any]]') -> Job[Any] | None:
+        """The next job; None if there was none for some time, and enough other threads are idle."""
+        while True:
+            with contextlib.suppress(Empty):
+                return queue.get(timeout=IDLE_SECONDS)
+            with self._lock:
+                if queue in self._idle and len(self._idle) > KEEP_IDLE:
+                    self._idle.remove(queue)
+                    return None
 
     def settle(self, seconds: float) -> None:
         """Wait for busy threads, at exit, after their guests were interrupted."""

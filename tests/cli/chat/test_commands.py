@@ -85,9 +85,10 @@ async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, ca
 
 
 async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
-    person = Person('Set x.', '/model', '/model other', 'And?', '/sandbox', '/sandbox nowhere')
+    person = Person('Set x.', '/model', '/model other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
     await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])
     assert ('assistant', '2') in await turns()
     shown = capsys.readouterr().out
     assert 'scripted:script; /model NAME takes another' in shown
     assert 'error: no such sandbox: nowhere; known: ' in shown
+    assert 'error: the sandbox remote needs the address of its server: add --sandbox-url http' in shown

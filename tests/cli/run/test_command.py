@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from habilis.server.settings import ServiceSettings
 from tests.cli.chat import code, script
 from tests.cli.process import COMMAND, environment, habilis
 from tests.models.test_files import PNG
 from tests.place import Place
+from tests.server.running import running
 
 LABEL = 'habilis: SCRIPTED: scripted:script replies from a file; no model is used\n'
 SAVED = "open('kept.txt', 'w').write('1')"
@@ -177,6 +179,14 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
             '',
             "--sandbox is 'no-such-place', which is not available; known: docker, ",
         ),
+        (('x', '--sandbox', 'remote'), '', 'needs the address of its server: add --sandbox-url http://'),
+        (
+            ('x', '--sandbox-url', 'http://127.0.0.1:1'),
+            '',
+            '--sandbox-url is not for the sandbox wasm; add --sandbox r',
+        ),
+        (('x', '--sandbox', 'process', '--sandbox-image', 'a'), '', '--sandbox-image is not for the sandbox process; '),
+        (('x', '--sandbox-image', ''), '', "'--sandbox-image': the value is empty"),
         (('x', '--workspace', ''), '', "'--workspace' / '-w': the value is empty"),
         (('x', '--workspace', __file__), '', 'is a file, not a folder'),
         (('x', '--journal', 'mk.py'), '', "'mk.py' is not a valid journal URL"),
@@ -343,6 +353,24 @@ def test_a_journal_that_cannot_be_used_is_said_in_whole_sentences(place: Place) 
         done = run('Do it', '-q', '--journal', journal, '-m', script(place.folder, code('final_answer(1)')))
         assert done.returncode == 1
         assert f'{reason}. The run was not started; name another journal' in done.stderr
+
+
+def test_a_sandbox_of_a_server_runs_and_resumes_with_the_key_of_the_environment(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = 'a-key-of-the-server-1234'
+    with running(ServiceSettings(port=0, keys=(key,))) as url:
+        options = ('--sandbox', 'remote', '--sandbox-url', url, '--run-id', 'r', '--max-steps', '1', '-q')
+        model = script(place.folder, code('x = 6 * 7'), code('final_answer(x)'))
+        refused = run('Compute', *options, '-m', model)
+        assert (refused.returncode, refused.stderr.count('\n')) == (1, 2)
+        assert 'HABILIS_SANDBOX_KEY' in refused.stderr
+        monkeypatch.setenv('HABILIS_SANDBOX_KEY', key)
+        assert run('Compute', *options, '-m', model).returncode == 3
+        assert habilis('runs', 'resume', 'r', '--max-steps', '5', '-q').stdout == '42\n'
+    recorded = habilis('runs', 'export', 'r').stdout
+    assert url in recorded
+    assert key not in recorded
 
 
 def test_without_a_workspace_no_file_of_this_machine_is_there(place: Place) -> None:

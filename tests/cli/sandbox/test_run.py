@@ -302,10 +302,10 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
         (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, e2b, process, remote, wasm, auto"),
-        (('--sandbox', 'remote'), 'name the server with --url'),
-        (('--url', 'http://127.0.0.1:8700'), '--url: only for --sandbox remote'),
-        (('--image', 'python'), '--image: only for --sandbox docker'),
-        (('--allow-weak',), '--allow-weak: only for --sandbox process'),
+        (('--sandbox', 'remote'), 'the sandbox remote needs the address of its server: add --sandbox-url http'),
+        (('--sandbox-url', 'http://127.0.0.1:8700'), '--sandbox-url is not for the sandbox auto; add --sandbox remote'),
+        (('--sandbox-image', 'python'), '--sandbox-image is not for the sandbox auto; add --sandbox docker'),
+        (('--allow-weak',), '--allow-weak is not for the sandbox auto; add --sandbox process'),
     ],
 )
 def test_a_wrong_option_is_named(options: tuple[str, ...], complaint: str) -> None:

@@ -79,6 +79,14 @@ async def test_without_namespaces_landlock_and_seccomp_isolate_and_the_isolation
     assert (tmp_path / 'secret').stat().st_mode & 0o777
 
 
+async def test_without_namespaces_asyncio_has_threads_and_no_connections(no_namespaces: None) -> None:
+    async with await Sandbox.create('process', workspace=True, network=['localhost']) as sandbox:
+        assert (await sandbox.run('import asyncio\nawait asyncio.to_thread(lambda: 3)')).value == 3
+        refused = (await sandbox.run("await asyncio.open_connection('localhost', 1)")).error
+        assert refused is not None
+        assert 'asyncio cannot connect from this sandbox; use a client without' in refused.message
+
+
 async def test_without_namespaces_there_are_no_other_mounts(no_namespaces: None, tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match='cannot mount at /data: that needs bubblewrap'):
         await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/data')])

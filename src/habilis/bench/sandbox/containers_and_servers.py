@@ -1,7 +1,7 @@
 """Measurements of the backends `docker` and `remote`: sandboxes in containers and on a server."""
 
 import asyncio
-import threading
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,6 +21,7 @@ DOCKER_ALLOWANCE_MS = 50.0
 CONCURRENT = 100
 CELLS = 5
 WORK = 'sum(range(20_000))'
+_SERVE = (sys.executable, '-m', 'habilis', 'serve', 'sandboxes', '--port', '0')
 
 
 async def measure_docker(rounds: int, cells: int, progress: Progress) -> list[Row]:
@@ -70,16 +71,15 @@ async def measure_docker(rounds: int, cells: int, progress: Progress) -> list[Ro
 
 
 async def measure_remote(rounds: int, cells: int, progress: Progress) -> list[Row]:
-    """Cells over loopback, next to the same backend in this process."""
-    from habilis.server.serve import listen, make_server
-    from habilis.server.settings import ServiceSettings
-
+    """Cells of a server in a process of its own, as it is used, next to the same backend in this process."""
     progress('remote: cells over loopback')
-    settings = ServiceSettings(port=0)
-    server, listening = make_server(settings), listen(settings)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
-    thread.start()
-    url = f'http://127.0.0.1:{listening.getsockname()[1]}'
+    server = await asyncio.create_subprocess_exec(*_SERVE, stderr=asyncio.subprocess.PIPE)
+    assert server.stderr is not None
+    said = (await server.stderr.readline()).decode()
+    url = next((word for word in said.split() if word.startswith('http://')), None)
+    if url is None:
+        await server.wait()
+        return [Row(key='remote_later', label='remote on loopback: later cell', unit='ms', note=said.strip())]
     try:
         async with await Sandbox.create('remote', url=url) as sandbox, await Sandbox.create() as local:
             await timings.warm_up(sandbox)
@@ -90,9 +90,8 @@ async def measure_remote(rounds: int, cells: int, progress: Progress) -> list[Ro
         progress(f'remote: {CONCURRENT} at once')
         alone, remote = await interleave(max(2, rounds // 5), partial(_many, 'wasm'), partial(_many, 'remote', url=url))
     finally:
-        server.should_exit = True
-        await asyncio.to_thread(thread.join, 10)
-        listening.close()
+        server.terminate()
+        await server.wait()
     ratio = remote.median / alone.median
     return [
         time_row('remote_later', 'remote on loopback: later cell', ours, 2.0),

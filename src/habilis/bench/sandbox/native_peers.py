@@ -4,12 +4,13 @@ import importlib
 import subprocess
 from typing import Any
 
-from habilis.bench.docker import find_docker
+from habilis.bench.docker import find_bridge, find_docker
 from habilis.bench.installation import PeerError
 from habilis.bench.sandbox.peers import Library, Peer
 from habilis.bench.sandbox.timings import ANSWER, CODE
 
 SECONDS = 60.0
+NO_BRIDGE = 'the engine has no bridge network: docker network create habilis-bench'
 
 
 class JupyterKernel(Library):
@@ -53,7 +54,7 @@ class SmolagentsDocker(Library):
     is_slow = True
 
     def unavailable(self) -> str | None:
-        reason = super().unavailable() or find_docker().problem or None
+        reason = super().unavailable() or find_docker().problem or (None if find_bridge() else NO_BRIDGE)
         self.name = f'{self.name} DockerExecutor' if reason is None else SmolagentsDocker.name
         return reason
 
@@ -62,8 +63,11 @@ class SmolagentsDocker(Library):
         self._logger: Any = importlib.import_module('smolagents.monitoring').AgentLogger(level=-1)
 
     def new(self) -> Any:
+        # It publishes a port: where the engine has no `bridge`, that needs another network of this kind.
+        network = find_bridge()
+        options = {} if network == 'bridge' else {'network': network}
         try:
-            session = self._executor([], self._logger)
+            session = self._executor([], self._logger, build_new_image=False, container_run_kwargs=options)
         except Exception as error:  # of the engine, its registry or the container
             raise PeerError(str(error)) from error
         self.later(session)

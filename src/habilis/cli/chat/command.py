@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from habilis.cli import options
+from habilis.cli import backend_options, options
 from habilis.cli.chat.front import FrontEnd, PlainFront
 from habilis.core.folders import data_folder
 
@@ -42,6 +42,9 @@ def chat(
     ] = False,
     model: options.ModelName = None,
     sandbox: options.SandboxName = None,
+    sandbox_image: backend_options.Image = None,
+    sandbox_url: backend_options.Url = None,
+    allow_weak: backend_options.AllowWeak = False,
     workspace: options.Workspace = None,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
@@ -81,6 +84,7 @@ def chat(
             model=model,
             overrides={'base_url': base_url},
             settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory},
+            backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
             workspace=workspace,
             checkpoints=checkpoints,
             delegate=delegate,

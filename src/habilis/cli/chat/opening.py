@@ -80,6 +80,7 @@ def with_recorded_options(request: RunRequest, recorded: Recorded) -> RunRequest
         known,
         resume=None,
         overrides=request.overrides if request.model else known.overrides,
+        backend=request.backend if request.backend.given or request.settings.get('sandbox') else known.backend,
         checkpoints=request.checkpoints or known.checkpoints,
         delegate=request.delegate or known.delegate,
         tools=request.tools or known.tools,

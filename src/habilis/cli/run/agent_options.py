@@ -14,8 +14,12 @@ from habilis.tools import Approve
 
 
 async def choose_sandbox(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Settings:
-    """The settings with the backend that the packages need, if it was left open. Says so if it is not the usual one."""
+    """The settings with the backend that the packages need, if it was left open. Says so if it is not the usual one.
+
+    Raises `SettingsError` if the backend needs an option that was not given.
+    """
     if settings.sandbox != 'auto':
+        request.backend.settings_for(settings.sandbox)
         return settings
     name = await choose_backend(request.sandbox_settings)
     if name != 'wasm':
@@ -39,7 +43,7 @@ def make_agent(
         tools=tools,
         workspace=request.workspace,
         checkpoints=request.checkpoints,
-        sandbox_settings=request.sandbox_settings,
+        sandbox_settings={**request.sandbox_settings, **request.backend.settings_for(settings.sandbox)},
         helpers=request.delegate,
         library=True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
         settings=settings,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli import options
+from habilis.cli import backend_options, options
 from habilis.cli.run.task_input import read_files, read_task
 from habilis.core.status_line import StatusLine
 
@@ -59,6 +59,9 @@ def run(
     ] = None,
     model: options.ModelName = None,
     sandbox: options.SandboxName = None,
+    sandbox_image: backend_options.Image = None,
+    sandbox_url: backend_options.Url = None,
+    allow_weak: backend_options.AllowWeak = False,
     workspace: options.Workspace = None,
     create: options.Create = False,
     checkpoints: options.Checkpoints = False,
@@ -156,6 +159,7 @@ def run(
                 'journal': journal,
                 'user': user,
             },
+            backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
             workspace=workspace,
             checkpoints=checkpoints,
             delegate=delegate,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
 
+from habilis.cli.backend_options import BackendOptions
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.secrets import redact
@@ -98,6 +99,7 @@ class RunRequest:
 
     overrides: Overrides = field(default_factory=Overrides)
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    backend: BackendOptions = field(default_factory=BackendOptions)
     workspace: str | None = None
     checkpoints: bool = False
     """Store the files of the workspace after each step."""
@@ -135,7 +137,7 @@ class RunRequest:
 
     @property
     def sandbox_settings(self) -> SandboxSettings:
-        """What the sandbox offers beyond its defaults."""
+        """What a sandbox of any backend offers beyond its defaults."""
         settings = SandboxSettings()
         if self.packages:
             settings['packages'] = [os.path.abspath(name) if os.path.exists(name) else name for name in self.packages]
@@ -161,6 +163,7 @@ class RunRequest:
                 **_given({'tools': None if self.tools is None else asdict(self.tools), 'library': self.library_folder}),
                 **({'checkpoints': True} if self.checkpoints else {}),
                 **({'delegate': True} if self.delegate else {}),
+                **({'backend': self.backend.given} if self.backend.given else {}),
                 **{name: value for name, value in self.sandbox_settings.items() if value},
             }
         }
@@ -178,7 +181,9 @@ class RunRequest:
         settings = cast('dict[str, object]', known.get('settings') or {})
         model_overrides = cast('Overrides', known.get('overrides') or {})
         tools = cast('dict[str, Any] | None', known.get('tools'))
-        if not overrides.get('trusted', True):
+        backend = cast('dict[str, Any]', known.get('backend') or {})
+        is_trusted = overrides.get('trusted', True)
+        if not is_trusted:
             if workspace != overrides.get('workspace') or (model_overrides.get('base_url') and not model):
                 raise JournalError(UNTRUSTED)
             if tools is not None or known.get('network') or known.get('library'):
@@ -190,8 +195,9 @@ class RunRequest:
             model_is_recorded=model is None,
             overrides=Overrides() if model else model_overrides,
             settings={**settings, **_given(overrides.get('settings', {}))},
+            backend=BackendOptions(**backend) if is_trusted else BackendOptions(),
             workspace=workspace,
-            checkpoints=known.get('checkpoints') is True and overrides.get('trusted', True),
+            checkpoints=known.get('checkpoints') is True and is_trusted,
             delegate=known.get('delegate') is True,
             tools=None if tools is None else ToolNames(**tools),
             library=known.get('library'),
@@ -214,6 +220,9 @@ class RunRequest:
                     f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
                 )
                 raise SettingsError(msg)
+            if self.resume is None:
+                self.backend.check(settings.sandbox)
+            self.backend.settings_for(settings.sandbox)
         if self.packages and 'sandbox' not in settings.model_fields_set:
             return settings.model_copy(update={'sandbox': 'auto'})
         return settings

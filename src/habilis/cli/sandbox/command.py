@@ -1,18 +1,16 @@
 """Options of `habilis sandbox`. Other rooms are imported when a command runs, so that `--help` is fast."""
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from habilis.cli import backend_options
 from habilis.cli.options import command_group, folder, not_empty, words
 from habilis.cli.streams import say
 
 if TYPE_CHECKING:
     from habilis.cli.sandbox.terminal import SandboxChoice
     from habilis.sandbox.options import Settings
-
-KEY_VARIABLE = 'HABILIS_SANDBOX_KEY'
 
 app = command_group('Run Python in a sandbox: a file or an interactive prompt.')
 
@@ -46,21 +44,6 @@ Packages = Annotated[
     list[str] | None,
     typer.Option('--packages', metavar='A,B', help='Packages the code may import: names, wheels or folders.'),
 ]
-Image = Annotated[
-    str | None, typer.Option('--image', metavar='IMAGE', help='Image for --sandbox docker.', callback=not_empty)
-]
-Url = Annotated[
-    str | None,
-    typer.Option(
-        '--url',
-        metavar='URL',
-        help=f'Server for --sandbox remote; its key is read from {KEY_VARIABLE}.',
-        callback=not_empty,
-    ),
-]
-AllowWeak = Annotated[
-    bool, typer.Option('--allow-weak', help='Let --sandbox process run where the system offers no isolation.')
-]
 Env = Annotated[
     list[str] | None,
     typer.Option('--env', metavar='K=V', help='Environment variable for the sandbox. Can be repeated.'),
@@ -78,7 +61,7 @@ Examples:
   echo '[n ** 2 for n in range(5)]' | habilis sandbox run -
   habilis sandbox run report.py --workspace data --read-only --packages tabulate
   habilis sandbox run plot.py --workspace . --packages pandas,matplotlib
-  habilis sandbox run script.py --sandbox docker --image python:3.13-slim
+  habilis sandbox run script.py --sandbox docker --sandbox-image python:3.13-slim
   habilis sandbox run script.py --json | jq .stdout
 """
 
@@ -105,14 +88,15 @@ def run(
     packages: Packages = None,
     env: Env = None,
     network: Network = False,
-    image: Image = None,
-    url: Url = None,
-    allow_weak: AllowWeak = False,
+    sandbox_image: backend_options.Image = None,
+    sandbox_url: backend_options.Url = None,
+    allow_weak: backend_options.AllowWeak = False,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
 ) -> None:
     """Run a file in a new sandbox. Prints its output, then the value of its last expression or its error."""
     settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
-    choice = _choice(sandbox, settings, image, url, allow_weak)
+    backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
+    choice = _choice(sandbox, settings, backend)
     from habilis.cli.sandbox.run import SourceError, run_file
 
     try:
@@ -133,46 +117,31 @@ def repl(
     packages: Packages = None,
     env: Env = None,
     network: Network = False,
-    image: Image = None,
-    url: Url = None,
-    allow_weak: AllowWeak = False,
+    sandbox_image: backend_options.Image = None,
+    sandbox_url: backend_options.Url = None,
+    allow_weak: backend_options.AllowWeak = False,
 ) -> None:
     """Start an interactive prompt in a sandbox. Variables persist; top-level `await` works."""
     settings = _settings(seconds, memory_mb, workspace, read_only, packages, env, network)
-    choice = _choice(sandbox, settings, image, url, allow_weak)
+    backend = backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak)
+    choice = _choice(sandbox, settings, backend)
     from habilis.cli.sandbox.repl import interact
 
     raise typer.Exit(interact(choice))
 
 
-def _choice(name: str, settings: 'Settings', image: str | None, url: str | None, allow_weak: bool) -> 'SandboxChoice':
+def _choice(name: str, settings: 'Settings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
     """The backend with its own settings. An option of another backend is a usage error."""
     from habilis.cli.sandbox.terminal import SandboxChoice
+    from habilis.cli.settings import usage_errors
     from habilis.sandbox.backends import names
 
     if name not in (known := [*names(), 'auto']):
         msg = f'there is no sandbox {name!r}; there is {", ".join(known)}'
         raise typer.BadParameter(msg, param_hint='--sandbox')
-    for option, is_given, backend in (
-        ('--image', image is not None, 'docker'),
-        ('--url', url is not None, 'remote'),
-        ('--allow-weak', allow_weak, 'process'),
-    ):
-        if is_given and name != backend:
-            msg = f'only for --sandbox {backend}'
-            raise typer.BadParameter(msg, param_hint=option)
-    if name == 'remote' and url is None:
-        msg = 'name the server with --url, such as http://127.0.0.1:8700'
-        raise typer.BadParameter(msg, param_hint='--sandbox')
-    if image is not None:
-        settings['image'] = image
-    if url is not None:
-        settings['url'] = url
-        if key := os.environ.get(KEY_VARIABLE):
-            settings['key'] = key
-    if allow_weak:
-        settings['allow_weak'] = True
-    return SandboxChoice(name, settings)
+    with usage_errors():
+        backend.check(name)
+        return SandboxChoice(name, {**settings, **backend.settings_for(name)})
 
 
 def _settings(

@@ -1,4 +1,6 @@
-"""Processes that a cell forks: they have no channel to the host, and end where their parent would answer."""
+"""Processes that a cell starts. Forks have no channel to the host, and end where their parent would answer."""
+
+from __future__ import annotations
 
 import os
 import sys
@@ -11,7 +13,7 @@ if TYPE_CHECKING:
 _exit = os._exit
 
 
-def detach_after_fork(kernel: 'Kernel') -> Callable[[], None]:
+def detach_after_fork(kernel: Kernel) -> Callable[[], None]:
     """Give forked processes the exit and streams of an ordinary one. Returns a function that ends such a process
     and does nothing in the first one."""
     detached = False
@@ -33,6 +35,18 @@ def detach_after_fork(kernel: 'Kernel') -> Callable[[], None]:
 
     os.register_at_fork(after_in_child=detach)
     return end_if_child
+
+
+def offer_python(packages: list[str]) -> None:
+    """Let commands such as `python script.py` run this Python, with these folders of packages."""
+    environment, folder = os.environ, os.path.dirname(sys.executable or '')
+    searched = environment.get('PATH', os.defpath).split(os.pathsep)
+    if folder and folder not in searched:
+        environment['PATH'] = os.pathsep.join([folder, *searched])
+    if packages:
+        given = environment.get('PYTHONPATH')
+        environment['PYTHONPATH'] = os.pathsep.join([*packages, *([given] if given else [])])
+    environment.setdefault('PYTHONDONTWRITEBYTECODE', '1')  # as here: no caches in the workspace
 
 
 def _open_stream(descriptor: int) -> TextIO:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from asyncio import base_events
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from habilis.core.codec import Json
 from habilis.sandbox.guest.bridge import Bridge, result_of
@@ -20,6 +21,11 @@ class HostSelector:
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._waiting: dict[int, tuple[str, asyncio.Future[object]]] = {}
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether calls of tools are running."""
+        return bool(self._waiting)
 
     def select(self, timeout: float | None) -> list[tuple[int, Json]]:
         """The answers of the host within the timeout."""
@@ -69,7 +75,7 @@ class HostSelector:
 
 
 class GuestLoop(base_events.BaseEventLoop):
-    """Runs coroutines without sockets, threads or signals."""
+    """Runs coroutines without sockets, threads or signals, which WebAssembly has not."""
 
     def __init__(self, selector: HostSelector) -> None:
         super().__init__()
@@ -91,13 +97,25 @@ class GuestLoop(base_events.BaseEventLoop):
             future.set_exception(error)
         return future
 
+    def rest(self) -> None:
+        """Called at the end of a cell; there is nothing to free."""
+
+
+def new_loop(selector: HostSelector) -> Any:
+    """The event loop for this platform."""
+    if sys.platform == 'wasi':
+        return GuestLoop(selector)
+    from habilis.sandbox.guest.native_loop import NativeLoop
+
+    return NativeLoop(selector)
+
 
 _events: Any = asyncio.events
 _Policy: Any = getattr(_events, '_AbstractEventLoopPolicy', None) or _events.AbstractEventLoopPolicy
 
 
 class GuestPolicy(_Policy):
-    """Event loop policy that creates `GuestLoop`."""
+    """Event loop policy that creates our loops."""
 
     def __init__(self, selector: HostSelector) -> None:
         self._selector = selector
@@ -105,7 +123,7 @@ class GuestPolicy(_Policy):
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         """A new loop."""
-        return cast('asyncio.AbstractEventLoop', GuestLoop(self._selector))
+        return new_loop(self._selector)
 
     def get_event_loop(self) -> asyncio.AbstractEventLoop:
         """The current loop."""
@@ -116,3 +134,7 @@ class GuestPolicy(_Policy):
     def set_event_loop(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Set the current loop."""
         self._loop = loop
+
+    def get_child_watcher(self) -> Any:
+        """What waits for processes, before Python 3.14."""
+        return asyncio.ThreadedChildWatcher()

@@ -21,14 +21,16 @@ from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, policies, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
+from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
-from habilis.sandbox.guest.event_loop import GuestLoop, GuestPolicy, HostSelector
+from habilis.sandbox.guest.event_loop import GuestPolicy, HostSelector, new_loop
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
+from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.output import HostStream
 from habilis.sandbox.guest.policies import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
-from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, remember_source
+from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, kind_of, remember_source
 from habilis.sandbox.guest.value_text import PLAIN, descriptions, limit_digits, text_of
 
 Request = dict[str, Json]
@@ -69,7 +71,7 @@ class Kernel:
         self.stdout = HostStream(self.bridge, 'o', '<stdout>')
         self.stderr = HostStream(self.bridge, 'e', '<stderr>')
         self.policy: Policy | None = None
-        self.loop: GuestLoop | None = None
+        self.loop: Any = None
         self.displays: list[Json] = []
         self.cells = 0
         self.has_files = False
@@ -134,8 +136,10 @@ class Kernel:
         sys.argv = ['']
         if 'env' in setup:  # the interpreter may have started long before this sandbox
             os.environ.update(cast('dict[str, str]', setup['env']))
-        for path in cast('list[str]', setup.get('paths', [])):
-            sys.path.append(self.places.get(path, path))
+        paths = cast('list[str]', setup.get('paths', []))
+        sys.path += [self.places.get(path, path) for path in paths]
+        if sys.platform != 'wasi':
+            offer_python([self.places.get(path, path) for path in paths if path != setup.get('cwd')])
         self._offer(cast('list[dict[str, Json]]', setup.get('tools', [])))
         if setup.get('network'):
             self.has_network = True
@@ -171,6 +175,8 @@ class Kernel:
         except BaseException as error:
             answer['error'] = self._explain(error)
         self.selector.end_calls()
+        if self.loop is not None:
+            self.loop.rest()
         if stdout.pending or stderr.pending:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
@@ -312,7 +318,7 @@ class Kernel:
     def _run_coroutine(self, coroutine: Coroutine[object, object, object]) -> None:
         try:
             if self.loop is None or self.loop.is_closed():
-                self.loop = GuestLoop(self.selector)
+                self.loop = new_loop(self.selector)
         except BaseException as error:
             raise Broken('asyncio') from error
         self.loop.run_until_complete(coroutine)
@@ -339,15 +345,20 @@ class Kernel:
         try:
             if isinstance(error, SystemExit):
                 return None if error.code in (None, 0) else describe(error, 'exit')
-            return describe(error, _kind_of(error), (self._hint(error) if isinstance(error, OSError) else None) or '')
+            return describe(error, kind_of(error), self._advice(error))
         except BaseException as second:  # an error whose own methods raise
             return {
-                'kind': _kind_of(error),
+                'kind': kind_of(error),
                 'type': type(error).__name__,
                 'message': f'(the error could not be shown: {type(second).__name__})',
                 'traceback': '',
                 'line': None,
             }
+
+    def _advice(self, error: BaseException) -> str:
+        if isinstance(error, KeyError):
+            return existing_keys(error)
+        return (self._hint(error) if isinstance(error, OSError) else None) or ''
 
     def _hint(self, error: OSError) -> str | None:
         """Advice for errors that are caused by the sandbox."""
@@ -415,18 +426,6 @@ class Kernel:
         while (left := end - time.monotonic()) > 0:
             for number, reply in self.bridge.wait(left):
                 self.selector.resolve(number, reply)
-
-
-def _kind_of(error: BaseException) -> str:
-    if isinstance(error, CellEnded):
-        return error.kind
-    if isinstance(error, MemoryError) and 'Parser stack' not in str(error):
-        return 'memory'
-    if isinstance(error, PolicyError):
-        return 'policy'
-    if isinstance(error, SyntaxError):
-        return 'syntax'
-    return 'exception'
 
 
 _HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {

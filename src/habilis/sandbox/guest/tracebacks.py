@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from habilis.core.codec import Json
+from habilis.sandbox.guest.bridge import CellEnded
+from habilis.sandbox.guest.policies import PolicyError
 
 CELL_PREFIX = '<cell '
 USER_PATHS = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
@@ -40,6 +42,19 @@ def is_user_file(filename: str) -> bool:
 def is_library_file(filename: str) -> bool:
     """Whether code is of the standard library, of a package, or of the kernel."""
     return filename.startswith(_LIBRARY_PATHS)
+
+
+def kind_of(error: BaseException) -> str:
+    """Why the cell failed, as `CellError.kind`."""
+    if isinstance(error, CellEnded):
+        return error.kind
+    if isinstance(error, MemoryError) and 'Parser stack' not in str(error):
+        return 'memory'
+    if isinstance(error, PolicyError):
+        return 'policy'
+    if isinstance(error, SyntaxError):
+        return 'syntax'
+    return 'exception'
 
 
 def describe(error: BaseException, kind: str, hint: str = '') -> Json:

@@ -12,7 +12,7 @@ from typing import Any
 
 PROXY = '127.0.0.1'
 _LOCAL = 'localhost,127.0.0.1,::1'
-_real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
+real_socket, _real_getaddrinfo = socket.socket, socket.getaddrinfo
 
 
 def environment(port: int, *, local: bool) -> dict[str, str]:
@@ -31,10 +31,22 @@ class TunnelledSocket(socket.socket):
 
     def connect(self, address: Any, /) -> None:
         """Connect, to another host by a request to the proxy."""
-        is_stream = self.family in (socket.AF_INET, socket.AF_INET6) and self.type == socket.SOCK_STREAM
-        if not is_stream or self._is_inside(*address[:2]):
+        if not self.is_tunnelled(address):
             super().connect(address)
             return
+        is_waiting = self.gettimeout() == 0  # of an event loop, which calls this in a thread
+        if is_waiting:
+            self.settimeout(None)
+        self._open_tunnel(address)
+        if is_waiting:
+            self.settimeout(0)
+
+    def is_tunnelled(self, address: Any) -> bool:
+        """Whether this peer is reached through the proxy."""
+        is_stream = self.family in (socket.AF_INET, socket.AF_INET6) and self.type == socket.SOCK_STREAM
+        return is_stream and not self._is_inside(*address[:2])
+
+    def _open_tunnel(self, address: Any) -> None:
         proxy = PROXY if self.family == socket.AF_INET else f'::ffff:{PROXY}'
         super().connect((proxy, self.proxy_port))
         host, port = address[:2]

@@ -20,6 +20,9 @@ from habilis.sandbox.workers import after_fork
 HEAD_SECONDS = 20.0
 """Time that a client has for its request line and headers."""
 
+SLOT_SECONDS = 5.0
+"""Time that a client waits for another one to end, if there are too many."""
+
 LINGER_SECONDS = 2.0
 LOOKUPS = 32
 """Number of names that are resolved at the same time."""
@@ -56,7 +59,7 @@ class Proxy:
     def __init__(self, grant: Grant, channel: socket.socket) -> None:
         self._grant = grant
         self._channel: socket.socket | None = channel
-        self._server: asyncio.Server | None = None
+        self._slots = asyncio.Semaphore(MAX_CONNECTIONS)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def wait(self) -> None:
@@ -76,11 +79,31 @@ class Proxy:
             self._start(asyncio.create_task(self._serve(listener)))
 
     async def _serve(self, listener: socket.socket) -> None:
-        self._server = await asyncio.start_server(self._accept, sock=listener, limit=MAX_HEAD)
+        """Accept one client after another: those that would be too many wait in the sandbox, and cost nothing here."""
+        with listener:
+            listener.setblocking(False)
+            while True:
+                try:
+                    client, _ = await asyncio.get_running_loop().sock_accept(listener)
+                except OSError:  # this process has too many files open
+                    await asyncio.sleep(1.0)
+                    continue
+                try:
+                    async with asyncio.timeout(SLOT_SECONDS):
+                        await self._slots.acquire()
+                except TimeoutError:
+                    self._start(asyncio.create_task(_refuse_client(client)))
+                except BaseException:
+                    client.close()
+                    raise
+                else:
+                    self._start(asyncio.create_task(self._handle(client)))
 
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        is_full = len(self._tasks) >= MAX_CONNECTIONS
-        self._start(asyncio.create_task(_handle(self._grant, reader, writer, is_full=is_full)))
+    async def _handle(self, client: socket.socket) -> None:
+        try:
+            await _handle(self._grant, *await asyncio.open_connection(sock=client, limit=MAX_HEAD))
+        finally:
+            self._slots.release()
 
     def _start(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
@@ -89,8 +112,6 @@ class Proxy:
     def close(self) -> None:
         """End all connections."""
         self._forget_channel()
-        if self._server is not None:
-            self._server.close()
         for task in self._tasks:
             task.cancel()
 
@@ -101,14 +122,10 @@ class Proxy:
             self._channel = None
 
 
-async def _handle(
-    grant: Grant, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_full: bool = False
-) -> None:
+async def _handle(grant: Grant, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Serve one client."""
     with contextlib.closing(writer), contextlib.suppress(OSError):
         try:
-            if is_full:
-                raise _Refused(503, f'{MAX_CONNECTIONS} connections are open already; close some')
             request = parse_head(await _read_head(reader))
             server_reader, server_writer = await _connect(grant, request)
         except _Refused as refused:
@@ -117,17 +134,35 @@ async def _handle(
         with contextlib.closing(server_writer):
             if request.head is None:
                 writer.write(b'HTTP/1.1 200 Connection established\r\n\r\n')
+                await _relay((reader, server_writer), (server_reader, writer))
             else:
                 server_writer.write(request.head)
-            await _relay((reader, server_writer), (server_reader, writer))
+                sending = asyncio.create_task(_copy(reader, server_writer))
+                try:
+                    await _copy(server_reader, writer)  # the server closes the connection after its response
+                finally:
+                    sending.cancel()
+                    await asyncio.wait([sending])
+                await _linger(reader)
+
+
+async def _refuse_client(client: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=client)
+    with contextlib.closing(writer), contextlib.suppress(OSError):
+        await _refuse(_Refused(503, f'{MAX_CONNECTIONS} connections are open already; close some'), reader, writer)
 
 
 async def _refuse(refused: _Refused, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(_response(refused.status, str(refused)))
     writer.write_eof()
+    await _linger(reader)
+
+
+async def _linger(reader: asyncio.StreamReader) -> None:
+    """Read on for a moment: a client that still sends would see a reset instead of the response."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
-            while await reader.read(CHUNK):  # a client that still sends would see a reset instead of the response
+            while await reader.read(CHUNK):
                 pass
 
 
@@ -153,12 +188,16 @@ def parse_head(head: bytes) -> _Request:
         case ['CONNECT', target, 'HTTP/1.0' | 'HTTP/1.1']:
             host, port = _authority(target, None)
             return _Request(host, port, None)
-        case [method, target, 'HTTP/1.0' | 'HTTP/1.1'] if method.isalpha() and (found := _TARGET.fullmatch(target)):
+        case [method, target, 'HTTP/1.0' | 'HTTP/1.1' as version] if method.isalpha() and (
+            found := _TARGET.fullmatch(target)
+        ):
             authority, path = found.groups()
             host, port = _authority(authority, 80)
         case _:
             raise _Refused(400, _USAGE)
     names = [line.partition(':')[0].lower() for line in lines]
+    if not method.isalpha():
+        raise _Refused(400, _USAGE)
     if _CONTROLS.search('\t'.join([first, *lines])) or not all(map(_HEADER_NAME.fullmatch, names)):
         raise _Refused(400, 'the request has an invalid header')  # a lenient server could read another Host in it
     kept = [
@@ -167,7 +206,7 @@ def parse_head(head: bytes) -> _Request:
         if name not in _OWN_HEADERS and not name.startswith('proxy-')
     ]
     path = path if path.startswith('/') else f'/{path}'
-    sent = [f'{method} {path} HTTP/1.1', f'Host: {authority}', *kept, 'Connection: close', '', '']
+    sent = [f'{method} {path} {version}', f'Host: {authority}', *kept, 'Connection: close', '', '']
     return _Request(host, port, '\r\n'.join(sent).encode('latin-1'))
 
 

@@ -1,10 +1,11 @@
 """The `remote` backend."""
 
+import os
 from urllib.parse import urlsplit
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Guest, GuestSpec
-from habilis.sandbox.remote.guest import start
+from habilis.sandbox.remote.guest import KEY_VARIABLE, start
 
 
 class RemoteBackend:
@@ -13,7 +14,7 @@ class RemoteBackend:
     def __init__(self, url: str = '', key: str | None = None) -> None:
         address = urlsplit(url)
         if address.scheme not in ('http', 'https') or not address.hostname or address.query or address.username:
-            msg = f'remote needs the address of a server: url="http://127.0.0.1:8700", not {url!r}'
+            msg = f'remote needs the address of a server such as http://127.0.0.1:8700, not {url!r}'
             raise SandboxError(msg)
         self._url = url
         self._key = key
@@ -21,6 +22,6 @@ class RemoteBackend:
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest on the server."""
-        guest = start(self._url, self._key, spec)
+        guest = start(self._url, self._key or os.environ.get(KEY_VARIABLE), spec)
         self.isolation = guest.isolation
         return guest

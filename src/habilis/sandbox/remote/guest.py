@@ -17,6 +17,9 @@ except ImportError as error:
     msg = 'the client of remote sandboxes is missing: pip install "habilis[remote]"'
     raise ImportError(msg) from error
 
+KEY_VARIABLE = 'HABILIS_SANDBOX_KEY'
+"""Where the key is if none is passed."""
+
 RESUME_SECONDS = 30.0
 """How long the client tries to reach the server again after the connection was lost."""
 
@@ -137,7 +140,8 @@ def _start(url: str, key: str | None, spec: GuestSpec) -> RemoteGuest:
 def _refusal(url: str, error: InvalidStatus) -> str:
     status = error.response.status_code
     if status in (401, 403):
-        return f'the server {url} refused the key ({status}): pass key=…, one that the server was started with'
+        advice = f'set {KEY_VARIABLE}, or pass key=…, to a key that the server was started with'
+        return f'the server {url} refused the key ({status}): {advice}'
     if status == 429:
         after = error.response.headers.get('Retry-After', 'some')
         return f'the server {url} has too many sandboxes or requests of this key; try again in {after} s'
