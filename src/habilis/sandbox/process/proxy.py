@@ -196,8 +196,6 @@ def parse_head(head: bytes) -> _Request:
         case _:
             raise _Refused(400, _USAGE)
     names = [line.partition(':')[0].lower() for line in lines]
-    if not method.isalpha():
-        raise _Refused(400, _USAGE)
     if _CONTROLS.search('\t'.join([first, *lines])) or not all(map(_HEADER_NAME.fullmatch, names)):
         raise _Refused(400, 'the request has an invalid header')  # a lenient server could read another Host in it
     kept = [
