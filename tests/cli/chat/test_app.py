@@ -192,6 +192,25 @@ async def test_a_failed_turn_is_offered_when_its_chat_is_resumed(
     assert [text for text in chats.sent(0) if text in ('Do it.', 'Go on.')] == ['Do it.', 'Go on.']
 
 
+async def test_a_call_that_nobody_was_there_to_approve_is_asked_about_when_the_chat_is_resumed(
+    chats: Chats, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Memory() as memory:
+        fact = await memory.add_fact('The boat is blue')
+    person = Person('Forget it.')
+    person.is_present = False
+    await chats.chat(person, [code(f"forget('{fact.id}')\nfinal_answer('forgotten')")])
+    assert 'habilis runs approve' in capsys.readouterr().out
+    person = Person('Thanks.', answers=['y'])
+    await chats.chat(person, ['Welcome.'], resume='')
+    shown = capsys.readouterr().out
+    assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
+    assert 'Welcome.' in shown
+    assert ('assistant', 'forgotten') in await turns()
+    async with Memory() as memory:
+        assert await memory.facts() == []
+
+
 async def test_nothing_to_resume_is_said_in_one_line(chats: Chats) -> None:
     with pytest.raises(Exception, match='no chat has begun in this folder'):
         await chats.chat(Person(), [], resume='')

@@ -95,7 +95,7 @@ class ChatApp:
         self._report(session, result)
 
     async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:
-        """Show where a recorded conversation is, and finish its last turn if the process died in it."""
+        """Show where a recorded conversation is, and finish its last turn if it was cut short."""
         await session.enter(recorded.session, given=recorded.given)
         turns = await session.memory.turns(recorded.session, limit=2)
         self._say(f'resumed {recorded.session}')
@@ -103,8 +103,8 @@ class ChatApp:
             Page().text(f'{turn.role}: {turn.text}')
         if recorded.unfinished is None:
             return
-        if recorded.has_died:
-            self._say('the last turn was interrupted; finishing it')
+        if recorded.cut_short:
+            self._say(f'the last turn {recorded.cut_short}')
             unfinished = recorded.unfinished
 
             async def finish() -> None:

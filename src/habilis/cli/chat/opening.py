@@ -26,8 +26,8 @@ class Recorded:
     """Ids of what its messages got from the memory."""
 
     unfinished: Unfinished | None = None
-    has_died: bool = False
-    """Whether the process ended in the middle of the last turn."""
+    cut_short: str = ''
+    """Why the last turn is finished at once: its process died, or a call of it waits for an approval. Else empty."""
 
 
 async def find_recorded(store: Store, user: str, session: str) -> Recorded:
@@ -36,9 +36,11 @@ async def find_recorded(store: Store, user: str, session: str) -> Recorded:
     view = await read_run(store, last.run, user=user)
     agents = await read_trajectories(view)
     inputs = agents[0].inputs if agents else None
+    ended = view.ended.get('ended')
     is_unfinished = view.state in ('interrupted', 'failed') or (
-        view.state in ('stopped', 'waiting') and not view.ended.get('ended')
+        view.state in ('stopped', 'waiting') and ended in (None, 'approval')
     )
+    waits = 'waits for an approval' if is_unfinished and ended == 'approval' else ''
     unfinished = Unfinished(run=last.run, message='' if inputs is None else inputs.task) if is_unfinished else None
     return Recorded(
         session=last.session,
@@ -46,7 +48,7 @@ async def find_recorded(store: Store, user: str, session: str) -> Recorded:
         inputs=inputs,
         given=TurnNote.from_meta(inputs.meta if inputs is not None else {}).given,
         unfinished=unfinished,
-        has_died=view.state == 'interrupted',
+        cut_short='was interrupted; finishing it' if view.state == 'interrupted' else waits,
     )
 
 
