@@ -157,7 +157,7 @@ async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> Non
 async def test_a_picture_is_saved_and_its_path_printed(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
     draws = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG data'\ndisplay(Picture())\nfinal_answer(1)"
     await chats.chat(Person('Draw.'), [code(draws)])
-    found = re.search(r'\[picture: (.*\.png)\]', capsys.readouterr().out.replace('\n', ''))
+    found = re.search(r'\n(/.*\.png) \(new, 9 bytes\)\n', capsys.readouterr().out)
     assert found is not None
     assert Path(found[1]).read_bytes() == b'\x89PNG data'
 
