@@ -20,6 +20,9 @@ _BATCH = 32
 _BEST = 50
 """Entries that may be found by their meaning alone."""
 
+_DELAY = 0.5
+"""Seconds before new entries are embedded: a chat searches directly after it has added a turn, and must not wait."""
+
 _MAX_CHARACTERS = 2000
 """Maximum number of characters of a text that is embedded; small models read no more."""
 
@@ -84,6 +87,7 @@ class Vectors:
             self._task = asyncio.create_task(self._embed_in_background())
 
     async def _embed_in_background(self) -> None:
+        await asyncio.sleep(_DELAY)
         try:
             await self.embed_missing()
         except Exception as error:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit import ANSI, PromptSession
 from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import merge_formatted_text
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -97,28 +98,25 @@ class LivePrompt:
             await asyncio.sleep(0)
 
     async def _read_all(self) -> None:
+        """Run the prompt until the user leaves. It stays while messages are sent, because starting it takes long."""
         try:
-            while True:
-                try:
-                    text = await self._session.prompt_async(default=self._take_draft(), handle_sigint=False)
-                except EOFError:
-                    if self._answer is None:
-                        break
-                    self._give(None)
-                    continue
-                if text.strip() in LEAVING:
-                    break
-                if text.strip():
-                    self._waiting.append(text)
-                    self._messages.put_nowait(text)
+            await self._session.prompt_async(handle_sigint=False)
         except asyncio.CancelledError:
             return
+        except EOFError:
+            pass
         self.on_stop()
         self._messages.put_nowait(None)
 
-    def _take_draft(self) -> str:
-        draft, self._draft = ('', self._draft) if self._answer is not None else (self._draft, '')
-        return draft
+    def _send(self, buffer: Buffer) -> None:
+        text = buffer.text
+        if text.strip() in LEAVING:
+            self._session.app.exit(exception=EOFError())
+            return
+        buffer.reset(append_to_history=True)
+        if text.strip():
+            self._waiting.append(text)
+            self._messages.put_nowait(text)
 
     async def read(self) -> str | None:
         """The next message, perhaps one that was typed while a turn was under way."""
@@ -173,7 +171,7 @@ class LivePrompt:
                 buffer.delete_before_cursor()
                 buffer.insert_text('\n')
             else:
-                buffer.validate_and_handle()
+                self._send(buffer)
 
         @keys.add('c-j')
         @keys.add('escape', 'enter')
@@ -189,6 +187,10 @@ class LivePrompt:
                 buffer.reset()
             else:
                 print(HOW_TO_LEAVE, flush=True)
+
+        @keys.add('c-d', filter=Condition(lambda: self._answer is not None and not self._session.default_buffer.text))
+        def answer_nothing(event: KeyPressEvent) -> None:
+            self._give(None)
 
         @keys.add('escape')
         def stop(event: KeyPressEvent) -> None:
