@@ -71,7 +71,7 @@ async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
     shown = capsys.readouterr().out
     assert 'Paint the boat' in shown[shown.index('TASK') :]
     assert 'recent_conversations' in shown[shown.index('TOOL ') :]
-    assert '1 requests, ' in shown
+    assert '1 request, ' in shown
 
 
 async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, capsys: Capture) -> None:
@@ -82,6 +82,36 @@ async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, ca
     shown = capsys.readouterr().out
     assert 'error: talk.md exists; give another name' in shown
     assert 'error: cannot write no/talk.md: No such file' in shown
+
+
+async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after_it_is_resumed(
+    chats: Chats, place: Place, capsys: Capture
+) -> None:
+    await chats.chat(Person('One.', '/fork', '/save 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
+    await chats.chat(Person('/save 2.md'), [], resume='')
+    said = [Path(place.folder / name).read_text().split('\n\n')[1::2] for name in ('1.md', '2.md')]
+    assert [[text.strip() for text in each] for each in said] == [
+        ['One.', '1'],
+        ['One.', '1', 'Two.', '2', 'Three.', '3'],
+    ]
+    assert '2 turns in 1.md' in capsys.readouterr().out
+
+
+async def test_a_chat_without_a_turn_is_not_offered_to_be_resumed(chats: Chats, capsys: Capture) -> None:
+    await chats.chat(Person('/help'), [])
+    assert '--resume' not in capsys.readouterr().out
+    await chats.chat(Person('Hi.', '/fork'), ['Hello.'])
+    assert capsys.readouterr().out.count('--resume') == 1
+
+
+async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats: Chats, capsys: Capture) -> None:
+    async with Memory() as memory:
+        await memory.add_fact('The boat is called Nordlicht')
+    await chats.chat(Person('My boat?', '/runs', '/undo'), ['Nice.'])
+    shown = capsys.readouterr().out
+    assert 'From the memory' in chats.sent(0)[0]
+    assert 'From the memory' not in shown
+    assert 'taken back: My boat?\n' in shown
 
 
 async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, capsys: Capture) -> None:

@@ -96,7 +96,7 @@ class ChatApp:
 
     async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""
-        await session.enter(recorded.session, given=recorded.given)
+        await session.enter(recorded.session, recorded.note)
         turns = await session.memory.turns(recorded.session, limit=2)
         self._say(f'resumed {recorded.session}')
         for turn in turns:
@@ -152,7 +152,7 @@ class ChatApp:
     # Words ------------------------------------------------------------------------------------------------------------
 
     def _say_goodbye(self, session: ChatSession) -> None:
-        if self._front.is_present:
+        if self._front.is_present and session.is_recorded:
             self._say(f'to go on later: habilis chat --resume {session.session}')
 
     def _say(self, text: str) -> None:

@@ -1,11 +1,11 @@
 """Find a recorded conversation, and how to go on with it."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from habilis.agent.durable.records import Inputs
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.cli.chat.recollection import as_said
 from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
 from habilis.cli.run.request import ResumeRequest, RunRequest
 from habilis.core.errors import JournalError
@@ -22,8 +22,8 @@ class Recorded:
     """Id of its last run."""
 
     inputs: Inputs | None
-    given: Sequence[str] = ()
-    """Ids of what its messages got from the memory."""
+    note: TurnNote
+    """That of its last run."""
 
     unfinished: Unfinished | None = None
     cut_short: str = ''
@@ -41,12 +41,14 @@ async def find_recorded(store: Store, user: str, session: str) -> Recorded:
         view.state in ('stopped', 'waiting') and ended in (None, 'approval')
     )
     waits = 'waits for an approval' if is_unfinished and ended == 'approval' else ''
-    unfinished = Unfinished(run=last.run, message='' if inputs is None else inputs.task) if is_unfinished else None
+    unfinished = (
+        Unfinished(run=last.run, message='' if inputs is None else as_said(inputs.task)) if is_unfinished else None
+    )
     return Recorded(
         session=last.session,
         run=last.run,
         inputs=inputs,
-        given=TurnNote.from_meta(inputs.meta if inputs is not None else {}).given,
+        note=TurnNote.from_meta(inputs.meta if inputs is not None else {}),
         unfinished=unfinished,
         cut_short='was interrupted; finishing it' if view.state == 'interrupted' else waits,
     )
