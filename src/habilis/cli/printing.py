@@ -28,6 +28,9 @@ MIN_FLEXIBLE_WIDTH = 8
 MAX_FIXED_WIDTH = 24
 """Max columns of other cells on a terminal, if that is more than a third of its width."""
 
+MIN_TITLE_WIDTH = 25
+"""Min columns of a flexible cell that is truncated."""
+
 MIN_TEXT_WIDTH = 20
 """Min columns of text that is deeply indented on a narrow terminal."""
 
@@ -64,7 +67,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible:
         longest = max(MAX_FIXED_WIDTH, shown.width // 3)
         wanted = [w if f else min(w, longest) for w, f in zip(widths, flexes, strict=True)]
         widths = _fit(wanted, flexes, shown.width)
-        if any(f and width < min(MIN_TEXT_WIDTH, w) for w, width, f in zip(wanted, widths, flexes, strict=True)):
+        if any(f and width < min(MIN_TITLE_WIDTH, w) for w, width, f in zip(wanted, widths, flexes, strict=True)):
             _print_blocks(head, rows, flexes)
             return
     for number, row in enumerate((head, *lines)):
