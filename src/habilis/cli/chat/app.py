@@ -11,6 +11,7 @@ from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import Recorded, find_recorded, with_recorded_options
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.main import describe_error
+from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
 from habilis.cli.program import load_tools
 from habilis.cli.run.report import limit_message, pending_lines, runs_command
@@ -21,7 +22,6 @@ from habilis.core.errors import ModelError
 from habilis.journal.stores import open_store
 from habilis.memory import Memory
 from habilis.memory.contract import Embedder
-from habilis.memory.minilm import find_embedder
 
 MAX_TASKS = 8
 
@@ -62,7 +62,7 @@ class ChatApp:
         """The session, with its memory, journal and model open."""
         settings = read_settings(self._request.load_settings)
         store = open_store(settings.journal)
-        embedder = find_embedder()
+        embedder = choose_embedder(settings)
         warming = asyncio.ensure_future(_warm_up(embedder))
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:

@@ -9,6 +9,7 @@ import typer
 
 from habilis.cli import options
 from habilis.cli.chat.front import FrontEnd, PlainFront
+from habilis.cli.memory.options import EmbedderName
 from habilis.core.folders import data_folder
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def chat(
     memory: Annotated[
         str | None, typer.Option('--memory', metavar='WHERE', help='Memory: a file or a URL (default: as set).')
     ] = None,
+    embedder: EmbedderName = None,
     journal: options.RunJournal = None,
     user: options.User = None,
     base_url: options.BaseUrl = None,
@@ -80,7 +82,7 @@ def chat(
             task='',
             model=model,
             overrides={'base_url': base_url},
-            settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory},
+            settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory, 'embedder': embedder},
             workspace=workspace,
             checkpoints=checkpoints,
             delegate=delegate,
