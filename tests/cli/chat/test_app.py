@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from habilis.cli.run.request import ToolNames
 from habilis.core.errors import ModelUnavailable
 from habilis.memory import Memory
+from habilis.tools import tool
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
 from tests.place import Place
@@ -145,6 +147,44 @@ async def test_a_tool_that_needs_approval_asks_in_the_chat(chats: Chats) -> None
     assert person.questions[0].endswith('[y/N] ')
     async with Memory() as memory:
         assert await memory.facts() == []
+
+
+async def test_a_question_whose_turn_was_stopped_is_asked_again_and_other_calls_only_if_the_person_agrees(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(answers=['blue'])
+    answer, dropped = person.ask, asyncio.Event()
+
+    async def wait(_: str) -> None:
+        monkeypatch.setattr(person, 'ask', answer)
+        person.stop_when(lambda: True)
+        await dropped.wait()
+
+    monkeypatch.setattr(person, 'ask', wait)
+    monkeypatch.setattr(person, 'drop_question', dropped.set)
+    person.messages = ['Paint it.', 'Paint it.']
+    await chats.chat(person, [code("final_answer(ask_user('Which colour?'))")])
+    assert (await turns())[-1] == ('assistant', 'blue')
+
+    person = Person(answers=['n', 'y'])
+    calls = 0
+
+    @tool(idempotent=False)
+    async def send() -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            person.stop_when(lambda: True)
+            await asyncio.sleep(600)
+        return f'sent {calls}'
+
+    monkeypatch.setattr('habilis.cli.chat.app.load_tools', lambda *_, **__: [send])
+    names = ToolNames(names=('x:send',), folder='.')
+    person.messages = ['Send it.', 'Send it.', 'Send it.']
+    await chats.chat(person, [code('final_answer(await send())')], tools=names)
+    assert 'Did it take effect?' in person.questions[0]
+    assert person.questions[1].endswith('\nRun it again? [y/N] ')
+    assert (await turns())[-1] == ('assistant', 'sent 2')
 
 
 async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> None:

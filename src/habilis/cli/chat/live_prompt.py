@@ -140,9 +140,8 @@ class LivePrompt:
             return answer
         finally:
             self._answer, self._mark = None, PROMPT
-            if self._draft:
-                buffer.text, self._draft = self._draft, ''
-                buffer.cursor_position = len(buffer.text)
+            buffer.text, self._draft = self._draft, ''  # a half typed answer is dropped with its question
+            buffer.cursor_position = len(buffer.text)
             self._redraw()
 
     def _give(self, text: str | None) -> None:

@@ -12,8 +12,9 @@ from typing import Any, cast
 
 from habilis.agent.agent import Agent
 from habilis.agent.chat import Chat
-from habilis.agent.contract import Result
+from habilis.agent.contract import Result, Waiting
 from habilis.agent.durable.undo import TakenBack, take_back
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.memory_tools import memory_tools
 from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.front import FrontEnd
@@ -26,16 +27,21 @@ from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import choose_sandbox, make_agent
 from habilis.cli.run.report import answer_text
 from habilis.cli.run.request import RunRequest
+from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError, JournalError, ModelError, RememberError
 from habilis.core.settings import Settings
 from habilis.journal import Store
 from habilis.journal.copies import new_run_id
+from habilis.journal.index import name_of
 from habilis.memory import Memory, Turn
 from habilis.models.contract import Model, Usage
 from habilis.models.engine import EngineModel
 from habilis.models.usage import Ledger
 from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
+
+ASK_USER = 'ask_user'
+"""The tool of `people_toolset` that asks."""
 
 META_KEY = 'habilis chat'
 """Key of the `TurnNote` in the metadata of a run."""
@@ -273,7 +279,22 @@ class ChatSession:
         """Continue a turn from its record, with another message if there is one. Raises `HabilisError`."""
         assert self._agent is not None
         resume, user = self._agent.resume, self.memory.user
-        return await self._watch(turn, lambda view: resume(turn.run, answer, user=user, hooks=[view]))
+        result = await self._watch(turn, lambda view: resume(turn.run, answer, user=user, hooks=[view]))
+        while self.front.is_present and (doubts := [one for one in result.waiting if not one.tool]):
+            self.unfinished = turn
+            for doubt in doubts:
+                if not await self._may_repeat(doubt):
+                    return result
+                await self._agent.answer(turn.run, {'again': True}, path=doubt.path, user=user)
+            result = await self._watch(turn, lambda view: resume(turn.run, user=user, hooks=[view]))
+        return result
+
+    async def _may_repeat(self, doubt: Waiting) -> bool:
+        """Whether to repeat a call that was under way when the turn was cut short, and may have had its effect."""
+        if name_of(doubt.path).partition('(')[0] == ASK_USER:  # nobody has answered it
+            return True
+        answer = await self.front.ask(f'\n{escape_controls(doubt.question)}\nRun it again? [y/N] ')
+        return (answer or '').strip().lower() in YES
 
     async def _watch(self, turn: Unfinished, work: Callable[[TurnView], Awaitable[Result[Any]]]) -> Result[Any]:
         with self.front.working('starting'):

@@ -17,8 +17,8 @@ from habilis.agent.hooks.terminal import TerminalView
 from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
 
-HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked'})
-"""Events that the chat shows itself, or that say nothing new in every turn."""
+HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', 'retry'})
+"""Events that the chat shows itself, that the status line shows, or that say nothing new."""
 
 
 class TurnView:
