@@ -31,7 +31,7 @@ MAX_FIXED_WIDTH = 24
 MIN_TITLE_WIDTH = 25
 """Min columns of a flexible cell that is truncated."""
 
-MIN_TEXT_WIDTH = 20
+MIN_TEXT_WIDTH = 10
 """Min columns of text that is deeply indented on a narrow terminal."""
 
 _NUMBERS = re.compile(r'[\d.,% ]+')

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from habilis.cli.run.request import ToolNames
-from habilis.core.errors import ModelUnavailable
+from habilis.cli.chat.app import ChatApp
+from habilis.cli.run.request import RunRequest, ToolNames
+from habilis.core.errors import JournalError, ModelUnavailable, RunBusy
 from habilis.memory import Memory
 from habilis.tools import tool
 from tests.cli.chat import code
@@ -249,6 +250,30 @@ async def test_a_call_that_nobody_was_there_to_approve_is_asked_about_when_the_c
     assert ('assistant', 'forgotten') in await turns()
     async with Memory() as memory:
         assert await memory.facts() == []
+
+
+async def test_a_chat_in_the_middle_of_a_turn_is_not_opened_a_second_time(chats: Chats) -> None:
+    busy: list[BaseException] = []
+
+    async def reply(messages: object) -> str:
+        try:
+            await ChatApp(Person('Me too.'), RunRequest(task=''), resume='').run()
+        except RunBusy as error:
+            busy.append(error)
+        return 'Done.'
+
+    await chats.chat(Person('Do it.'), reply)
+    assert 'is in the middle of a turn' in str(busy[0])
+    assert await turns() == [('user', 'Do it.'), ('assistant', 'Done.')]
+
+
+async def test_another_users_chat_cannot_be_resumed(chats: Chats) -> None:
+    await chats.chat(Person('I am Ann.'), ['Hi.'], settings={'user': 'ann'})
+    async with Memory(user='ann') as memory:
+        [session] = await memory.sessions()
+    for resume in (session.session, ''):
+        with pytest.raises(JournalError, match=r'no such conversation|no chat has begun'):
+            await chats.chat(Person(), [], resume=resume, settings={'user': 'bob'})
 
 
 async def test_nothing_to_resume_is_said_in_one_line(chats: Chats) -> None:

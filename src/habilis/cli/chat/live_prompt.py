@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 MENU_ROWS = 6
 MAX_QUEUED_ROWS = 3
+MAX_ECHO_ROWS = 20
+MAX_ECHO_CHARS = 2000
 REPAINT_SECONDS = 0.01
 """Between two writes above the prompt. The default of 0.2 would delay the first words of a reply."""
 
@@ -109,7 +111,8 @@ class LivePrompt:
         self._messages.put_nowait(None)
 
     def _send(self, buffer: Buffer) -> None:
-        text = buffer.text
+        # In a locale without UTF-8, characters arrive as the bytes that the terminal sends.
+        text = buffer.text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
         if text.strip() in LEAVING:
             self._session.app.exit(exception=EOFError())
             return
@@ -239,8 +242,15 @@ class LivePrompt:
         self._redraw()
 
     def echo(self, message: str) -> None:
-        """Print the message, which the prompt has erased."""
-        rows = message.split('\n')
+        """Print the start of the message, which the prompt has erased."""
+        from habilis.agent.hooks.sanitize import escape_controls  # loaded by now; the prompt is shown before
+
+        rows = escape_controls(message[:MAX_ECHO_CHARS]).split('\n')[:MAX_ECHO_ROWS]
+        left = message.count('\n') + 1 - len(rows)
+        if left > 0:
+            rows.append(f'… and {left:,} more lines')
+        elif len(message) > MAX_ECHO_CHARS:
+            rows[-1] += '…'
         lines = [f'{PROMPT if not number else "  "}{row}' for number, row in enumerate(rows)]
         text = '\n'.join(lines)
         print(f'\033[1m{text}\033[0m' if has_colours(sys.stdout) else text, flush=True)
@@ -258,7 +268,7 @@ def _open_history(path: Path | None) -> History:
 
 
 def _first_line(text: str) -> str:
-    return _fit(' '.join(text.split()), 2)
+    return _fit(' '.join(text[:MAX_ECHO_CHARS].split()), 2)
 
 
 def _fit(text: str, used: int = 0) -> str:

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass, replace
 
 from habilis.agent.durable.records import Inputs
+from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.cli.chat.recollection import as_said
 from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
@@ -31,8 +32,12 @@ class Recorded:
 
 
 async def find_recorded(store: Store, user: str, session: str) -> Recorded:
-    """The conversation of this id, or the newest one that began in this folder. Raises `JournalError`."""
+    """The conversation of this id, or the newest one that began in this folder.
+
+    Raises `JournalError`, also if another process is in the middle of a turn of it.
+    """
     last = await _last_run(store, user, session)
+    await check_idle(store, user, last.session)
     view = await read_run(store, last.run, user=user)
     agents = await read_trajectories(view)
     inputs = agents[0].inputs if agents else None

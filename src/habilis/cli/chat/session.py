@@ -13,6 +13,7 @@ from typing import Any, cast
 from habilis.agent.agent import Agent
 from habilis.agent.chat import Chat
 from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.memory_tools import memory_tools
@@ -253,6 +254,7 @@ class ChatSession:
     async def take_turn(self, message: str) -> Result[Any]:
         """Answer a message, or continue the unfinished turn with it. Raises `HabilisError`."""
         attached = attach(message, sees_images=self.model.traits.images)
+        await check_idle(self.store, self.memory.user, self.session)
         turn = await self.memory.add_turn(self.session, 'user', message)
         unfinished = self.unfinished
         if unfinished is not None and not attached.files:
