@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import typer
 
 from habilis.memory import Memory
 from tests.cli.chat import code
@@ -75,13 +76,26 @@ async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
 
 
 async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, capsys: Capture) -> None:
-    await chats.chat(Person('Hi.', '/save talk.md', '/save talk.md', '/save no/talk.md'), ['Hello.'])
+    messages = [
+        '/save',
+        'Hi.',
+        '/save talk.md',
+        '/save "talk.md"',
+        '/save no/talk.md',
+        '/save ~nobody-here/x',
+        "/save 'x",
+    ]
+    await chats.chat(Person(*messages, '/tasks some'), ['Hello.'])
     text = Path(place.folder / 'talk.md').read_text()
     assert text.startswith('**user** · ')
     assert text.endswith('\n\nHello.\n')
     shown = capsys.readouterr().out
     assert 'error: talk.md exists; give another name' in shown
     assert 'error: cannot write no/talk.md: No such file' in shown
+    assert 'there is nothing to save yet' in shown
+    assert '2 turns in x' in shown
+    assert 'error: write /tasks [all]' in shown
+    assert 'unexpected' not in shown
 
 
 async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after_it_is_resumed(
@@ -121,3 +135,18 @@ async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, 
     shown = capsys.readouterr().out
     assert 'scripted:script; /model NAME takes another' in shown
     assert 'error: no such sandbox: nowhere; known: ' in shown
+
+
+async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(
+    chats: Chats, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise typer.BadParameter('no such model', param_hint='--model')
+
+    person = Person(
+        lambda: monkeypatch.setattr('habilis.cli.chat.session.choose_model', refuse), '/model nonsense', 'Hi.'
+    )
+    await chats.chat(person, ['Hello.'])
+    shown = capsys.readouterr().out
+    assert 'error: no such model\n' in shown
+    assert 'Hello.' in shown

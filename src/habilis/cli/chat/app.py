@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
+import typer
+
 from habilis.agent.contract import Result
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
@@ -161,7 +163,8 @@ class ChatApp:
     def _say_error(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
             raise error
-        Page().text(f'error: {describe_error(error)}', 'red')
+        text = error.message if isinstance(error, typer.BadParameter) else describe_error(error)
+        Page().text(f'error: {text}', 'red')
         if isinstance(error, ModelError) and self._front.is_present:
             self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
 

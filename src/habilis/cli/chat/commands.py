@@ -1,8 +1,7 @@
 """What the slash commands do."""
 
-import shlex
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
@@ -144,6 +143,9 @@ class Commands:
         _say(f'forgot {len(await memory.forget(*(entry.id for entry in found)))}')
 
     async def _tasks(self, rest: str) -> None:
+        if rest not in ('', 'all'):
+            msg = f'write {COMMANDS["/tasks"].usage}'
+            raise CommandError(msg)
         tasks = await self._session.memory.tasks(all=rest == 'all')
         print_tasks(tasks) if tasks else _say('no open tasks')
 
@@ -177,8 +179,11 @@ class Commands:
 
     async def _save(self, name: str) -> None:
         session = self._session
-        name = next(iter(shlex.split(name)), f'{session.session}.md')
+        name = name.strip('"\'') or f'{session.session}.md'
         turns = await session.turns()
+        if not turns:
+            _say('there is nothing to save yet')
+            return
         _write_new(name, turns)
         _say(f'{len(turns)} turns in {name}')
 
@@ -190,7 +195,7 @@ def _say(text: str) -> None:
 def _write_new(name: str, turns: Sequence[Turn]) -> None:
     text = '\n\n'.join(f'**{turn.role}** · {format_time(turn.time)}\n\n{turn.text}' for turn in turns)
     try:
-        with Path(name).expanduser().open('x', encoding='utf-8') as file:
+        with open(os.path.expanduser(name), 'x', encoding='utf-8') as file:
             file.write(f'{text}\n')
     except FileExistsError:
         msg = f'{name} exists; give another name: /save FILE'
