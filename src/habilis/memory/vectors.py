@@ -24,7 +24,7 @@ _BEST = 50
 _DELAY = 0.5
 """Seconds before new entries are embedded: a chat searches directly after it has added a turn, and must not wait."""
 
-_QUERY_SECONDS = 3.0
+_QUERY_SECONDS = 5.0
 """Maximum time to embed a query; a search does not wait longer for a second opinion."""
 
 _PAUSE_SECONDS = 60.0

@@ -6,11 +6,17 @@ import threading
 import time
 from collections.abc import Generator
 
+from habilis.core.status_line import current_status
+
 
 @contextlib.contextmanager
 def progress(what: str, *, after: float = 0.0) -> Generator[None]:
-    """Print what is happening, if it takes longer than `after` seconds; on a terminal with the elapsed seconds."""
+    """Show what is happening, if it takes longer than `after` seconds; on a terminal with the elapsed seconds."""
     started = time.monotonic()
+    if (status := current_status()).is_live:
+        status.set_phase(what)
+        yield
+        return
     if not sys.stderr.isatty() and not after:
         print(f'habilis: {what} …', file=sys.stderr, flush=True)
         yield

@@ -93,7 +93,8 @@ class ChatApp:
     # Turns ------------------------------------------------------------------------------------------------------------
 
     async def _answer(self, session: ChatSession, message: str) -> None:
-        result = await session.take_turn(message)
+        with self._front.working('starting'):
+            result = await session.take_turn(message)
         self._report(session, result)
 
     async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:

@@ -3,12 +3,14 @@
 import asyncio
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from habilis.cli import options
 from habilis.cli.chat.front import FrontEnd, PlainFront
+from habilis.cli.interrupt import GRACE
 from habilis.cli.memory.options import EmbedderName
 from habilis.core.folders import data_folder
 
@@ -101,9 +103,18 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            return await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+        _end_soon(code)
+        return code
 
     raise typer.Exit(asyncio.run(run()))
+
+
+def _end_soon(code: int) -> None:
+    """End the process shortly, also if a thread is still busy, such as one that builds a sandbox: the user has left."""
+    timer = threading.Timer(GRACE, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
 
 
 def _front() -> FrontEnd:
