@@ -163,7 +163,7 @@ async def test_a_question_whose_turn_was_stopped_is_asked_again_and_other_calls_
 
     monkeypatch.setattr(person, 'ask', wait)
     monkeypatch.setattr(person, 'drop_question', dropped.set)
-    person.messages = ['Paint it.', 'Paint it.']
+    person.messages += ['Paint it.', 'Paint it.']
     await chats.chat(person, [code("final_answer(ask_user('Which colour?'))")])
     assert (await turns())[-1] == ('assistant', 'blue')
 
@@ -179,9 +179,12 @@ async def test_a_question_whose_turn_was_stopped_is_asked_again_and_other_calls_
             await asyncio.sleep(600)
         return f'sent {calls}'
 
-    monkeypatch.setattr('habilis.cli.chat.app.load_tools', lambda *_, **__: [send])
+    def load(names: object, *, folder: str) -> list[object]:
+        return [send]
+
+    monkeypatch.setattr('habilis.cli.chat.app.load_tools', load)
     names = ToolNames(names=('x:send',), folder='.')
-    person.messages = ['Send it.', 'Send it.', 'Send it.']
+    person.messages += ['Send it.', 'Send it.', 'Send it.']
     await chats.chat(person, [code('final_answer(await send())')], tools=names)
     assert 'Did it take effect?' in person.questions[0]
     assert person.questions[1].endswith('\nRun it again? [y/N] ')
