@@ -1,6 +1,8 @@
 """Tables and pages on stdout: coloured on a terminal, plain elsewhere, without terminal control sequences."""
 
+import contextlib
 import json
+import os
 import re
 import sys
 import time
@@ -47,6 +49,10 @@ def console() -> 'Console':
     shown = Console(highlight=False, markup=False, emoji=False)
     if shown.width < 1:  # COLUMNS=0 would hide everything
         shown.width = MAX_CELL_CHARS
+    if shown.is_dumb_terminal and 'COLUMNS' not in os.environ:  # rich takes it for one of 80 columns
+        with contextlib.suppress(OSError):
+            width, height = os.get_terminal_size(sys.stdout.fileno())
+            shown.size = (width or shown.width, height or shown.height)
     return shown
 
 

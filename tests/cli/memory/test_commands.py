@@ -1,6 +1,7 @@
 """`habilis memory`, `habilis tasks` and `habilis sessions`, as a person uses them."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from subprocess import CompletedProcess
 import pytest
 from rich.cells import cell_len
 
+from habilis.cli.printing import console
 from habilis.journal import RunInfo
 from habilis.journal.sqlite import SqliteStore
 from habilis.memory import Memory
@@ -53,6 +55,15 @@ async def test_on_a_narrow_terminal_the_text_of_an_entry_is_wrapped_below_the_re
     assert ''.join(line.strip() for line in lines if line.startswith('  猫')).startswith(texts[1][:20])
     with on_terminal('tasks', 'list', '--memory', str(place), '--user', 'ann', columns=30) as terminal:
         assert '\n2  pending  after 1' in re.sub('\x1b\\[[0-9;]*m', '', terminal.wait_for('after 1'))
+
+
+def test_a_dumb_terminal_is_as_wide_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv('COLUMNS', raising=False)
+    monkeypatch.setenv('TERM', 'dumb')
+    monkeypatch.setattr('rich.console.Console.is_terminal', True)
+    monkeypatch.setattr('habilis.cli.printing.os.get_terminal_size', lambda *_: os.terminal_size((47, 20)))
+    monkeypatch.setattr('sys.stdout.fileno', lambda: 1)
+    assert console().width == 47
 
 
 def test_facts_are_added_listed_replaced_and_found(run: Command) -> None:
