@@ -57,11 +57,15 @@ async def test_on_a_narrow_terminal_the_text_of_an_entry_is_wrapped_below_the_re
         assert '\n2  pending  after 1' in re.sub('\x1b\\[[0-9;]*m', '', terminal.wait_for('after 1'))
 
 
+def _narrow(_: int) -> os.terminal_size:
+    return os.terminal_size((47, 20))
+
+
 def test_a_dumb_terminal_is_as_wide_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv('COLUMNS', raising=False)
     monkeypatch.setenv('TERM', 'dumb')
     monkeypatch.setattr('rich.console.Console.is_terminal', True)
-    monkeypatch.setattr('habilis.cli.printing.os.get_terminal_size', lambda *_: os.terminal_size((47, 20)))
+    monkeypatch.setattr('habilis.cli.printing.os.get_terminal_size', _narrow)
     monkeypatch.setattr('sys.stdout.fileno', lambda: 1)
     assert console().width == 47
 
