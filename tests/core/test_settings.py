@@ -34,6 +34,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'user': ('ann', 'bob'),
     'library': ('tools', 'other/tools'),
     'memory': ('memory.db', 'other.db'),
+    'embedder': ('off', 'minilm'),
     'sandbox': ('process', 'docker'),
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),

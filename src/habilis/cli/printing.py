@@ -1,6 +1,9 @@
 """Tables and pages on stdout: coloured on a terminal, plain elsewhere, without terminal control sequences."""
 
+import contextlib
 import json
+import os
+import re
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,12 +25,19 @@ COLOURS: Mapping[str, str] = {
     'stopped': 'yellow',
 }
 MAX_CELL_CHARS = 100
+MAX_BLOCK_CHARS = 200
 MIN_FLEXIBLE_WIDTH = 8
 MAX_FIXED_WIDTH = 24
 """Max columns of other cells on a terminal, if that is more than a third of its width."""
 
-MIN_TEXT_WIDTH = 20
+MIN_TITLE_WIDTH = 25
+"""Min columns of a flexible cell that is truncated."""
+
+MIN_TEXT_WIDTH = 10
 """Min columns of text that is deeply indented on a narrow terminal."""
+
+_NUMBERS = re.compile(r'[\d.,% ]+')
+"""Cells that say nothing without the name of their column."""
 
 _UNITS = ((86400.0, 'd'), (3600.0, 'h'), (60.0, 'min'), (1.0, 's'))
 
@@ -39,29 +49,71 @@ def console() -> 'Console':
     shown = Console(highlight=False, markup=False, emoji=False)
     if shown.width < 1:  # COLUMNS=0 would hide everything
         shown.width = MAX_CELL_CHARS
+    if shown.is_dumb_terminal and 'COLUMNS' not in os.environ:  # rich takes it for one of 80 columns
+        with contextlib.suppress(OSError):
+            width, height = os.get_terminal_size(sys.stdout.fileno())
+            shown.size = (width or shown.width, height or shown.height)
     return shown
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, flexible: Sequence[str] = ('TITLE',)) -> None:
-    """Print aligned columns. On a terminal, the flexible ones are truncated so that a row fits on a line."""
-    from rich.cells import cell_len
-    from rich.text import Text
+    """Print aligned columns. On a terminal, the flexible ones are truncated so that a row fits on a line.
 
-    rows = [[one_line(cell, MAX_CELL_CHARS) for cell in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(head, *rows, strict=True)]
+    Where that would leave little of them, each row is a block instead: the flexible cells are wrapped below the others.
+    """
+    from rich.cells import cell_len
+
     shown, on_terminal = console(), sys.stdout.isatty()
     if on_terminal:
+        head, rows = _without_empty(head, rows)
+    flexes = [name in flexible for name in head]
+    lines = [[one_line(cell, MAX_CELL_CHARS) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(head, *lines, strict=True)]
+    if on_terminal:
         longest = max(MAX_FIXED_WIDTH, shown.width // 3)
-        flexes = [name in flexible for name in head]
-        widths = _fit([w if f else min(w, longest) for w, f in zip(widths, flexes, strict=True)], flexes, shown.width)
-    for number, row in enumerate((head, *rows)):
-        line = Text(style='bold' if on_terminal and not number else '')
-        for cell, width in zip(row, widths, strict=True):
-            text = Text(cell, style=COLOURS.get(cell, ''), no_wrap=True)
-            text.truncate(width, overflow='ellipsis', pad=True)
-            line.append('  ' if line else '').append_text(text)
-        line.rstrip()
-        shown.print(line, soft_wrap=not on_terminal, no_wrap=True, overflow='ellipsis' if on_terminal else 'ignore')
+        wanted = [w if f else min(w, longest) for w, f in zip(widths, flexes, strict=True)]
+        widths = _fit(wanted, flexes, shown.width)
+        if any(f and width < min(MIN_TITLE_WIDTH, w) for w, width, f in zip(wanted, widths, flexes, strict=True)):
+            _print_blocks(head, rows, flexes)
+            return
+    for number, row in enumerate((head, *lines)):
+        _print_row(shown, row, widths, is_head=not number, on_terminal=on_terminal)
+
+
+def _without_empty(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The columns that have something in them."""
+    kept = [number for number in range(len(head)) if not rows or any(row[number] for row in rows)]
+    return [head[number] for number in kept], [[row[number] for number in kept] for row in rows]
+
+
+def _print_row(
+    shown: 'Console', row: Sequence[str], widths: Sequence[int], *, is_head: bool, on_terminal: bool
+) -> None:
+    from rich.text import Text
+
+    line = Text(style='bold' if on_terminal and is_head else '')
+    for cell, width in zip(row, widths, strict=True):
+        text = Text(cell, style=COLOURS.get(cell, ''), no_wrap=True)
+        text.truncate(width, overflow='ellipsis', pad=True)
+        line.append('  ' if line else '').append_text(text)
+    line.rstrip()
+    shown.print(line, soft_wrap=not on_terminal, no_wrap=True, overflow='ellipsis' if on_terminal else 'ignore')
+
+
+def _print_blocks(head: Sequence[str], rows: Sequence[Sequence[str]], flexes: Sequence[bool]) -> None:
+    page = Page()
+    for row in rows:
+        cells = [(name, one_line(cell, MAX_BLOCK_CHARS)) for name, cell in zip(head, row, strict=True)]
+        shown = [
+            (name, cell) for (name, cell), is_flexible in zip(cells, flexes, strict=True) if cell and not is_flexible
+        ]
+        words = (
+            f'{name.lower()} {cell}' if n and _NUMBERS.fullmatch(cell) else cell for n, (name, cell) in enumerate(shown)
+        )
+        page.text('  '.join(words), 'bold')
+        for (_, cell), is_flexible in zip(cells, flexes, strict=True):
+            if is_flexible and cell:
+                page.text(cell, indent=2)
 
 
 def _fit(widths: Sequence[int], flexible: Sequence[bool], width: int) -> list[int]:

@@ -4,7 +4,7 @@ import logging
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from habilis.agent.events import CellFinished
 from habilis.agent.hooks.status import RunStatus
@@ -51,24 +51,26 @@ class RunView:
             self.has_shown_answer = self._view.has_shown(event)
         hidden = self._hidden - {'run_started', 'run_failed'} if event.parent else self._hidden
         if isinstance(event, CellFinished) and self._pictures is not None:
-            self._show_cell(event, self._pictures)
+            show_cell(event, self._view, sys.stderr, self._pictures)
         elif self._view is not None and event.kind not in hidden:
             self._view(event)
         if self._log is not None:
             self._log(event)
             self._log_lines.flush()
 
-    def _show_cell(self, event: CellFinished, folder: Path) -> None:
-        others = tuple(display for display in event.cell.displays if not is_picture(display))
-        if self._view is not None:
-            self._view(replace(event, cell=replace(event.cell, displays=others)))
-        show_pictures(event.cell, None if self._view is None else sys.stderr, folder)
-
     def end_line(self) -> None:
         """Make the next output start on a new line."""
         if self._view is not None:
             self._view.end_line()
         self._log_lines.flush()
+
+
+def show_cell(event: CellFinished, view: 'TerminalView | None', stream: TextIO, folder: Path) -> None:
+    """Show what a cell has made, with its pictures, which are saved in a folder. Without a view they are only saved."""
+    others = tuple(display for display in event.cell.displays if not is_picture(display))
+    if view is not None:
+        view(replace(event, cell=replace(event.cell, displays=others)))
+    show_pictures(event.cell, None if view is None else stream, folder)
 
 
 def _view_on_stderr() -> 'TerminalView':

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import functools
 import math
 import os
 import re
@@ -36,25 +35,52 @@ _BY_PROGRAM: dict[str, Protocol] = {
     'WezTerm': 'iterm2',
     'mintty': 'iterm2',
 }
-_ATTRIBUTES = re.compile(rb'\x1b\[\?([\d;]*)c')
-_SIXEL_ATTRIBUTE = b'4'
+
+QUESTION = '\033[c'
+"""Asks a terminal for its attributes."""
+
+ANSWER = re.compile(r'\x1b\[\?([\d;]*)c')
+_SIXEL_ATTRIBUTE = '4'
+_knows_sixel: dict[int, bool] = {}
+"""By terminal, as far as they were asked."""
 
 
 def protocol_of(stream: TextIO) -> Protocol | None:
     """The protocol that the terminal of this stream knows; None if it shows no pictures, or is no terminal."""
-    environment, term = os.environ, os.environ.get('TERM', '')
+    if not _may_show(stream):
+        return None
+    return _named_protocol() or ('sixel' if _says_sixel(stream.fileno()) else None)
+
+
+def needs_question(stream: TextIO) -> bool:
+    """Whether only the terminal itself can say what it knows. The next one to call `protocol_of` would ask it."""
+    return _may_show(stream) and _named_protocol() is None and stream.fileno() not in _knows_sixel
+
+
+def note_answer(terminal: int, answer: str) -> None:
+    """Keep what a terminal has said, or that it was asked by somebody who reads it; the answer is empty then."""
+    found = ANSWER.search(answer)
+    _knows_sixel[terminal] = found is not None and _SIXEL_ATTRIBUTE in found[1].split(';')
+
+
+def _may_show(stream: TextIO) -> bool:
+    term = os.environ.get('TERM', '')
     if not stream.isatty() or term in ('', 'dumb', 'linux') or term.startswith(('screen', 'tmux')):
-        return None
-    if any(environment.get(name) for name in _MULTIPLEXERS):
-        return None
-    known = _BY_TERM.get(term) or _BY_PROGRAM.get(environment.get('TERM_PROGRAM', ''))
+        return False
+    return not any(os.environ.get(name) for name in _MULTIPLEXERS)
+
+
+def _named_protocol() -> Protocol | None:
+    """The protocol of terminals that say who they are."""
+    environment = os.environ
+    known = _BY_TERM.get(environment['TERM']) or _BY_PROGRAM.get(environment.get('TERM_PROGRAM', ''))
     if known is not None:
         return known
     if environment.get('KITTY_WINDOW_ID') and not environment.get('TERM_PROGRAM'):
         return 'kitty'
     if environment.get('LC_TERMINAL') == 'iTerm2':  # ssh passes it on
         return 'iterm2'
-    return 'sixel' if _says_sixel(stream.fileno()) else None
+    return None
 
 
 def inline_picture(data: bytes, protocol: Protocol, stream: TextIO) -> str:
@@ -108,38 +134,43 @@ def _screen(terminal: int) -> _Screen:
     return _Screen(rows, columns, size[2] / columns or 8.0, size[3] / rows or 16.0)
 
 
-@functools.cache
 def _says_sixel(terminal: int) -> bool:
-    """Ask the terminal for its attributes. False if it does not answer, or is not ours to read."""
+    """Ask the terminal once. False if it does not answer, or is not ours to read."""
+    if terminal not in _knows_sixel:
+        note_answer(terminal, _ask(terminal))
+    return _knows_sixel[terminal]
+
+
+def _ask(terminal: int) -> str:
     try:
         import termios
         import tty
 
         # Refused for a terminal that is not that of our session.
         if os.tcgetpgrp(terminal) != os.getpgrp():
-            return False
+            return ''
         with open(os.ttyname(terminal), 'r+b', buffering=0) as device:
             before = termios.tcgetattr(device)
             if select.select([device], [], [], 0)[0]:  # the user has typed ahead: it is not lost
-                return False
+                return ''
             try:
                 tty.setcbreak(device.fileno(), termios.TCSANOW)
-                device.write(b'\033[c')
-                return _SIXEL_ATTRIBUTE in _read_attributes(device.fileno())
+                device.write(QUESTION.encode())
+                return _read_answer(device.fileno())
             finally:
                 termios.tcsetattr(device, termios.TCSANOW, before)
     except (ImportError, OSError):
-        return False
+        return ''
     except Exception as error:  # `termios.error` is no `OSError`
         if type(error).__module__ != 'termios':
             raise
-        return False
+        return ''
 
 
-def _read_attributes(device: int) -> list[bytes]:
-    answer, end = b'', time.monotonic() + QUERY_SECONDS
+def _read_answer(device: int) -> str:
+    answer, end = '', time.monotonic() + QUERY_SECONDS
     while (left := end - time.monotonic()) > 0 and select.select([device], [], [], left)[0]:
-        answer += os.read(device, 100)
-        if found := _ATTRIBUTES.search(answer):
-            return found[1].split(b';')
-    return []
+        answer += os.read(device, 100).decode(errors='replace')
+        if ANSWER.search(answer):
+            break
+    return answer

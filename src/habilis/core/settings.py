@@ -184,6 +184,9 @@ class Settings(BaseModel):
     memory: Text | None = Field(default=None, repr=False)
     """The memory: a file, or the URL of a database. None: a file in the data folder."""
 
+    embedder: Text | None = None
+    """Search by meaning: `off`, `minilm`, or a model of a provider or an alias. None: `minilm`, if it is installed."""
+
     sandbox: Text = 'wasm'
     """Sandbox backend; the next two settings are the limits of each cell."""
 

@@ -50,6 +50,7 @@ class Memory(Closing):
         if user:
             _check(exchange.check_name, user, 'user')
         self.user = user
+        self.embedder = embedder
         self._database: Database = open_database(where)
         self._vectors = None if embedder is None else Vectors(self._database, user, embedder)
 
@@ -221,8 +222,16 @@ class Memory(Closing):
         if self._vectors is not None:
             self._vectors.start()
 
+    async def embed_some(self, limit: int) -> None:
+        """Embed the newest entries that have no vector yet, if that works. If not, they are found by their words."""
+        if self._vectors is not None:
+            await self._vectors.embed_some(limit)
+
     async def embed_missing(self, *, limit: int | None = None) -> int:
-        """Embed the newest entries that have no vector of the embedder yet, and wait for it. Returns how many."""
+        """Embed the newest entries that have no vector of the embedder yet, and wait for it. Returns how many.
+
+        Raises the error of the embedder.
+        """
         return await self._vectors.embed_missing(limit) if self._vectors is not None else 0
 
     # Forget, export, import -------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +20,15 @@ logger = logging.getLogger('habilis.memory')
 _BATCH = 32
 _BEST = 50
 """Entries that may be found by their meaning alone."""
+
+_DELAY = 0.5
+"""Seconds before new entries are embedded: a chat searches directly after it has added a turn, and must not wait."""
+
+_QUERY_SECONDS = 5.0
+"""Maximum time to embed a query; a search does not wait longer for a second opinion."""
+
+_PAUSE_SECONDS = 60.0
+"""How long searches use words only after the embedder has failed."""
 
 _MAX_CHARACTERS = 2000
 """Maximum number of characters of a text that is embedded; small models read no more."""
@@ -55,22 +65,24 @@ class Vectors:
         self._version = 0
         """Version of the newest vector that was read."""
 
+        self._paused_until = 0.0
         self._task: asyncio.Task[None] | None = None
 
     async def similar(self, query: str) -> Similarities | None:
         """The similarity of all embedded entries to a query; None if there are none, or the embedder fails."""
         await self._refresh()
-        if self._matrix is None or not self._rows:
+        if self._matrix is None or not self._rows or time.monotonic() < self._paused_until:
             return None
         import numpy as np
 
         try:
-            (vector,) = await self._embedder.embed([query[:_MAX_CHARACTERS]])
-        except Exception as error:
-            logger.warning('this search uses words only, because the embedder failed: %s', error)
+            async with asyncio.timeout(_QUERY_SECONDS):
+                (vector,) = await self._embedder.embed([query[:_MAX_CHARACTERS]])
+            wanted = _normalized(np.asarray([vector], dtype=np.float32))[0]
+            values = await asyncio.to_thread(self._matrix[: len(self._rows)].__matmul__, wanted)
+        except Exception as error:  # also a vector of another length
+            self._pause('search uses words only', error)
             return None
-        wanted = _normalized(np.asarray([vector], dtype=np.float32))[0]
-        values = await asyncio.to_thread(self._matrix[: len(self._rows)].__matmul__, wanted)
         numbers = list(self._rows)
         count = min(_BEST, len(numbers))
         best: list[int] = np.argpartition(-values, count - 1)[:count].tolist()
@@ -84,10 +96,20 @@ class Vectors:
             self._task = asyncio.create_task(self._embed_in_background())
 
     async def _embed_in_background(self) -> None:
+        await asyncio.sleep(max(_DELAY, self._paused_until - time.monotonic()))
+        await self.embed_some()
+
+    async def embed_some(self, limit: int | None = None) -> None:
+        """Embed what is missing. If the embedder fails, that is logged, and it is left alone for a while."""
         try:
-            await self.embed_missing()
+            await self.embed_missing(limit)
         except Exception as error:
-            logger.warning('new entries are found by their words only, because the embedder failed: %s', error)
+            self._pause('new entries are found by their words only', error)
+
+    def _pause(self, effect: str, error: Exception) -> None:
+        reason = error if str(error) else f'no answer within {_QUERY_SECONDS:.0f} s'
+        logger.warning('%s, because the embedder failed: %s', effect, reason)
+        self._paused_until = time.monotonic() + _PAUSE_SECONDS
 
     async def embed_missing(self, limit: int | None = None) -> int:
         """Embed entries that have no vector of this embedder, the newest first. Returns how many."""
@@ -136,8 +158,11 @@ class Vectors:
 
         rows = await self._database.read(self._new_rows)
         if rows:
-            added = np.stack([np.frombuffer(data, dtype=np.float16) for _, _, data in rows]).astype(np.float32)
-            self._add([number for _, number, _ in rows], added)
+            size = len(rows[-1][2]) if self._matrix is None else 2 * self._matrix.shape[1]
+            fitting = [row for row in rows if len(row[2]) == size]  # a server may have another model of the same name
+            if fitting:
+                added = np.stack([np.frombuffer(data, dtype=np.float16) for _, _, data in fitting]).astype(np.float32)
+                self._add([number for _, number, _ in fitting], added)
             self._version = rows[-1][0]
 
     def _new_rows(self, cursor: Cursor) -> list[tuple[int, int, bytes]]:

@@ -154,6 +154,10 @@ class EngineModel:
         if rest := stops.flush():
             yield Delta(text=rest)
 
+    async def connect(self) -> None:
+        """Open the connection before the first request needs it. Raises `ModelError`."""
+        await self._connection()
+
     async def _connection(self) -> 'Connection':
         """The connection of the running event loop. Imports and opens it in a thread."""
         loop = asyncio.get_running_loop()

@@ -59,6 +59,10 @@ class Toolbox:
         """Tools that were looked up: the model knows them already."""
 
         self._functions: dict[str, HostFunction] = {}
+        self._described: list[AnyTool] = []
+        self._stubs = ''
+        """The stubs of the tools that were described last."""
+
         self._tools = unique_names([tool for given in tools for tool in self._add(given)])
         both = self._tools.keys() & self._toolsets.keys()
         if both:
@@ -113,9 +117,12 @@ class Toolbox:
 
     def stubs(self, only: Container[str] | None = None) -> str:
         """The enabled tools for code, or `only` those of these names, as Python stubs for the model."""
-        names = TypeNames()
-        functions = [tool.render(names) for tool in self._offered('code') if only is None or tool.name in only]
-        return '\n\n'.join([*names.stubs(), *functions])
+        tools = [tool for tool in self._offered('code') if only is None or tool.name in only]
+        if tools != self._described:  # a run asks several times, always for the same
+            names = TypeNames()
+            functions = [tool.render(names) for tool in tools]
+            self._described, self._stubs = tools, '\n\n'.join([*names.stubs(), *functions])
+        return self._stubs
 
     def model_functions(self) -> list[ModelFunction]:
         """The enabled tools for the model, as function definitions."""

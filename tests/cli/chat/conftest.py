@@ -22,5 +22,5 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 @pytest.fixture
 def chats(place: Place, monkeypatch: pytest.MonkeyPatch) -> Chats:
     """Chats with a scripted model."""
-    monkeypatch.setattr('habilis.cli.chat.app.find_embedder', lambda: None)
+    monkeypatch.setenv('HABILIS_EMBEDDER', 'off')
     return Chats(monkeypatch)

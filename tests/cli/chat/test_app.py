@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from habilis.core.errors import ModelUnavailable
+from habilis.cli.chat.app import ChatApp
+from habilis.cli.run.request import RunRequest, ToolNames
+from habilis.core.errors import JournalError, ModelUnavailable, RunBusy
 from habilis.memory import Memory
+from habilis.tools import tool
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
 from tests.place import Place
@@ -147,6 +150,47 @@ async def test_a_tool_that_needs_approval_asks_in_the_chat(chats: Chats) -> None
         assert await memory.facts() == []
 
 
+async def test_a_question_whose_turn_was_stopped_is_asked_again_and_other_calls_only_if_the_person_agrees(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(answers=['blue'])
+    answer, dropped = person.ask, asyncio.Event()
+
+    async def wait(_: str) -> None:
+        monkeypatch.setattr(person, 'ask', answer)
+        person.stop_when(lambda: True)
+        await dropped.wait()
+
+    monkeypatch.setattr(person, 'ask', wait)
+    monkeypatch.setattr(person, 'drop_question', dropped.set)
+    person.messages += ['Paint it.', 'Paint it.']
+    await chats.chat(person, [code("final_answer(ask_user('Which colour?'))")])
+    assert (await turns())[-1] == ('assistant', 'blue')
+
+    person = Person(answers=['n', 'y'])
+    calls = 0
+
+    @tool(idempotent=False)
+    async def send() -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            person.stop_when(lambda: True)
+            await asyncio.sleep(600)
+        return f'sent {calls}'
+
+    def load(names: object, *, folder: str) -> list[object]:
+        return [send]
+
+    monkeypatch.setattr('habilis.cli.chat.app.load_tools', load)
+    names = ToolNames(names=('x:send',), folder='.')
+    person.messages += ['Send it.', 'Send it.', 'Send it.']
+    await chats.chat(person, [code('final_answer(await send())')], tools=names)
+    assert 'Did it take effect?' in person.questions[0]
+    assert person.questions[1].endswith('\nRun it again? [y/N] ')
+    assert (await turns())[-1] == ('assistant', 'sent 2')
+
+
 async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> None:
     person = Person('Paint it.', answers=['blue'])
     await chats.chat(person, [code("final_answer(ask_user('Which colour?'))")])
@@ -157,7 +201,7 @@ async def test_a_question_of_the_model_waits_for_the_answer(chats: Chats) -> Non
 async def test_a_picture_is_saved_and_its_path_printed(chats: Chats, capsys: pytest.CaptureFixture[str]) -> None:
     draws = "class Picture:\n    def _repr_png_(self): return b'\\x89PNG data'\ndisplay(Picture())\nfinal_answer(1)"
     await chats.chat(Person('Draw.'), [code(draws)])
-    found = re.search(r'\[picture: (.*\.png)\]', capsys.readouterr().out.replace('\n', ''))
+    found = re.search(r'\n(/.*\.png) \(new, 9 bytes\)\n', capsys.readouterr().out)
     assert found is not None
     assert Path(found[1]).read_bytes() == b'\x89PNG data'
 
@@ -190,6 +234,49 @@ async def test_a_failed_turn_is_offered_when_its_chat_is_resumed(
     assert 'the last turn is not finished' in shown
     assert shown.count('\nonce\n') == 1
     assert [text for text in chats.sent(0) if text in ('Do it.', 'Go on.')] == ['Do it.', 'Go on.']
+
+
+async def test_a_call_that_nobody_was_there_to_approve_is_asked_about_when_the_chat_is_resumed(
+    chats: Chats, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with Memory() as memory:
+        fact = await memory.add_fact('The boat is blue')
+    person = Person('Forget it.')
+    person.is_present = False
+    await chats.chat(person, [code(f"forget('{fact.id}')\nfinal_answer('forgotten')")])
+    assert 'habilis runs approve' in capsys.readouterr().out
+    person = Person('Thanks.', answers=['y'])
+    await chats.chat(person, ['Welcome.'], resume='')
+    shown = capsys.readouterr().out
+    assert person.questions[0].startswith(f"\nforget(id='{fact.id}')\n")
+    assert 'Welcome.' in shown
+    assert ('assistant', 'forgotten') in await turns()
+    async with Memory() as memory:
+        assert await memory.facts() == []
+
+
+async def test_a_chat_in_the_middle_of_a_turn_is_not_opened_a_second_time(chats: Chats) -> None:
+    busy: list[BaseException] = []
+
+    async def reply(messages: object) -> str:
+        try:
+            await ChatApp(Person('Me too.'), RunRequest(task=''), resume='').run()
+        except RunBusy as error:
+            busy.append(error)
+        return 'Done.'
+
+    await chats.chat(Person('Do it.'), reply)
+    assert 'is in the middle of a turn' in str(busy[0])
+    assert await turns() == [('user', 'Do it.'), ('assistant', 'Done.')]
+
+
+async def test_another_users_chat_cannot_be_resumed(chats: Chats) -> None:
+    await chats.chat(Person('I am Ann.'), ['Hi.'], settings={'user': 'ann'})
+    async with Memory(user='ann') as memory:
+        [session] = await memory.sessions()
+    for resume in (session.session, ''):
+        with pytest.raises(JournalError, match=r'no such conversation|no chat has begun'):
+            await chats.chat(Person(), [], resume=resume, settings={'user': 'bob'})
 
 
 async def test_nothing_to_resume_is_said_in_one_line(chats: Chats) -> None:

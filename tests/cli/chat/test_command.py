@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.chat import code, script
 from tests.cli.process import habilis, on_terminal
+from tests.cli.test_sixel import ROWS, drawn, png
 from tests.place import Place
 
 WAITS_ONCE = """\
@@ -43,6 +44,57 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_varia
         terminal.type('q\r')
         terminal.wait_for('habilis chat --resume chat-')
         assert terminal.process.wait(timeout=60) == 0
+
+
+def test_an_approval_that_waited_when_the_process_was_killed_is_asked_again_with_its_diff(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    (place.folder / 'work').mkdir()
+    (place.folder / 'work' / 'boat.txt').write_text('a red boat\n')
+    tools = 'from habilis.tools.toolsets.files import Files\nfiles = Files(needs_approval=True)\n'
+    (place.folder / 'boat_tools.py').write_text(tools)
+    paint = "print('once')\nupdate_file('boat.txt', 'red', 'blue')\nfinal_answer(open('boat.txt').read())"
+    model = script(place.folder, code(paint), 'You are welcome.')
+    with on_terminal('chat', '--model', model, '--workspace', 'work', '--tools', 'boat_tools:files') as terminal:
+        terminal.wait_for('>')
+        terminal.type('Paint it.\r')
+        terminal.wait_for('+a blue boat')
+        terminal.wait_for('[y/N]')
+        os.kill(terminal.process.pid, signal.SIGKILL)
+    assert (place.folder / 'work' / 'boat.txt').read_text() == 'a red boat\n'
+    with on_terminal('chat', '--resume') as terminal:
+        terminal.wait_for("update_file(path='boat.txt'")
+        terminal.wait_for('-a red boat')
+        terminal.wait_for('+a blue boat')
+        terminal.wait_for('[y/N]')
+        terminal.type('y\r')
+        terminal.wait_for('a blue boat\n')
+        terminal.type('Thanks.\r')
+        terminal.wait_for('You are welcome.')
+        terminal.type('q\r')
+        assert terminal.process.wait(timeout=60) == 0
+    assert (place.folder / 'work' / 'boat.txt').read_text() == 'a blue boat\n'
+
+
+def test_a_picture_is_shown_in_a_terminal_that_can_and_its_answer_is_not_taken_for_keys(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')
+    draws = f'class Plot:\n    def _repr_png_(self): return {png(ROWS)!r}\ndisplay(Plot())\nfinal_answer("drawn")'
+    place.environment(HABILIS_MODEL=script(place.folder, code(draws)), TERM_PROGRAM='')
+    with on_terminal('chat') as terminal:
+        terminal.wait_for('\x1b[c')
+        terminal.wait_for('>')
+        terminal.type('Dra\x1b[?62;4;22cw.\r')
+        terminal.wait_for('Draw.\x1b[0m\n')
+        assert drawn('\x1bP' + terminal.wait_for('\x1b\\').partition('\x1bP')[2])
+        terminal.wait_for('figure-1.png (new, ')
+    place.environment(TERM_PROGRAM='ghostty')
+    with on_terminal('chat') as terminal:
+        terminal.wait_for('>')
+        terminal.type('Draw.\r')
+        assert '\x1b[c' not in terminal.wait_for('\x1b_Ga=T')
 
 
 def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_sequence(place: Place) -> None:

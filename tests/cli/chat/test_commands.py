@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import typer
 
 from habilis.memory import Memory
 from tests.cli.chat import code
@@ -71,17 +72,60 @@ async def test_tools_tasks_and_cost(chats: Chats, capsys: Capture) -> None:
     shown = capsys.readouterr().out
     assert 'Paint the boat' in shown[shown.index('TASK') :]
     assert 'recent_conversations' in shown[shown.index('TOOL ') :]
-    assert '1 requests, ' in shown
+    assert '1 request, ' in shown
 
 
 async def test_a_chat_is_saved_to_a_new_file_only(chats: Chats, place: Place, capsys: Capture) -> None:
-    await chats.chat(Person('Hi.', '/save talk.md', '/save talk.md', '/save no/talk.md'), ['Hello.'])
+    messages = [
+        '/save',
+        'Hi.',
+        '/save talk.md',
+        '/save "talk.md"',
+        '/save no/talk.md',
+        '/save ~nobody-here/x',
+        "/save 'x",
+    ]
+    await chats.chat(Person(*messages, '/tasks some'), ['Hello.'])
     text = Path(place.folder / 'talk.md').read_text()
     assert text.startswith('**user** · ')
     assert text.endswith('\n\nHello.\n')
     shown = capsys.readouterr().out
     assert 'error: talk.md exists; give another name' in shown
     assert 'error: cannot write no/talk.md: No such file' in shown
+    assert 'there is nothing to save yet' in shown
+    assert '2 turns in x' in shown
+    assert 'error: write /tasks [all]' in shown
+    assert 'unexpected' not in shown
+
+
+async def test_a_copy_is_saved_with_the_turns_from_before_it_was_made_also_after_it_is_resumed(
+    chats: Chats, place: Place, capsys: Capture
+) -> None:
+    await chats.chat(Person('One.', '/fork', '/save 1.md', 'Two.', '/fork', 'Three.'), ['1', '2', '3'])
+    await chats.chat(Person('/save 2.md'), [], resume='')
+    said = [Path(place.folder / name).read_text().split('\n\n')[1::2] for name in ('1.md', '2.md')]
+    assert [[text.strip() for text in each] for each in said] == [
+        ['One.', '1'],
+        ['One.', '1', 'Two.', '2', 'Three.', '3'],
+    ]
+    assert '2 turns in 1.md' in capsys.readouterr().out
+
+
+async def test_a_chat_without_a_turn_is_not_offered_to_be_resumed(chats: Chats, capsys: Capture) -> None:
+    await chats.chat(Person('/help'), [])
+    assert '--resume' not in capsys.readouterr().out
+    await chats.chat(Person('Hi.', '/fork'), ['Hello.'])
+    assert capsys.readouterr().out.count('--resume') == 1
+
+
+async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats: Chats, capsys: Capture) -> None:
+    async with Memory() as memory:
+        await memory.add_fact('The boat is called Nordlicht')
+    await chats.chat(Person('My boat?', '/runs', '/undo'), ['Nice.'])
+    shown = capsys.readouterr().out
+    assert 'From the memory' in chats.sent(0)[0]
+    assert 'From the memory' not in shown
+    assert 'taken back: My boat?\n' in shown
 
 
 async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
@@ -92,3 +136,18 @@ async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, 
     assert 'scripted:script; /model NAME takes another' in shown
     assert 'error: no such sandbox: nowhere; known: ' in shown
     assert 'error: the sandbox remote needs the address of its server: add --sandbox-url http' in shown
+
+
+async def test_a_model_that_is_not_known_leaves_the_chat_as_it_was(
+    chats: Chats, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    async def refuse(*_: object) -> None:
+        raise typer.BadParameter('no such model', param_hint='--model')
+
+    person = Person(
+        lambda: monkeypatch.setattr('habilis.cli.chat.session.choose_model', refuse), '/model nonsense', 'Hi.'
+    )
+    await chats.chat(person, ['Hello.'])
+    shown = capsys.readouterr().out
+    assert 'error: no such model\n' in shown
+    assert 'Hello.' in shown

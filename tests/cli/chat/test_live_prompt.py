@@ -58,6 +58,19 @@ async def test_what_is_pasted_is_not_sent(keyboard: PipeInput) -> None:
         assert await one.read() == 'def f():\n    return "é"\n# end'
 
 
+def test_of_a_long_message_only_the_start_is_repeated_without_control_sequences(
+    keyboard: PipeInput, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = prompt(keyboard)
+    one.echo('\n'.join(map(str, range(10_000))))
+    shown = capsys.readouterr().out.splitlines()
+    assert (shown[:2], shown[-1], len(shown)) == (['> 0', '  1'], '  … and 9,980 more lines', 21)
+    one.echo('x' * 9_000)
+    assert capsys.readouterr().out == f'> {"x" * 2_000}…\n'
+    one.echo('a\x1b[31mb')
+    assert '\x1b' not in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('key', ['\x03', '\x1b'], ids=['Ctrl-C', 'Esc'])
 async def test_a_key_stops_the_turn_and_keeps_what_is_typed(keyboard: PipeInput, key: str) -> None:
     one, stopped = prompt(keyboard), asyncio.Event()

@@ -1,16 +1,20 @@
 """`habilis memory`, `habilis tasks` and `habilis sessions`, as a person uses them."""
 
 import json
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from rich.cells import cell_len
 
+from habilis.cli.printing import console
 from habilis.journal import RunInfo
 from habilis.journal.sqlite import SqliteStore
 from habilis.memory import Memory
-from tests.cli.process import habilis
+from tests.cli.process import habilis, on_terminal
 
 Command = Callable[..., CompletedProcess[str]]
 
@@ -35,6 +39,35 @@ async def fill(place: Path) -> None:
         await memory.add_turn('monday', 'user', 'Where did we leave the canoe?', time=1e9)
         await memory.add_turn('monday', 'assistant', 'Behind the \x1b[31mshed.', time=1e9 + 1)
         await memory.add_turn('friday', 'user', 'Thanks', time=1.5e9)
+
+
+async def test_on_a_narrow_terminal_the_text_of_an_entry_is_wrapped_below_the_rest(place: Path) -> None:
+    texts = ['Prefers short answers in plain words, with their sources', '猫の名前はタマで' * 5, 'x' * 70]
+    async with Memory(place, user='ann') as memory:
+        facts = [await memory.add_fact(text) for text in texts]
+        for number in range(2):
+            await memory.add_task(f'Paint the boat {texts[0]}', after=[1] * number)
+    with on_terminal('memory', 'list', '--memory', str(place), '--user', 'ann', columns=60) as terminal:
+        shown = re.sub('\x1b\\[[0-9;]*m', '', terminal.wait_for('x' * 12 + '\n'))
+    lines = shown.splitlines()
+    assert all(cell_len(line) <= 60 for line in lines)
+    assert [line.split()[0] for line in lines if not line.startswith(' ')] == [fact.id for fact in facts]
+    assert ''.join(line.strip() for line in lines if line.startswith('  猫')).startswith(texts[1][:20])
+    with on_terminal('tasks', 'list', '--memory', str(place), '--user', 'ann', columns=30) as terminal:
+        assert '\n2  pending  after 1' in re.sub('\x1b\\[[0-9;]*m', '', terminal.wait_for('after 1'))
+
+
+def _narrow(_: int) -> os.terminal_size:
+    return os.terminal_size((47, 20))
+
+
+def test_a_dumb_terminal_is_as_wide_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv('COLUMNS', raising=False)
+    monkeypatch.setenv('TERM', 'dumb')
+    monkeypatch.setattr('rich.console.Console.is_terminal', True)
+    monkeypatch.setattr('habilis.cli.printing.os.get_terminal_size', _narrow)
+    monkeypatch.setattr('sys.stdout.fileno', lambda: 1)
+    assert console().width == 47
 
 
 def test_facts_are_added_listed_replaced_and_found(run: Command) -> None:

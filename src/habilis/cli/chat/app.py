@@ -5,12 +5,15 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
+import typer
+
 from habilis.agent.contract import Result
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
 from habilis.cli.chat.opening import Recorded, find_recorded, with_recorded_options
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.main import describe_error
+from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
 from habilis.cli.program import load_tools
 from habilis.cli.run.report import limit_message, pending_lines, runs_command
@@ -21,7 +24,6 @@ from habilis.core.errors import ModelError
 from habilis.journal.stores import open_store
 from habilis.memory import Memory
 from habilis.memory.contract import Embedder
-from habilis.memory.minilm import find_embedder
 
 MAX_TASKS = 8
 
@@ -62,7 +64,7 @@ class ChatApp:
         """The session, with its memory, journal and model open."""
         settings = read_settings(self._request.load_settings)
         store = open_store(settings.journal)
-        embedder = find_embedder()
+        embedder = choose_embedder(settings)
         warming = asyncio.ensure_future(_warm_up(embedder))
         try:
             async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
@@ -91,20 +93,21 @@ class ChatApp:
     # Turns ------------------------------------------------------------------------------------------------------------
 
     async def _answer(self, session: ChatSession, message: str) -> None:
-        result = await session.take_turn(message)
+        with self._front.working('starting'):
+            result = await session.take_turn(message)
         self._report(session, result)
 
     async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:
-        """Show where a recorded conversation is, and finish its last turn if the process died in it."""
-        await session.enter(recorded.session, given=recorded.given)
+        """Show where a recorded conversation is, and finish its last turn if it was cut short."""
+        await session.enter(recorded.session, recorded.note)
         turns = await session.memory.turns(recorded.session, limit=2)
         self._say(f'resumed {recorded.session}')
         for turn in turns:
             Page().text(f'{turn.role}: {turn.text}')
         if recorded.unfinished is None:
             return
-        if recorded.has_died:
-            self._say('the last turn was interrupted; finishing it')
+        if recorded.cut_short:
+            self._say(f'the last turn {recorded.cut_short}')
             unfinished = recorded.unfinished
 
             async def finish() -> None:
@@ -152,7 +155,7 @@ class ChatApp:
     # Words ------------------------------------------------------------------------------------------------------------
 
     def _say_goodbye(self, session: ChatSession) -> None:
-        if self._front.is_present:
+        if self._front.is_present and session.is_recorded:
             self._say(f'to go on later: habilis chat --resume {session.session}')
 
     def _say(self, text: str) -> None:
@@ -161,7 +164,8 @@ class ChatApp:
     def _say_error(self, error: BaseException) -> None:
         if not isinstance(error, Exception):
             raise error
-        Page().text(f'error: {describe_error(error)}', 'red')
+        text = error.message if isinstance(error, typer.BadParameter) else describe_error(error)
+        Page().text(f'error: {text}', 'red')
         if isinstance(error, ModelError) and self._front.is_present:
             self._say('the chat goes on; send the message again (Up, Enter) to go on where it stopped')
 

@@ -3,12 +3,15 @@
 import asyncio
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from habilis.cli import backend_options, options
 from habilis.cli.chat.front import FrontEnd, PlainFront
+from habilis.cli.interrupt import GRACE
+from habilis.cli.memory.options import EmbedderName
 from habilis.core.folders import data_folder
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ def chat(
     memory: Annotated[
         str | None, typer.Option('--memory', metavar='WHERE', help='Memory: a file or a URL (default: as set).')
     ] = None,
+    embedder: EmbedderName = None,
     journal: options.RunJournal = None,
     user: options.User = None,
     base_url: options.BaseUrl = None,
@@ -83,7 +87,7 @@ def chat(
             task='',
             model=model,
             overrides={'base_url': base_url},
-            settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory},
+            settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory, 'embedder': embedder},
             backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
             workspace=workspace,
             checkpoints=checkpoints,
@@ -103,9 +107,18 @@ def chat(
         async with front.opened():
             with front.working('starting'):
                 app_class = await asyncio.to_thread(_load)
-            return await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+            code = await app_class(front, request(), resume=(session or NEWEST) if resume else None).run()
+        _end_soon(code)
+        return code
 
     raise typer.Exit(asyncio.run(run()))
+
+
+def _end_soon(code: int) -> None:
+    """End the process shortly, also if a thread is still busy, such as one that builds a sandbox: the user has left."""
+    timer = threading.Timer(GRACE, os._exit, (code,))
+    timer.daemon = True
+    timer.start()
 
 
 def _front() -> FrontEnd:

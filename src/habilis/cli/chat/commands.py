@@ -1,13 +1,13 @@
 """What the slash commands do."""
 
-import shlex
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
+from habilis.cli.chat.recollection import as_said
 from habilis.cli.chat.session import ChatSession, new_session, with_model
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
@@ -71,31 +71,31 @@ class Commands:
     async def _model(self, name: str) -> None:
         session = self._session
         if not name:
-            print(f'{session.model.name}; /model NAME takes another, `habilis models list` lists some', flush=True)
+            _say(f'{session.model.name}; /model NAME takes another, `habilis models list` lists some')
             return
-        await session.switch(with_model(session.request, name), session.settings, print)
+        await session.switch(with_model(session.request, name), session.settings, _say)
 
     async def _sandbox(self, name: str) -> None:
         session = self._session
         if not name:
-            print(f'{session.settings.sandbox}; known: {", ".join(sandbox_names())}', flush=True)
+            _say(f'{session.settings.sandbox}; known: {", ".join(sandbox_names())}')
             return
         if name not in sandbox_names():
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
-        await session.switch(session.request, session.settings.model_copy(update={'sandbox': name}), print)
+        await session.switch(session.request, session.settings.model_copy(update={'sandbox': name}), _say)
 
     async def _tools(self, _: str) -> None:
         rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools())]
         print_table(('TOOL', 'WHAT IT DOES'), rows, flexible=('WHAT IT DOES',))
         if self._session.request.library:
-            print('and those of the library: habilis tools list', flush=True)
+            _say('and those of the library: habilis tools list')
 
     async def _cost(self, _: str) -> None:
         usage = self._session.usage
         cost = '' if usage.cost is None else f', {format_cost(usage.cost)}'
         tokens = f'{usage.tokens:,} tokens ({usage.input_tokens:,} in, {usage.output_tokens:,} out)'
-        print(f'{usage.requests} requests, {tokens}{cost}', flush=True)
+        _say(f'{usage.requests} request{"" if usage.requests == 1 else "s"}, {tokens}{cost}')
 
     # Memory -----------------------------------------------------------------------------------------------------------
 
@@ -105,10 +105,10 @@ class Commands:
         match word:
             case '' | 'list':
                 facts = await memory.facts()
-                print_entries(facts) if facts else print('no facts yet', flush=True)
+                print_entries(facts) if facts else _say('no facts yet')
             case 'search' if more:
                 hits = await memory.search(more, limit=MAX_HITS, neighbours=True)
-                print_hits(hits) if hits else print('nothing found', flush=True)
+                print_hits(hits) if hits else _say('nothing found')
             case 'why':
                 self._why()
             case 'forget' if more:
@@ -120,7 +120,7 @@ class Commands:
     def _why(self) -> None:
         context = self._session.recollection.last
         if context is None or not context.items:
-            print('the last message got nothing from the memory', flush=True)
+            _say('the last message got nothing from the memory')
         else:
             print_context(context)
 
@@ -132,19 +132,22 @@ class Commands:
         except HabilisError:
             found = await memory.find_to_forget(query=more)
         if not found:
-            print('nothing to forget', flush=True)
+            _say('nothing to forget')
             return
         print_entries(found)
         what = 'this entry' if len(found) == 1 else f'these {len(found)} entries'
         answer = await self._session.front.ask(f'Forget {what} for good? [y/N] ')
         if (answer or '').strip().lower() not in YES:
-            print('nothing forgotten', flush=True)
+            _say('nothing forgotten')
             return
-        print(f'forgot {len(await memory.forget(*(entry.id for entry in found)))}', flush=True)
+        _say(f'forgot {len(await memory.forget(*(entry.id for entry in found)))}')
 
     async def _tasks(self, rest: str) -> None:
+        if rest not in ('', 'all'):
+            msg = f'write {COMMANDS["/tasks"].usage}'
+            raise CommandError(msg)
         tasks = await self._session.memory.tasks(all=rest == 'all')
-        print_tasks(tasks) if tasks else print('no open tasks', flush=True)
+        print_tasks(tasks) if tasks else _say('no open tasks')
 
     # Conversation -----------------------------------------------------------------------------------------------------
 
@@ -152,40 +155,47 @@ class Commands:
         session = self._session
         found = await list_runs(session.store, user=session.memory.user, session=session.session)
         if not found:
-            print('no turns yet', flush=True)
+            _say('no turns yet')
             return
         rows = [list_row(each, each.info.created) for each in found[:_RUNS]]
-        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [(*row[:-1], as_said(row[-1])) for row in rows])
 
     async def _undo(self, _: str) -> None:
         taken = await self._session.undo()
         if taken is None:
-            print('there is no turn to take back', flush=True)
+            _say('there is no turn to take back')
             return
         files = f'; files as before: {", ".join(taken.files)}' if taken.files else ''
-        print(f'taken back: {one_line(taken.task, 60)}{files}', flush=True)
+        _say(f'taken back: {one_line(as_said(taken.task), 60)}{files}')
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()
-        print(f'this is a copy; the other one: habilis chat --resume {left}', flush=True)
+        _say(f'this is a copy; the other one: habilis chat --resume {left}')
 
     async def _clear(self, _: str) -> None:
         left = self._session.session
         await self._session.enter(new_session())
-        print(f'a new chat; the one before: habilis chat --resume {left}', flush=True)
+        _say(f'a new chat; the one before: habilis chat --resume {left}')
 
     async def _save(self, name: str) -> None:
         session = self._session
-        name = next(iter(shlex.split(name)), f'{session.session}.md')
-        turns = await session.memory.turns(session.session)
+        name = name.strip('"\'') or f'{session.session}.md'
+        turns = await session.turns()
+        if not turns:
+            _say('there is nothing to save yet')
+            return
         _write_new(name, turns)
-        print(f'{len(turns)} turns in {name}', flush=True)
+        _say(f'{len(turns)} turns in {name}')
+
+
+def _say(text: str) -> None:
+    Page().text(text)
 
 
 def _write_new(name: str, turns: Sequence[Turn]) -> None:
     text = '\n\n'.join(f'**{turn.role}** · {format_time(turn.time)}\n\n{turn.text}' for turn in turns)
     try:
-        with Path(name).expanduser().open('x', encoding='utf-8') as file:
+        with open(os.path.expanduser(name), 'x', encoding='utf-8') as file:
             file.write(f'{text}\n')
     except FileExistsError:
         msg = f'{name} exists; give another name: /save FILE'

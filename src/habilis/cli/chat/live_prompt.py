@@ -1,7 +1,7 @@
 """The prompt of a terminal: a line to type in, always there, with a small live region above it.
 
 What is finished is printed above and scrolls away with the terminal's own scrollback. `prompt_toolkit` is imported
-here and in `completion.py` only.
+here, in `completion.py` and in `terminal_answer.py` only.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from prompt_toolkit import ANSI, PromptSession
 from prompt_toolkit.application import get_app_or_none
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import merge_formatted_text
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -25,6 +26,7 @@ from prompt_toolkit.styles import Style
 from habilis.cli.chat.completion import ChatCompleter, completes
 from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT
 from habilis.cli.chat.live_status import PromptStatus
+from habilis.cli.chat.terminal_answer import ask_for_graphics
 from habilis.cli.colours import has_colours
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 MENU_ROWS = 6
 MAX_QUEUED_ROWS = 3
+MAX_ECHO_ROWS = 20
+MAX_ECHO_CHARS = 2000
 REPAINT_SECONDS = 0.01
 """Between two writes above the prompt. The default of 0.2 would delay the first words of a reply."""
 
@@ -84,6 +88,7 @@ class LivePrompt:
         # In cooked mode, which printing above the prompt would switch to, an Enter that is typed arrives as Ctrl-J.
         setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
         with keyboard.raw_mode(), proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
+            ask_for_graphics(keyboard, self._session.app.output)
             reading = asyncio.ensure_future(self._read_all())
             try:
                 yield
@@ -95,28 +100,26 @@ class LivePrompt:
             await asyncio.sleep(0)
 
     async def _read_all(self) -> None:
+        """Run the prompt until the user leaves. It stays while messages are sent, because starting it takes long."""
         try:
-            while True:
-                try:
-                    text = await self._session.prompt_async(default=self._take_draft(), handle_sigint=False)
-                except EOFError:
-                    if self._answer is None:
-                        break
-                    self._give(None)
-                    continue
-                if text.strip() in LEAVING:
-                    break
-                if text.strip():
-                    self._waiting.append(text)
-                    self._messages.put_nowait(text)
+            await self._session.prompt_async(handle_sigint=False)
         except asyncio.CancelledError:
             return
+        except EOFError:
+            pass
         self.on_stop()
         self._messages.put_nowait(None)
 
-    def _take_draft(self) -> str:
-        draft, self._draft = ('', self._draft) if self._answer is not None else (self._draft, '')
-        return draft
+    def _send(self, buffer: Buffer) -> None:
+        # In a locale without UTF-8, characters arrive as the bytes that the terminal sends.
+        text = buffer.text.encode('utf-8', 'surrogateescape').decode('utf-8', 'replace')
+        if text.strip() in LEAVING:
+            self._session.app.exit(exception=EOFError())
+            return
+        buffer.reset(append_to_history=True)
+        if text.strip():
+            self._waiting.append(text)
+            self._messages.put_nowait(text)
 
     async def read(self) -> str | None:
         """The next message, perhaps one that was typed while a turn was under way."""
@@ -140,9 +143,8 @@ class LivePrompt:
             return answer
         finally:
             self._answer, self._mark = None, PROMPT
-            if self._draft:
-                buffer.text, self._draft = self._draft, ''
-                buffer.cursor_position = len(buffer.text)
+            buffer.text, self._draft = self._draft, ''  # a half typed answer is dropped with its question
+            buffer.cursor_position = len(buffer.text)
             self._redraw()
 
     def _give(self, text: str | None) -> None:
@@ -171,7 +173,7 @@ class LivePrompt:
                 buffer.delete_before_cursor()
                 buffer.insert_text('\n')
             else:
-                buffer.validate_and_handle()
+                self._send(buffer)
 
         @keys.add('c-j')
         @keys.add('escape', 'enter')
@@ -187,6 +189,10 @@ class LivePrompt:
                 buffer.reset()
             else:
                 print(HOW_TO_LEAVE, flush=True)
+
+        @keys.add('c-d', filter=Condition(lambda: self._answer is not None and not self._session.default_buffer.text))
+        def answer_nothing(event: KeyPressEvent) -> None:
+            self._give(None)
 
         @keys.add('escape')
         def stop(event: KeyPressEvent) -> None:
@@ -236,8 +242,15 @@ class LivePrompt:
         self._redraw()
 
     def echo(self, message: str) -> None:
-        """Print the message, which the prompt has erased."""
-        rows = message.split('\n')
+        """Print the start of the message, which the prompt has erased."""
+        from habilis.agent.hooks.sanitize import escape_controls  # loaded by now; the prompt is shown before
+
+        rows = escape_controls(message[:MAX_ECHO_CHARS]).split('\n')[:MAX_ECHO_ROWS]
+        left = message.count('\n') + 1 - len(rows)
+        if left > 0:
+            rows.append(f'… and {left:,} more lines')
+        elif len(message) > MAX_ECHO_CHARS:
+            rows[-1] += '…'
         lines = [f'{PROMPT if not number else "  "}{row}' for number, row in enumerate(rows)]
         text = '\n'.join(lines)
         print(f'\033[1m{text}\033[0m' if has_colours(sys.stdout) else text, flush=True)
@@ -255,7 +268,7 @@ def _open_history(path: Path | None) -> History:
 
 
 def _first_line(text: str) -> str:
-    return _fit(' '.join(text.split()), 2)
+    return _fit(' '.join(text[:MAX_ECHO_CHARS].split()), 2)
 
 
 def _fit(text: str, used: int = 0) -> str:

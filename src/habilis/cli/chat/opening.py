@@ -1,11 +1,12 @@
 """Find a recorded conversation, and how to go on with it."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from habilis.agent.durable.records import Inputs
+from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
+from habilis.cli.chat.recollection import as_said
 from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
 from habilis.cli.run.request import ResumeRequest, RunRequest
 from habilis.core.errors import JournalError
@@ -22,31 +23,39 @@ class Recorded:
     """Id of its last run."""
 
     inputs: Inputs | None
-    given: Sequence[str] = ()
-    """Ids of what its messages got from the memory."""
+    note: TurnNote
+    """That of its last run."""
 
     unfinished: Unfinished | None = None
-    has_died: bool = False
-    """Whether the process ended in the middle of the last turn."""
+    cut_short: str = ''
+    """Why the last turn is finished at once: its process died, or a call of it waits for an approval. Else empty."""
 
 
 async def find_recorded(store: Store, user: str, session: str) -> Recorded:
-    """The conversation of this id, or the newest one that began in this folder. Raises `JournalError`."""
+    """The conversation of this id, or the newest one that began in this folder.
+
+    Raises `JournalError`, also if another process is in the middle of a turn of it.
+    """
     last = await _last_run(store, user, session)
+    await check_idle(store, user, last.session)
     view = await read_run(store, last.run, user=user)
     agents = await read_trajectories(view)
     inputs = agents[0].inputs if agents else None
+    ended = view.ended.get('ended')
     is_unfinished = view.state in ('interrupted', 'failed') or (
-        view.state in ('stopped', 'waiting') and not view.ended.get('ended')
+        view.state in ('stopped', 'waiting') and ended in (None, 'approval')
     )
-    unfinished = Unfinished(run=last.run, message='' if inputs is None else inputs.task) if is_unfinished else None
+    waits = 'waits for an approval' if is_unfinished and ended == 'approval' else ''
+    unfinished = (
+        Unfinished(run=last.run, message='' if inputs is None else as_said(inputs.task)) if is_unfinished else None
+    )
     return Recorded(
         session=last.session,
         run=last.run,
         inputs=inputs,
-        given=TurnNote.from_meta(inputs.meta if inputs is not None else {}).given,
+        note=TurnNote.from_meta(inputs.meta if inputs is not None else {}),
         unfinished=unfinished,
-        has_died=view.state == 'interrupted',
+        cut_short='was interrupted; finishing it' if view.state == 'interrupted' else waits,
     )
 
 

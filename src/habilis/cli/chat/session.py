@@ -1,6 +1,7 @@
 """One conversation of the chat: the agent, the memory, and its turns."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import secrets
@@ -11,8 +12,10 @@ from typing import Any, cast
 
 from habilis.agent.agent import Agent
 from habilis.agent.chat import Chat
-from habilis.agent.contract import Result
+from habilis.agent.contract import Result, Waiting
+from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.undo import TakenBack, take_back
+from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.memory_tools import memory_tools
 from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.front import FrontEnd
@@ -25,14 +28,21 @@ from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import choose_sandbox, make_agent
 from habilis.cli.run.report import answer_text
 from habilis.cli.run.request import RunRequest
-from habilis.core.errors import HabilisError, JournalError
+from habilis.cli.terminal_user import YES
+from habilis.core.errors import HabilisError, JournalError, ModelError, RememberError
 from habilis.core.settings import Settings
 from habilis.journal import Store
 from habilis.journal.copies import new_run_id
-from habilis.memory import Memory
+from habilis.journal.index import name_of
+from habilis.memory import Memory, Turn
 from habilis.models.contract import Model, Usage
+from habilis.models.engine import EngineModel
 from habilis.models.usage import Ledger
+from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
+
+ASK_USER = 'ask_user'
+"""The tool of `people_toolset` that asks."""
 
 META_KEY = 'habilis chat'
 """Key of the `TurnNote` in the metadata of a run."""
@@ -58,6 +68,9 @@ class TurnNote:
     given: Sequence[str] = ()
     """Ids of what the memory has given to the chat so far."""
 
+    earlier: Sequence[str] = ()
+    """Ids of the last turns of the chats that this one is a copy of, the oldest first."""
+
     @classmethod
     def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
         """The note of a run; an empty one if it has none."""
@@ -65,9 +78,11 @@ class TurnNote:
         if not isinstance(found, dict):
             return cls()
         note = cast('dict[str, object]', found)
-        given = note.get('given')
-        ids = cast('list[object]', given) if isinstance(given, list) else []
-        return cls(turn=str(note.get('turn') or ''), given=[str(one) for one in ids])
+        return cls(turn=str(note.get('turn') or ''), given=_ids(note.get('given')), earlier=_ids(note.get('earlier')))
+
+
+def _ids(found: object) -> list[str]:
+    return [str(one) for one in cast('list[object]', found)] if isinstance(found, list) else []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +116,16 @@ class ChatSession:
         """The next message continues it."""
 
         self.recollection = Recollection(memory, new_session())
+        self.is_recorded = False
+        """Whether the conversation has a turn of its own, so that it can be resumed."""
+
+        self._earlier: Sequence[str] = ()
         self.own_tools = tools
         self._user = ChatUser(front)
         self._model: Model | None = None
         self._agent: Agent[Any] | None = None
         self._chat: Chat[Any] | None = None
+        self._connecting: asyncio.Future[None] | None = None
 
     @property
     def session(self) -> str:
@@ -144,6 +164,7 @@ class ChatSession:
             raise
         await self.close()
         self._model, self.settings = model, settings
+        self._connecting = asyncio.ensure_future(_connect(model))
         await self._open_agent()
 
     async def _open_agent(self) -> None:
@@ -178,27 +199,43 @@ class ChatSession:
             self.request, self.settings = before
             raise
 
-    async def enter(self, session: str, *, given: Sequence[str] = ()) -> None:
-        """Go on in another conversation: a new or a recorded one."""
+    async def enter(self, session: str, note: TurnNote | None = None) -> None:
+        """Go on in another conversation: a new one, or a recorded one with the note of its last turn."""
         assert self._agent is not None
-        await self._move(self._agent.conversation(session, user=self.memory.user), given)
+        await self._move(self._agent.conversation(session, user=self.memory.user), note or TurnNote())
+        self.is_recorded = note is not None
 
     async def fork(self) -> str:
         """Go on in a copy. Returns the id of the conversation that stays as it is."""
         assert self._chat is not None
         left = self.session
-        await self._move(await self._chat.fork(new_session()), self.recollection.given)
+        last = [turn.id for turn in await self.memory.turns(left, limit=1)]
+        note = TurnNote(given=self.recollection.given, earlier=[*self._earlier, *last])
+        await self._move(await self._chat.fork(new_session()), note)
         return left
 
-    async def _move(self, chat: Chat[Any], given: Sequence[str]) -> None:
+    async def _move(self, chat: Chat[Any], note: TurnNote) -> None:
         assert self._chat is not None
         await self._chat.close()
-        self._chat, self.unfinished = chat, None
-        self.recollection = Recollection(self.memory, chat.session, given=given)
+        self._chat, self.unfinished, self.is_recorded = chat, None, False
+        self.recollection = Recollection(self.memory, chat.session, given=note.given)
+        self._earlier = note.earlier
+
+    async def turns(self) -> list[Turn]:
+        """All turns of the conversation; of a copy, also those from before it was made."""
+        found: list[Turn] = []
+        for id in self._earlier:
+            with contextlib.suppress(RememberError):  # forgotten meanwhile
+                last = await self.memory.get(id)
+                assert isinstance(last, Turn)
+                found += [turn for turn in await self.memory.turns(last.session) if turn.position <= last.position]
+        return [*found, *await self.memory.turns(self.session)]
 
     async def close(self) -> None:
         """Free the sandbox and the model."""
         await self._close_agent()
+        if self._connecting is not None:
+            self._connecting.cancel()
         model, self._model = self._model, None
         if model is not None:
             await model.close()
@@ -218,6 +255,7 @@ class ChatSession:
     async def take_turn(self, message: str) -> Result[Any]:
         """Answer a message, or continue the unfinished turn with it. Raises `HabilisError`."""
         attached = attach(message, sees_images=self.model.traits.images)
+        await check_idle(self.store, self.memory.user, self.session)
         turn = await self.memory.add_turn(self.session, 'user', message)
         unfinished = self.unfinished
         if unfinished is not None and not attached.files:
@@ -231,7 +269,7 @@ class ChatSession:
         task = await self.recollection.add_to(attached.text, budget=budget)
         run = new_run_id()
         model = self.request.model or self.settings.model or self.model.name
-        note = asdict(TurnNote(turn=turn.id, given=self.recollection.given))
+        note = asdict(TurnNote(turn=turn.id, given=self.recollection.given, earlier=self._earlier))
         meta = {**self.request.to_meta(model), META_KEY: note}
         assert self._chat is not None
         work = self._chat.run
@@ -244,7 +282,22 @@ class ChatSession:
         """Continue a turn from its record, with another message if there is one. Raises `HabilisError`."""
         assert self._agent is not None
         resume, user = self._agent.resume, self.memory.user
-        return await self._watch(turn, lambda view: resume(turn.run, answer, user=user, hooks=[view]))
+        result = await self._watch(turn, lambda view: resume(turn.run, answer, user=user, hooks=[view]))
+        while self.front.is_present and (doubts := [one for one in result.waiting if not one.tool]):
+            self.unfinished = turn
+            for doubt in doubts:
+                if not await self._may_repeat(doubt):
+                    return result
+                await self._agent.answer(turn.run, {'again': True}, path=doubt.path, user=user)
+            result = await self._watch(turn, lambda view: resume(turn.run, user=user, hooks=[view]))
+        return result
+
+    async def _may_repeat(self, doubt: Waiting) -> bool:
+        """Whether to repeat a call that was under way when the turn was cut short, and may have had its effect."""
+        if name_of(doubt.path).partition('(')[0] == ASK_USER:  # nobody has answered it
+            return True
+        answer = await self.front.ask(f'\n{escape_controls(doubt.question)}\nRun it again? [y/N] ')
+        return (answer or '').strip().lower() in YES
 
     async def _watch(self, turn: Unfinished, work: Callable[[TurnView], Awaitable[Result[Any]]]) -> Result[Any]:
         with self.front.working('starting'):
@@ -253,13 +306,14 @@ class ChatSession:
                 result = await work(view)
             except (HabilisError, asyncio.CancelledError):
                 self.unfinished = turn if view.has_started else self.unfinished
+                self.is_recorded |= view.has_started
                 self._user.drop_questions()
                 raise
             finally:
                 view.end()
                 if view.has_compacted:  # what the model was given before may be among what was shortened
                     self.recollection.given.clear()
-        self.unfinished = None
+        self.unfinished, self.is_recorded = None, True
         if text := _said(result):
             await self.memory.add_turn(self.session, 'assistant', text)
         return result
@@ -285,6 +339,15 @@ class ChatSession:
         if first in ids:
             await self.memory.forget(*ids[ids.index(first) :])
         self.recollection.last = None
+
+
+async def _connect(model: Model) -> None:
+    """Import and open what the first message needs, while the user types it. If that fails, the message says why."""
+    while isinstance(model, WrapperModel):
+        model = model.inner
+    if isinstance(model, EngineModel):
+        with contextlib.suppress(ModelError):
+            await model.connect()
 
 
 def _said(result: Result[Any]) -> str:

@@ -1,5 +1,6 @@
 """Shows one turn: Markdown, code, output, pictures, and how long it took."""
 
+import sys
 from pathlib import Path
 
 from habilis.agent.events import (
@@ -13,11 +14,11 @@ from habilis.agent.events import (
 )
 from habilis.agent.hooks.status import RunStatus
 from habilis.agent.hooks.terminal import TerminalView
-from habilis.cli.pictures import show_pictures
+from habilis.cli.run_view import show_cell
 from habilis.core.status_line import current_status
 
-HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked'})
-"""Events that the chat shows itself, or that say nothing new in every turn."""
+HIDDEN = frozenset({'run_started', 'run_failed', 'approval_asked', 'question', 'retry'})
+"""Events that the chat shows itself, that the status line shows, or that say nothing new."""
 
 
 class TurnView:
@@ -40,11 +41,10 @@ class TurnView:
             self.has_started = True
         if isinstance(event, CompactedEvent):
             self.has_compacted = True
-        if not _is_noise(event):
-            self._view(event)
         if isinstance(event, CellFinished):
-            for path in show_pictures(event.cell, None, self._folder):  # inline they would disturb the prompt below
-                print(f'[picture: {path}]', flush=True)
+            show_cell(event, self._view, sys.stdout, self._folder)
+        elif not _is_noise(event):
+            self._view(event)
 
     def end(self) -> None:
         """Print what is unfinished."""

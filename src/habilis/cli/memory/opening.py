@@ -19,16 +19,18 @@ def with_memory(
     work: Callable[[Memory], Coroutine[Any, Any, int]],
     *,
     by_meaning: bool = False,
+    embedder_name: str | None = None,
 ) -> int:
     """Run `work` with the memory open, and return its exit code. `by_meaning`: with an embedder, if one is there."""
-    settings = read_settings(lambda: settings_with_options({'memory': where, 'user': user}))
+    options = {'memory': where, 'user': user, 'embedder': embedder_name}
+    settings = read_settings(lambda: settings_with_options(options))
 
     async def run() -> int:
         embedder = None
         if by_meaning:
-            from habilis.memory.minilm import find_embedder
+            from habilis.cli.memory.embedders import choose_embedder
 
-            embedder = find_embedder()
+            embedder = choose_embedder(settings)
         async with Memory(settings.memory, user=settings.user or '', embedder=embedder) as memory:
             return await work(memory)
 
