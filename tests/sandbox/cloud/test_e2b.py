@@ -100,7 +100,7 @@ def lose_all() -> None:
     [
         (
             {'key': 'wrong'},
-            '401: Unauthorized, please check your credentials. - unknown key; set E2B_API_KEY to a key of',
+            '401: Unauthorized, please check your credentials. - unknown key; set E2B_API_KEY',
         ),
         ({'image': 'missing'}, "404: there is no template 'missing': this server has one system; leave it out"),
     ],
