@@ -47,6 +47,9 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
 
         routes += E2bApi(service).routes()
         others = E2bCallers(settings, service.registry)
+    else:
+        hint = {'code': 404, 'message': "E2B's SDK was not expected here: start the server with --e2b"}
+        routes.append(Route('/v2/sandboxes', partial(_show, JSONResponse(hint, 404)), methods=['GET', 'POST']))
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:

@@ -37,14 +37,17 @@ TEMPLATES = ('', 'base', 'code-interpreter-v1')
 
 CHUNK = 1 << 19
 _FORMATS = {
-    'text/plain': 'text',
     'text/html': 'html',
     'text/markdown': 'markdown',
-    'text/latex': 'latex',
     'image/svg+xml': 'svg',
     'image/png': 'png',
     'image/jpeg': 'jpeg',
+    'text/latex': 'latex',
+    'text/plain': 'text',
 }
+"""In the order in which the kernel sends the forms of one value."""
+
+_ORDER = list(_FORMATS.values())
 _STATUS = {'not_found': 404, 'permission_denied': 403, 'already_exists': 409, 'resource_exhausted': 507}
 M = TypeVar('M', bound=BaseModel)
 
@@ -60,7 +63,6 @@ class _NewSandbox(BaseModel):
     timeout: float = Field(300, ge=0)
     metadata: dict[str, str] = {}
     env: dict[str, str] = Field({}, alias='envVars')
-    mcp: Any = None
     iam: Any = None
     volumes: Any = Field(None, alias='volumeMounts')
 
@@ -109,7 +111,10 @@ class E2bApi:
         routes: list[BaseRoute] = [
             Route(path, partial(_answered, handler), methods=[method]) for method, path, handler in table
         ]
-        routes += [Route(f'{top}/{{id}}/{{rest:path}}', _cannot) for top in ('/sandboxes', '/v2/sandboxes')]
+        routes += [
+            Route(f'{top}/{{id}}/{{rest:path}}', _cannot, methods=['GET', 'POST', 'PUT'])
+            for top in ('/sandboxes', '/v2/sandboxes')
+        ]
         services = make_services(self._service.settings.body_bytes)
         return [*routes, *(Mount(path, app=app) for path, app in services.items())]
 
@@ -120,8 +125,8 @@ class E2bApi:
         if wanted.template not in TEMPLATES:
             msg = f'there is no template {wanted.template[:100]!r}: this server has one system; leave it out'
             raise _Refused(404, msg)
-        if wanted.mcp or wanted.iam or wanted.volumes:
-            msg = 'this server has no MCP gateway, no identities and no volumes'
+        if wanted.iam or wanted.volumes:
+            msg = 'this server has no identities and no volumes'
             raise _Refused(400, msg)
         service, owner = self._service, cast('str', request.scope['owner'])
 
@@ -352,20 +357,20 @@ def _line(kind: str, **fields: object) -> str:
 
 
 def _results(cell: Cell) -> list[dict[str, object]]:
-    """What was displayed, each in all its forms, and the value of the cell."""
+    """What was displayed, each in its forms, and the value of the cell."""
     results: list[dict[str, object]] = []
+    last = len(_ORDER)
     for display in cell.displays:
-        name = _FORMATS.get(display.mime)
-        if name is None:
-            results.append({'extra': {display.mime: _text(display)}})
-        elif results and name not in results[-1] and 'extra' not in results[-1]:
-            results[-1][name] = _text(display)
-        else:
-            results.append({name: _text(display)})
+        name = _FORMATS.get(display.mime, 'text')
+        place = _ORDER.index(name)
+        if place <= last or name in ('png', 'text'):  # a figure or a text has no other form
+            results.append({})
+        results[-1][name] = _text(display)
+        last = place
     if cell.text is not None:
         # Plain data has no other form than its text; the forms of other values come last.
-        value = results.pop() if results and cell.value is None else {}
-        results.append({**value, 'text': cell.text, 'is_main_result': True})
+        is_form = cell.value is None and results and 'text' not in results[-1]
+        results.append({**(results.pop() if is_form else {}), 'text': cell.text, 'is_main_result': True})
     return results
 
 

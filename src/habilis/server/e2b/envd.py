@@ -45,12 +45,23 @@ States = dict[str, files.EntryInfo]
 
 def make_services(body_bytes: int) -> dict[str, ASGIApp]:
     """The services by the start of their paths."""
-    # The classes name a codec that only clients would need in full.
-    settings: Any = {'codecs': [ENVD_JSON_CODEC], 'read_max_bytes': body_bytes}
+    settings: Any = {'codecs': [_Codec()], 'read_max_bytes': body_bytes}
     return {
         '/process.Process': _Service(cast('ASGIApp', ProcessASGIApplication(_Commands(), **settings))),
         '/filesystem.Filesystem': _Service(cast('ASGIApp', FilesystemASGIApplication(_Files(), **settings))),
     }
+
+
+class _Codec:
+    """The codec of the SDK, whose error blames the server for what a client has sent."""
+
+    name, encode = ENVD_JSON_CODEC.name, ENVD_JSON_CODEC.encode
+
+    def decode(self, data: Any, message_class: Any) -> Any:
+        try:
+            return ENVD_JSON_CODEC.decode(data, message_class)
+        except ConnectError:
+            raise ConnectError(Code.INVALID_ARGUMENT, f'not a valid {message_class.__name__}') from None
 
 
 class _Service:

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import IO, Any
 
 from habilis.core.codec import decode
@@ -223,23 +223,18 @@ class Machine:
 
     def do_read(self, path: str, offset: int, size: int) -> bytes:
         """Some bytes of a file."""
-        path = self._path(path)
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), 'rb') as file:
-            self._require_file(path, file.fileno())
-            file.seek(offset)
-            return file.read(size)
+        with _opened(self._path(path), os.O_RDONLY) as file:
+            return os.pread(file, size, offset)
 
     def do_write(self, path: str, offset: int, data: bytes) -> Entry:
         """Write some bytes of a file; the first ones replace it."""
         path = self._path(path)
         if not offset:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | (0 if offset else os.O_TRUNC)
-        with os.fdopen(os.open(path, flags, 0o644), 'wb', buffering=0) as file:
-            self._require_file(path, file.fileno())
-            file.seek(offset)
+        with _opened(path, os.O_WRONLY | os.O_CREAT | (0 if offset else os.O_TRUNC)) as file:
             while data:
-                data = data[file.write(data) :]
+                written = os.pwrite(file, data, offset)
+                data, offset = data[written:], offset + written
         return self._entry(path)
 
     def do_stat(self, path: str) -> Entry:
@@ -290,11 +285,6 @@ class Machine:
         return os.path.normpath(os.path.join(self._home, path))
 
     @staticmethod
-    def _require_file(path: str, descriptor: int) -> None:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, 'is not a file', path)
-
-    @staticmethod
     def _entry(path: str) -> Entry:
         info = os.lstat(path)
         target = os.path.realpath(path) if stat.S_ISLNK(info.st_mode) else ''
@@ -311,6 +301,18 @@ class Machine:
             'changed': info.st_mtime_ns,
             'target': target,
         }
+
+
+@contextlib.contextmanager
+def _opened(path: str, flags: int) -> Generator[int]:
+    """An open file. A FIFO, which may wait for ever, or a device is none."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o644)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, 'is not a file', path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def main(inbox: str, home: str, tell: Callable[[list[object]], object]) -> None:
