@@ -1,3 +1,4 @@
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """Fixtures of the tests of E2B's protocol: the service, and a sandbox of it through the real SDK."""
 
 from collections.abc import Iterator

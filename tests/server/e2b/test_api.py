@@ -1,10 +1,11 @@
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """The life of a sandbox of E2B's SDK on our server: create, list, extend, connect, kill."""
 
 from datetime import UTC, datetime
 
 import httpx2
 import pytest
-from e2b import AuthenticationException, NotFoundException, RateLimitException, SandboxException
+from e2b import AuthenticationException, NotFoundException, PtySize, RateLimitException, SandboxException
 from e2b.sandbox.sandbox_api import SandboxQuery
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
@@ -117,8 +118,4 @@ def test_what_the_server_cannot_do_is_said(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxException, match='501: this server cannot do that'):
         sandbox.pause()
     with pytest.raises(SandboxException, match='this server has commands, and no terminals'):
-        sandbox.pty.create(size=_Size())
-
-
-class _Size:
-    rows, cols = 24, 80
+        sandbox.pty.create(size=PtySize(24, 80))

@@ -1,8 +1,11 @@
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """Commands, files and code of a sandbox, through the real SDK of E2B."""
 
 import pytest
 from e2b import CommandExitException, FileType, InvalidArgumentException, NotFoundException
 from e2b_code_interpreter import Sandbox
+
+from habilis.server.e2b.machine import HOME
 
 
 def test_a_command_has_output_exit_code_folder_and_environment(sandbox: Sandbox) -> None:
@@ -35,19 +38,19 @@ def test_a_command_in_the_background_takes_input_is_listed_and_killed(sandbox: S
 
 def test_files_are_written_read_listed_moved_and_removed(sandbox: Sandbox) -> None:
     data = bytes(range(256)) * 8192
-    assert sandbox.files.write('sub/data', data).path == '/home/user/sub/data'
-    assert bytes(sandbox.files.read('/home/user/sub/data', format='bytes')) == data
+    assert sandbox.files.write('sub/data', data).path == f'{HOME}/sub/data'
+    assert bytes(sandbox.files.read(f'{HOME}/sub/data', format='bytes')) == data
     sandbox.files.write('packed', 'text', gzip=True)
     sandbox.files.write_files([{'path': 'one', 'data': '1'}, {'path': '/tmp/two', 'data': b'2'}])
     assert sandbox.commands.run('cat packed one /tmp/two').stdout == 'text12'
     assert [entry.name for entry in sandbox.files.list('.')] == ['one', 'packed', 'sub']
-    assert [entry.path for entry in sandbox.files.list('~', depth=2)][-1] == '/home/user/sub/data'
+    assert [entry.path for entry in sandbox.files.list('~', depth=2)][-1] == f'{HOME}/sub/data'
     assert sandbox.files.make_dir('deep/er')
     assert not sandbox.files.make_dir('deep')
-    assert sandbox.files.rename('one', 'deep/uno').path == '/home/user/deep/uno'
+    assert sandbox.files.rename('one', 'deep/uno').path == f'{HOME}/deep/uno'
     sandbox.commands.run('ln -s uno deep/link')
     link = sandbox.files.get_info('deep/link')
-    assert (link.type, link.symlink_target, link.size) == (FileType.SYMLINK, '/home/user/deep/uno', 1)
+    assert (link.type, link.symlink_target, link.size) == (FileType.SYMLINK, f'{HOME}/deep/uno', 1)
     sandbox.files.remove('deep')
     assert not sandbox.files.exists('deep')
     with pytest.raises(NotFoundException):
@@ -98,9 +101,7 @@ def test_rich_results_come_in_all_their_forms(sandbox: Sandbox) -> None:
 def test_contexts_share_files_and_no_variables(sandbox: Sandbox) -> None:
     sandbox.run_code("x = 1; open('shared', 'w').write('s')")
     context = sandbox.create_code_context(cwd='/tmp')
-    assert (
-        sandbox.run_code("'x' in globals(), open('/home/user/shared').read()", context=context).text == "(False, 's')"
-    )
+    assert sandbox.run_code(f"'x' in globals(), open('{HOME}/shared').read()", context=context).text == "(False, 's')"
     sandbox.run_code('import os\nx = os.getcwd()', context=context)
     assert sandbox.run_code('x', context=context).text == "'/tmp'"
     sandbox.restart_code_context(context)

@@ -1,3 +1,4 @@
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """What callers and code do that they should not, through E2B's protocol."""
 
 import asyncio
@@ -6,6 +7,7 @@ import os
 import socket
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -50,7 +52,8 @@ def test_a_fifo_of_the_code_blocks_nobody(sandbox: Sandbox) -> None:
 
 def test_a_body_that_is_too_large_is_refused(sandbox: Sandbox) -> None:
     large = b'x' * (5 << 20)
-    for options in ({}, {'gzip': True}, {'use_octet_stream': True}):
+    ways: list[dict[str, Any]] = [{}, {'gzip': True}, {'use_octet_stream': True}]
+    for options in ways:
         with pytest.raises(SandboxException, match='413'):
             sandbox.files.write('large', large, **options)
     cat = sandbox.commands.run('cat > /dev/null', background=True, stdin=True)

@@ -55,11 +55,12 @@ def make_services(body_bytes: int) -> dict[str, ASGIApp]:
 class _Codec:
     """The codec of the SDK, whose error blames the server for what a client has sent."""
 
+    _codec: Any = ENVD_JSON_CODEC
     name, encode = ENVD_JSON_CODEC.name, ENVD_JSON_CODEC.encode
 
     def decode(self, data: Any, message_class: Any) -> Any:
         try:
-            return ENVD_JSON_CODEC.decode(data, message_class)
+            return self._codec.decode(data, message_class)
         except ConnectError:
             raise ConnectError(Code.INVALID_ARGUMENT, f'not a valid {message_class.__name__}') from None
 

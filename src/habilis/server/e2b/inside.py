@@ -147,7 +147,8 @@ class Machine:
         self, name: int, argv: list[str], env: dict[str, str], cwd: str, has_stdin: bool, seconds: float | None
     ) -> int:
         """Start a command; without arguments it is a kernel, whose messages are the stream `lines`."""
-        extra, passed = {}, -1
+        extra: dict[str, int] = {}
+        passed = -1
         if not argv:
             extra['stdout'], passed = os.pipe()
             argv = [sys.executable, '-I', '-S', '-B', '-c', _KERNEL.format(path=sys.path, stdout=passed)]
@@ -321,5 +322,5 @@ def main(inbox: str, home: str, tell: Callable[[list[object]], object]) -> None:
     with open(inbox) as requests:
         tell(['ready'])
         for line in requests:
-            number, operation, arguments = decode(line.strip())  # type: ignore[misc]
-            threading.Thread(target=machine.handle, args=(number, operation, arguments), daemon=True).start()
+            request: Any = decode(line.strip())
+            threading.Thread(target=machine.handle, args=tuple(request), daemon=True).start()

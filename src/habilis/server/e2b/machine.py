@@ -11,7 +11,7 @@ import time
 from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from habilis.core.codec import CodecError, Json, encode, unpack
 from habilis.core.errors import SandboxError
@@ -218,7 +218,7 @@ class HostedMachine:
         assert self._inbox is not None
         self._inbox.write(f'{encode([number, operation, list(arguments)])}\n'.encode())
 
-    def _take(self, event: object) -> None:
+    def _take(self, event: Any) -> None:
         """Handle what the machine has told. It is not trusted: anything unexpected ends it."""
         match event:
             case ['ready']:
