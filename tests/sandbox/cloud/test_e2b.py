@@ -4,22 +4,21 @@ import importlib
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from e2b import Sandbox as Machine
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.core.limits import Limits
 from habilis.sandbox import backends
 from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import e2b
 from habilis.sandbox.cloud.e2b import E2bBackend
-from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
-from habilis.sandbox.contract import Cell, GuestSpec
+from habilis.sandbox.conformance import IsolationConformance
+from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from habilis.server.settings import ServiceSettings
 from tests.sandbox.cloud.machines import MachineBackend
+from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance
 from tests.server.running import running
 
 BACKEND = 'e2b-test'
@@ -42,21 +41,8 @@ def server() -> Iterator[str]:
     backends.unregister(MACHINES)
 
 
-class TestE2b(SandboxConformance):
+class TestE2b(SharedSandboxConformance):
     backend = BACKEND
-
-    def run(self, code: str, **settings: Any) -> Cell:
-        """Cells without settings share one sandbox: a machine takes a second."""
-        if settings:
-            return super().run(code, **settings)
-        shared = getattr(TestE2b, 'shared', None) or SyncSandbox.create(BACKEND, limits=Limits(seconds=10))
-        TestE2b.shared = shared  # type: ignore[attr-defined]
-        return shared.run(code)
-
-    @classmethod
-    def teardown_class(cls) -> None:
-        if shared := getattr(cls, 'shared', None):
-            shared.close()
 
 
 class TestE2bIsolation(IsolationConformance):
