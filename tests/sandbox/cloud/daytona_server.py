@@ -61,7 +61,7 @@ class DaytonaServer:
         return JSONResponse(self._describe(name, 'started'))
 
     def _describe(self, name: str, state: str) -> dict[str, Any]:
-        owner = {'organizationId': 'o', 'user': 'root', 'env': {}, 'labels': {}, 'public': False}
+        owner: dict[str, Any] = {'organizationId': 'o', 'user': 'root', 'env': {}, 'labels': {}, 'public': False}
         size = {'target': 'us', 'cpu': 1, 'gpu': 0, 'memory': 1, 'disk': 1, 'kvm': False, 'networkBlockAll': True}
         return {**owner, **size, 'id': name, 'name': name, 'state': state, 'toolboxProxyUrl': f'{self.url}/toolbox'}
 
