@@ -62,6 +62,30 @@ def test_a_body_that_is_too_large_is_refused(sandbox: Sandbox) -> None:
     cat.kill()
 
 
+def test_a_context_whose_folder_is_gone_says_so(sandbox: Sandbox) -> None:
+    sandbox.files.make_dir('gone')
+    context = sandbox.create_code_context(cwd='gone')
+    sandbox.files.remove('gone')
+    error = sandbox.run_code('1', context=context).error
+    assert error is not None
+    assert 'No such file' in error.value
+
+
+def test_a_machine_that_stops_listening_does_not_fill_the_memory_of_the_server(server: Server) -> None:
+    sandbox = Sandbox.create(**server.options())
+    deaf = 'for p in /proc/[0-9]*; do [ ${p#/proc/} != $$ ] && kill -STOP ${p#/proc/} 2>/dev/null; done; true'
+    with contextlib.suppress(SandboxException):
+        sandbox.commands.run(deaf, timeout=1)
+    errors: list[str] = []
+    for _ in range(12):
+        try:
+            sandbox.files.write('x', b'x' * (1 << 20), request_timeout=0.2)
+        except Exception as error:
+            errors.append(type(error).__name__)
+    assert (len(errors), errors[-1]) == (12, 'NotEnoughSpaceException')
+    assert sandbox.kill()
+
+
 def test_a_flood_of_output_waits_for_its_reader(sandbox: Sandbox) -> None:
     flood = sandbox.commands.run('yes > >(tee count); wait', background=True, retain_output=False)
     while sandbox.files.get_info('count').size < 1 << 20:
@@ -144,6 +168,7 @@ def test_an_expired_sandbox_is_gone() -> None:
         short = Sandbox.create(timeout=1, **server.options())
         busy = short.commands.run('sleep 1000', background=True)  # so it is not idle, and ends at its time
         idle = Sandbox.create(timeout=1000, **server.options())
+        assert idle.run_code('1').text == '1'  # its kernel waits for the next cell, and is idle
         while short.is_running() or idle.is_running():
             time.sleep(0.3)
         with pytest.raises(SandboxNotRunningException):

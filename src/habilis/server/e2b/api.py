@@ -337,18 +337,21 @@ def _describe_context(name: str, context: Context) -> dict[str, str]:
 
 async def _lines(context: Context, code: str, env: dict[str, str]) -> AsyncGenerator[str]:
     """A cell as lines of JSON: output, results, an error; and how many cells have run."""
-    async with aclosing(context.run(code, env)) as told:
-        async for item in told:
-            if item is None:
-                yield _line('keepalive')
-            elif isinstance(item, Cell):
-                for result in _results(item):
-                    yield _line('result', **result)
-                if item.error is not None:
-                    named = {'name': item.error.type, 'value': item.error.message}
-                    yield _line('error', **named, traceback=item.error.traceback or str(item.error))
-            else:
-                yield _line(item[0], text=item[1], timestamp=time.time_ns())
+    try:
+        async with aclosing(context.run(code, env)) as told:
+            async for item in told:
+                if item is None:
+                    yield _line('keepalive')
+                elif isinstance(item, Cell):
+                    for result in _results(item):
+                        yield _line('result', **result)
+                    if item.error is not None:
+                        named = {'name': item.error.type, 'value': item.error.message}
+                        yield _line('error', **named, traceback=item.error.traceback or str(item.error))
+                else:
+                    yield _line(item[0], text=item[1], timestamp=time.time_ns())
+    except SandboxError as failed:
+        yield _line('error', name='SandboxError', value=str(failed), traceback=str(failed))
     yield _line('number_of_executions', execution_count=context.cells)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -46,11 +47,20 @@ class Context:
     async def run(self, code: str, env: dict[str, str]) -> AsyncGenerator[tuple[Stream, str] | Cell | None]:
         """Run a cell: its output as it comes, None where there is none for long, and then its result.
 
-        The cell is cancelled if nobody waits for it any more.
+        The cell is cancelled if nobody waits for it any more. Raises `SandboxError` if the kernel cannot start.
         """
         self.cells += 1
-        if env:
-            await self._sandbox.run(f"__import__('os').environ.update({env!r})")
+        self._machine.cells += 1
+        try:
+            if env:
+                await self._sandbox.run(f"__import__('os').environ.update({env!r})")
+            async with aclosing(self._run(code)) as told:
+                async for item in told:
+                    yield item
+        finally:
+            self._machine.cells -= 1
+
+    async def _run(self, code: str) -> AsyncGenerator[tuple[Stream, str] | Cell | None]:
         output: asyncio.Queue[tuple[Stream, str] | None] = asyncio.Queue()
         cell = asyncio.create_task(
             self._sandbox.run(code, on_output=lambda stream, text: output.put_nowait((stream, text)))

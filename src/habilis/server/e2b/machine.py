@@ -60,6 +60,9 @@ class HostedMachine:
         self.template = ''
         self.metadata: dict[str, str] = {}
         self.commands: dict[int, Command] = {}
+        self.cells = 0
+        """How many cells are running."""
+
         self.settings = settings
         self._backend = backend
         self._env: dict[str, str] = {}
@@ -122,8 +125,8 @@ class HostedMachine:
 
     @property
     def busy(self) -> bool:
-        """Whether a request or a command is running."""
-        return bool(self._pending or self.commands)
+        """Whether a request, a cell or a command is running. Kernels wait for cells all the time."""
+        return bool(self._pending or self.cells or any(command.argv for command in self.commands.values()))
 
     @property
     def ended(self) -> bool:
@@ -169,7 +172,7 @@ class HostedMachine:
         """Have something done in the machine. Raises `MachineError` and `MachineGone`."""
         if self._stopped or self._inbox is None:
             raise MachineGone
-        if len(self._pending) >= MAX_PENDING:
+        if len(self._pending) >= MAX_PENDING or self._inbox.get_write_buffer_size() > self.settings.body_bytes:
             msg = 'too many requests at once'
             raise MachineError('resource_exhausted', msg)
         number = next(self._numbers)
@@ -199,8 +202,11 @@ class HostedMachine:
         follower = made.follow()
         try:
             pid = await self.ask('start', name, argv, {**self._env, **made.env}, cwd, stdin, seconds)
-        except BaseException:
+        except (MachineError, MachineGone):
             self.commands.pop(name, None)
+            raise
+        except BaseException:  # the caller is gone, and the command may run
+            follower.close()
             raise
         made.pid = cast('int', pid)
         return follower
@@ -231,11 +237,11 @@ class HostedMachine:
                         future.set_exception(MachineError(code, str(value)[:1000]))
                     else:
                         future.set_result(value)
-            case ['out', int(name), 'stdout' | 'stderr' | 'lines' as stream, bytes(data)] if name in self.commands:
-                command = self.commands[name]
-                if command.unread > 2 * WINDOW:
-                    self._stop()
-                command.put(stream, data)
+            case ['out', int(name), 'stdout' | 'stderr' | 'lines' as stream, bytes(data)]:
+                if (command := self.commands.get(name)) is not None:
+                    command.put(stream, data)
+                    if command.unread > 2 * WINDOW:
+                        self._stop()
             case ['end', int(name), int(status)]:
                 if (command := self.commands.pop(name, None)) is not None:
                     command.end(status)
@@ -268,7 +274,14 @@ class HostedMachine:
         except CodecError:
             raise Interrupted from None
         done: Future[None] = Future()
-        self._loop.call_soon_threadsafe(lambda: (self._take(event), done.set_result(None)))
+
+        def take() -> None:
+            try:
+                self._take(event)
+            finally:
+                done.set_result(None)
+
+        self._loop.call_soon_threadsafe(take)
         while not done.done() and not self._stopped:
             with contextlib.suppress(TimeoutError):
                 done.result(1)
