@@ -152,6 +152,8 @@ class Machine:
         if not argv:
             extra['stdout'], passed = os.pipe()
             argv = [sys.executable, '-I', '-S', '-B', '-c', _KERNEL.format(path=sys.path, stdout=passed)]
+        elif argv[0] == '/bin/bash' and not os.path.exists('/bin/bash'):  # which the SDK takes for granted
+            argv = ['/bin/sh', *argv[1:]]
         try:
             process = subprocess.Popen(
                 argv,
