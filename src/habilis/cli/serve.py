@@ -45,6 +45,10 @@ def sandboxes(
     ] = None,
     backend: Annotated[str, typer.Option('--backend', metavar='NAME', help='Sandbox backend to run.')] = 'wasm',
     image: Annotated[str | None, typer.Option('--image', metavar='IMAGE', help='Image for --backend docker.')] = None,
+    e2b: Annotated[
+        bool,
+        typer.Option('--e2b', help="Serve E2B's SDK, too. Its sandboxes have a shell."),
+    ] = False,
     per_key: Annotated[int, typer.Option('--per-key', metavar='N', min=1, help='Sandboxes of one key.')] = 100,
     idle: Annotated[
         float, typer.Option('--idle', metavar='S', min=1, help='Seconds after which an unused sandbox is closed.')
@@ -65,10 +69,14 @@ def sandboxes(
             keys=tuple(name.strip() for name in keys if name.strip()),
             backend=backend,
             backend_settings={'image': image} if image else {},
+            e2b=e2b,
             sandboxes_per_key=per_key,
             idle_seconds=idle,
         )
-        backends.backend(backend, **({'image': image} if image else {}))
+        found = backends.backend(backend, **({'image': image} if image else {}))
+        if e2b and not getattr(found, 'has_processes', False):
+            backends.backend('process')
+        server = make_server(settings)
         listening = listen(settings)
     except (HabilisError, ImportError, TypeError) as error:
         say(str(error))
@@ -78,5 +86,7 @@ def sandboxes(
         raise typer.Exit(2) from None
     address = f'{f"[{host}]" if ":" in host else host}:{listening.getsockname()[1]}'
     say(f'Serving {backend} sandboxes on http://{address} (API: http://{address}/docs). Stop with Ctrl-C.')
+    if e2b:
+        say(f"For E2B's SDK: E2B_API_URL=http://{address} E2B_SANDBOX_URL=http://{address} E2B_API_KEY=KEY")
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(make_server(settings).serve([listening]))
+        asyncio.run(server.serve([listening]))

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -36,12 +37,25 @@ class RateLimit:
         return wait
 
 
+class Callers(Protocol):
+    """The callers of another protocol, which has its own paths and its own proofs."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a path is one of this protocol."""
+        ...
+
+    def identify(self, scope: Scope, headers: Headers) -> tuple[str | None, Response | None]:
+        """The owner of a request, and the refusal if there is none."""
+        ...
+
+
 class Access:
     """Lets a request through if its key, its host name and its rate are right. The caller is `scope['owner']`."""
 
-    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: ServiceSettings, others: Callers | None = None) -> None:
         self._app = app
         self._settings = settings
+        self._others = others
         self._rate = RateLimit(settings.requests_per_second)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,16 +80,23 @@ class Access:
         return None
 
     def _refuse_caller(self, scope: Scope, headers: Headers) -> Response | None:
-        scheme, _, key = headers.get('authorization', '').partition(' ')
-        owner = self._settings.owner(key.strip() if scheme.lower() == 'bearer' else None)
+        if self._others is not None and self._others.serves(scope['path']):
+            owner, refusal = self._others.identify(scope, headers)
+        else:
+            owner, refusal = self._identify(scope, headers)
         client = scope.get('client') or ('unknown', 0)
         wait = self._rate.take(owner or f'from {client[0]}')
         if wait:
             return _error(429, f'too many requests; try again in {wait:.1f} s', {'Retry-After': str(int(wait) + 1)})
-        if owner is None and scope['path'] not in OPEN_PATHS:
-            return _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
         scope['owner'] = owner
-        return None
+        return refusal
+
+    def _identify(self, scope: Scope, headers: Headers) -> tuple[str | None, Response | None]:
+        scheme, _, key = headers.get('authorization', '').partition(' ')
+        owner = self._settings.owner(key.strip() if scheme.lower() == 'bearer' else None)
+        if owner is not None or scope['path'] in OPEN_PATHS:
+            return owner, None
+        return None, _error(401, 'a key is needed: Authorization: Bearer KEY', {'WWW-Authenticate': 'Bearer'})
 
     def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Receive a body of the allowed size, in the allowed time."""

@@ -15,7 +15,7 @@ from habilis.core.codec import NotPlain
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.sandbox.backends import backend
 from habilis.server import openapi
-from habilis.server.access import Access, BodyRefused
+from habilis.server.access import Access, BodyRefused, Callers
 from habilis.server.guest_socket import serve_guest
 from habilis.server.operations import OPERATIONS, BadRequest, NotThere, Operation, Service
 from habilis.server.registry import Registry, TooMany
@@ -29,6 +29,7 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         registry=Registry(settings),
         backend=lambda: backend(settings.backend, **settings.backend_settings),  # type: ignore[arg-type]
     )
+    others: Callers | None = None
     document = openapi.document(OPERATIONS)
     page = openapi.page(OPERATIONS)
     routes: list[BaseRoute] = [
@@ -40,6 +41,16 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         Route('/docs', partial(_show, HTMLResponse(page))),
     ]
 
+    if settings.e2b:
+        from habilis.server.e2b.api import E2bApi  # which needs the SDK of E2B
+        from habilis.server.e2b.callers import E2bCallers
+
+        routes += E2bApi(service).routes()
+        others = E2bCallers(settings, service.registry)
+    else:
+        hint = {'code': 404, 'message': "E2B's SDK was not expected here: start the server with --e2b"}
+        routes.append(Route('/v2/sandboxes', partial(_show, JSONResponse(hint, 404)), methods=['GET', 'POST']))
+
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
         sweeper = asyncio.create_task(service.registry.sweep())
@@ -47,7 +58,7 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
 
-    return Access(Starlette(routes=routes, lifespan=lifespan), settings)
+    return Access(Starlette(routes=routes, lifespan=lifespan), settings, others)
 
 
 async def _show(response: Response, _request: Request) -> Response:

@@ -46,7 +46,7 @@ class SandboxInfo(BaseModel):
 
     id: str
     kind: str
-    """`sandbox`, or `guest` for one whose session is on the client."""
+    """`sandbox`; `guest` for one whose session is on the client; `e2b` for one of E2B's protocol."""
 
     created: float
     """Seconds since 1970."""

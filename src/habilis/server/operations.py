@@ -13,6 +13,7 @@ from habilis._version import __version__
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
+from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import Backend
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
@@ -54,6 +55,11 @@ class Service:
     registry: Registry
     backend: Callable[[], Backend]
     """The backend; it is loaded when it is first needed."""
+
+    def machine_backend(self) -> Backend:
+        """The backend of machines: the same, or `process` if it cannot start processes. Raises `SandboxError`."""
+        found = self.backend()
+        return found if getattr(found, 'has_processes', False) else backend('process')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +209,7 @@ def _find(service: Service, request: Request) -> Hosted:
 def _sandbox(service: Service, request: Request) -> HostedSandbox:
     found = _find(service, request)
     if not isinstance(found, HostedSandbox):
-        msg = 'this sandbox is used by a client over a WebSocket; here it can only be deleted'
+        msg = 'this sandbox is used through another protocol; here it can only be deleted'
         raise BadRequest(msg)
     return found
 

@@ -23,7 +23,7 @@ class TooMany(Exception):
 
 
 class Hosted(Protocol):
-    """A sandbox of the service: a whole one, or a guest whose session is on the client."""
+    """A sandbox of the service: a whole one, a guest whose session is on the client, or a machine of E2B's protocol."""
 
     kind: str
     created: float
@@ -75,6 +75,10 @@ class Registry:
         """The sandbox with this id; None if there is none, or it belongs to somebody else."""
         found = self._hosted.get(name)
         return found[1] if found is not None and found[0] == owner else None
+
+    def get(self, name: str) -> Hosted | None:
+        """The sandbox with this id, whoever it belongs to; for callers who have another proof than a key."""
+        return self._hosted[name][1] if name in self._hosted else None
 
     def of(self, owner: str) -> Iterator[tuple[str, Hosted]]:
         """All sandboxes of a caller."""

@@ -28,6 +28,9 @@ class ServiceSettings:
     backend_settings: Mapping[str, object] = field(default_factory=dict[str, object])
     """Settings of the backend, such as `image`."""
 
+    e2b: bool = False
+    """Whether E2B's SDK may use the service, too: its sandboxes have a shell, whatever the backend."""
+
     limits: Limits = field(
         default_factory=lambda: Limits(seconds=600, memory_mb=1024, output_bytes=10 << 20, calls=10_000)
     )

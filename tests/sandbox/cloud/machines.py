@@ -1,18 +1,33 @@
-"""Machines of a cloud, as the tests have them: commands in bubblewrap, each as root of an own system."""
+"""Machines of a cloud, as the tests have them: bubblewrap with a user root, who may write to the whole system."""
 
-import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from habilis.sandbox.contract import Guest, GuestSpec, Mount
+from habilis.sandbox.guest_folder import guest_folder
+from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.process.bubblewrap import find_bubblewrap, installed_packages
 
-CHUNK = 1 << 15
 _CAPABILITIES = ('SETUID', 'SETGID', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'SYS_RESOURCE')
+_GUEST = "import sys; sys.path.append('/guest'); from habilis.sandbox.guest.__main__ import main; main({})"
 
 
-def start_command(*command: str) -> 'subprocess.Popen[bytes]':
+class MachineBackend:
+    """A backend for `habilis serve sandboxes`, whose guests are root of a system of their own."""
+
+    isolation = 'bubblewrap'
+    has_processes = True
+
+    def start(self, spec: GuestSpec) -> Guest:
+        """Start a guest. Its limits are those of the machine that runs the tests."""
+        mounts = (*spec.mounts, Mount(source=guest_folder(), target='/guest'))
+        return PipeGuest(start_command(['python3', '-c', _GUEST], mounts))
+
+
+def start_command(command: Sequence[str], mounts: Sequence[Mount] = ()) -> 'subprocess.Popen[bytes]':
     """Start a command in a machine of its own, which ends with it."""
     program = find_bubblewrap()
     assert program is not None
@@ -28,27 +43,8 @@ def start_command(*command: str) -> 'subprocess.Popen[bytes]':
     for folder in installed_packages():
         options += ['--tmpfs', folder]
     options += ['--proc', '/proc', '--dev', '/dev', '--perms', '1777', '--tmpfs', '/tmp', '--chdir', '/']
+    for mount in mounts:
+        options += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]
     return subprocess.Popen(
         [program, *options, '--', *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-
-
-def read_some(process: 'subprocess.Popen[bytes]') -> bytes:
-    """What a command has written to stdout; nothing at its end, when its pipes are closed."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    data = os.read(process.stdout.fileno(), CHUNK)
-    if not data:
-        process.wait()
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        process.stdout.close()
-    return data
-
-
-def write_all(process: 'subprocess.Popen[bytes]', data: bytes) -> None:
-    """Write to the stdin of a command."""
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended
-        process.stdin.write(data)
-        process.stdin.flush()

@@ -13,9 +13,10 @@ from starlette.types import ASGIApp
 @contextlib.contextmanager
 def serving(app: ASGIApp) -> Generator[str]:
     """The address of the application, which stops in the end."""
-    server = uvicorn.Server(
-        uvicorn.Config(app, log_level='warning', timeout_graceful_shutdown=1, timeout_keep_alive=600)
+    config = uvicorn.Config(
+        app, log_level='critical', timeout_graceful_shutdown=1, timeout_keep_alive=600, ws='websockets-sansio'
     )
+    server = uvicorn.Server(config)
     with socket.create_server(('127.0.0.1', 0)) as listening:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
         thread.start()

@@ -1,55 +1,48 @@
-"""The real SDK of E2B against a local server that speaks its protocol. No live account is used."""
+"""The real SDK of E2B against our own server, which speaks its protocol. No live account is used."""
 
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
+from e2b import Sandbox as Machine
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.core.limits import Limits
 from habilis.sandbox import backends
 from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import e2b
 from habilis.sandbox.cloud.e2b import E2bBackend
-from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
-from habilis.sandbox.contract import Cell, GuestSpec
+from habilis.sandbox.conformance import IsolationConformance
+from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
-from tests.sandbox.cloud.e2b_server import KEY, E2bServer
-from tests.sandbox.cloud.serving import serving
+from habilis.server.settings import ServiceSettings
+from tests.sandbox.cloud.machines import MachineBackend
+from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance
+from tests.server.running import running
 
 BACKEND = 'e2b-test'
+MACHINES = 'machines-of-e2b'
+KEY = 'e2b_0123456789abcdef'
 
 
 @pytest.fixture(autouse=True, scope='module')
-def server() -> Iterator[E2bServer]:
-    cloud = E2bServer()
-    with serving(cloud.app) as url, pytest.MonkeyPatch.context() as patch:
+def server() -> Iterator[str]:
+    """`habilis serve sandboxes --e2b`, over machines with a user root, as those of E2B are."""
+    backends.register(MACHINES, MachineBackend)
+    settings = ServiceSettings(port=0, keys=(KEY,), backend=MACHINES, e2b=True, requests_per_second=5000)
+    with running(settings) as url, pytest.MonkeyPatch.context() as patch:
         patch.setenv('E2B_API_URL', url)
         patch.setenv('E2B_SANDBOX_URL', url)
         patch.setenv('E2B_API_KEY', KEY)
         backends.register(BACKEND, E2bBackend)
-        yield cloud
+        yield url
         backends.unregister(BACKEND)
+    backends.unregister(MACHINES)
 
 
-class TestE2b(SandboxConformance):
+class TestE2b(SharedSandboxConformance):
     backend = BACKEND
-
-    def run(self, code: str, **settings: Any) -> Cell:
-        """Cells without settings share one sandbox: a machine takes a second."""
-        if settings:
-            return super().run(code, **settings)
-        shared = getattr(TestE2b, 'shared', None) or SyncSandbox.create(BACKEND, limits=Limits(seconds=10))
-        TestE2b.shared = shared  # type: ignore[attr-defined]
-        return shared.run(code)
-
-    @classmethod
-    def teardown_class(cls) -> None:
-        if shared := getattr(cls, 'shared', None):
-            shared.close()
 
 
 class TestE2bIsolation(IsolationConformance):
@@ -57,27 +50,24 @@ class TestE2bIsolation(IsolationConformance):
     has_processes = has_system = True
 
 
-def test_a_machine_is_without_network_renewed_while_in_use_and_removed_with_its_sandbox(
-    server: E2bServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_machine_is_renewed_while_in_use_and_removed_with_its_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cloud_backend, 'RENEW_SECONDS', 0.05)
-    backends.register('e2b-renewed', lambda: E2bBackend(image='mine'))
+    backends.register('e2b-renewed', lambda: E2bBackend(image='base'))
     try:
         with SyncSandbox.create('e2b-renewed') as sandbox:
             assert sandbox.run('import os\nos.getuid()').value == 65534
-            [name] = server.sandboxes
-            while name not in server.renewed:
+            [made] = Machine.list().next_items()
+            assert (made.template_id, round((made.end_at - made.started_at).total_seconds())) == ('base', 600)
+            while Machine.get_info(made.sandbox_id).end_at <= made.end_at:
                 time.sleep(0.01)
     finally:
         backends.unregister('e2b-renewed')
-    while server.sandboxes:
+    while Machine.list().next_items():
         time.sleep(0.01)
-    made = server.created[-1]
-    assert (made['templateID'], made['allow_internet_access'], made['timeout']) == ('mine', False, 600)
 
 
-def test_a_machine_that_is_lost_fails_the_cell_and_the_next_one_has_the_variables(server: E2bServer) -> None:
-    with SyncSandbox.create(BACKEND, tools=[_lose_all(server)]) as sandbox:
+def test_a_machine_that_is_lost_fails_the_cell_and_the_next_one_has_the_variables() -> None:
+    with SyncSandbox.create(BACKEND, tools=[lose_all]) as sandbox:
         sandbox.run('x = 1')
         cell = sandbox.run('lose_all()\nx = 2')
         assert cell.error is not None
@@ -85,27 +75,30 @@ def test_a_machine_that_is_lost_fails_the_cell_and_the_next_one_has_the_variable
         assert sandbox.run('x').value == 1
 
 
-def _lose_all(server: E2bServer) -> Callable[[], None]:
-    def lose_all() -> None:
-        server.lose_machines()
-
-    return lose_all
+def lose_all() -> None:
+    """End all machines, as a failure of the service would."""
+    for machine in Machine.list().next_items():
+        Machine.kill(machine.sandbox_id)
 
 
 @pytest.mark.parametrize(
     ('settings', 'message'),
     [
-        ({'key': 'wrong'}, 'E2B refused: 401: Unauthorized, please check your credentials. - Invalid API key'),
-        ({'image': 'missing'}, "E2B refused: 404: template 'missing' not found"),
+        (
+            {'key': 'wrong'},
+            '401: Unauthorized, please check your credentials. - unknown key; set E2B_API_KEY',
+        ),
+        ({'image': 'missing'}, "404: there is no template 'missing': this server has one system; leave it out"),
     ],
 )
 def test_a_refusal_is_one_line(settings: dict[str, str], message: str) -> None:
     with pytest.raises(SandboxError) as raised:
         E2bBackend(**settings).start(GuestSpec())
-    assert str(raised.value) == message
+    assert str(raised.value).startswith(f'E2B refused: {message}')
+    assert '\n' not in str(raised.value)
 
 
-def test_a_machine_without_a_usable_python_is_named(server: E2bServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_a_usable_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(e2b, 'COMMAND', 'exec no-such-python 2>&1')
     with pytest.raises(SandboxError, match=r'the machine at E2B cannot run the sandbox: .*no-such-python.* not found'):
         E2bBackend().start(GuestSpec())

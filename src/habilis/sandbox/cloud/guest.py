@@ -23,6 +23,7 @@ COMMAND = "exec python3 -u -c 'import sys; exec(sys.stdin.buffer.readline())' 2>
 """Runs the first line of its stdin, which brings the guest."""
 
 START_SECONDS = 120.0
+LAST_WORDS_SECONDS = 5.0
 WAITING = 16
 """Frames that wait for the session; the rest waits in the cloud."""
 
@@ -86,11 +87,14 @@ class CloudGuest(FramedGuest):
     def start(self) -> None:
         """Bring the guest into the machine. Raises `SandboxError`."""
         threading.Thread(target=self._read, name='habilis-cloud-reader', daemon=True).start()
-        limit = threading.Timer(START_SECONDS, self.interrupt)
-        limit.daemon = True
-        limit.start()
+        limit = self._limit(START_SECONDS)
         try:
-            self._machine.send(_first_line(self._spec))
+            try:
+                self._machine.send(_first_line(self._spec))
+            except Exception as error:  # the command has ended; what it said is better than this
+                self._lost = str(error)
+                limit.cancel()
+                limit = self._limit(LAST_WORDS_SECONDS)
             self._wait_for_welcome()
             self.enter('{"op":"warm"}', SilentHost())  # no cell waits for the imports of the kernel
         except GuestDied as death:
@@ -100,6 +104,12 @@ class CloudGuest(FramedGuest):
             raise
         finally:
             limit.cancel()
+
+    def _limit(self, seconds: float) -> threading.Timer:
+        limit = threading.Timer(seconds, self.interrupt)
+        limit.daemon = True
+        limit.start()
+        return limit
 
     def _wait_for_welcome(self) -> None:
         said = ''
