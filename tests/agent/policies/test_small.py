@@ -83,7 +83,7 @@ async def test_in_a_talk_words_are_an_answer_and_nothing_is_repeated_below_the_t
         assert (await agent.run('What does it cost?')).unwrap() == 'It costs 2.5 euros.'
     assert model.requests[0].messages[-1].text == 'Where does tea come from?'
     assert 'reply in words alone' in model.requests[0].messages[0].text
-    assert model.requests[2].messages[-1].text.endswith('tell the person in words what was found or done. If not, go on with code.')
+    assert 'tell the person in words what was found or done.' in model.requests[2].messages[-1].text
 
 
 async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
