@@ -4,15 +4,34 @@ import contextlib
 import json
 import os
 import select
-import subprocess
+from typing import IO, Protocol
 
 from habilis.core.codec import parse
+from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import ErrorKind, GuestDied, HostSide, Interrupted, Stream
 
 MAX_LINE = 256 << 20
 CHUNK = 1 << 16
+START_SECONDS = 60.0
 _SIGNALS = 128
 """Exit codes above this one stand for signals, where one process waits for another."""
+
+
+class Process(Protocol):
+    """The parts of `subprocess.Popen` that a guest needs."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int: ...
+    def kill(self) -> None: ...
 
 
 class PipeGuest:
@@ -22,7 +41,7 @@ class PipeGuest:
     backend has them.
     """
 
-    def __init__(self, process: 'subprocess.Popen[bytes]', *, stdout: int | None = None) -> None:
+    def __init__(self, process: Process, *, stdout: int | None = None) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
@@ -85,6 +104,14 @@ class PipeGuest:
         line, _, rest = bytes(self._line).partition(b'\n')
         self._line, self._searched = bytearray(rest), 0
         return line
+
+    def wait_until_ready(self) -> None:
+        """Wait for the line `ready` of a new process. Raises `SandboxError` that says why it could not start."""
+        if self.read_line(START_SECONDS) != b'ready':
+            errors = self.read_errors().strip()
+            self.close()
+            msg = f'the sandbox could not start: {errors.splitlines()[-1] if errors else "it said nothing"}'
+            raise SandboxError(msg)
 
     def read_errors(self) -> str:
         """What a process that could not start has written to its stderr."""

@@ -16,17 +16,23 @@ from typing import Any
 
 from habilis.sandbox.guest.__main__ import main
 from habilis.sandbox.process.confinement import Confinement, confine
+from habilis.sandbox.process.kernel_calls import send
+from habilis.sandbox.process.twins import Twins
 
 
 def start() -> None:
     """Confine this process, say that it is ready, and handle requests."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
-    confine(Confinement(**settings.pop('confinement')))
+    control = settings.pop('control', None)
+    listener = confine(Confinement(**settings.pop('confinement')))
+    if listener is not None:
+        send(control, b'listener', [listener])
+        os.close(listener)
     if packages := settings.pop('preload'):
         _import_packages(packages)
     sys.stdout.write('ready\n')
     sys.stdout.flush()
-    main(settings)
+    main(settings, None if control is None else lambda channel: Twins(control, channel).fork)
 
 
 def _import_packages(folder: str) -> None:

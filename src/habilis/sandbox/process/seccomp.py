@@ -1,11 +1,13 @@
 """The seccomp filter, as BPF instructions: system calls that the code inside is refused.
 
-It runs on both sides: the host passes it to bubblewrap; without bubblewrap, the guest installs it itself.
+The guest installs it itself, before any code of a cell or of a package runs.
 """
 
 import errno
 import platform
 import struct
+
+from habilis.sandbox.process.kernel_calls import FORK_NAMESPACES
 
 MACHINES = {'x86_64': (0xC000003E, 0), 'aarch64': (0xC00000B7, 1)}
 """Number of the architecture, and column of its system calls in the tables below."""
@@ -14,7 +16,7 @@ NEWEST = 470
 """Newer system calls than these are not known here, and refused."""
 
 _LOAD, _EQUAL, _GREATER, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_ALLOW, _KILL, _ERROR, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 _NAMESPACES = 0x7E020080
 _CLONE_THREAD = 0x10000
 _SET_ID = 0o6000
@@ -76,8 +78,9 @@ _OPENS = {'open': ((2, None), 1), 'openat': ((257, 56), 2)}
 Instruction = tuple[int, int, int, int]
 
 
-def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
+def seccomp_filter(*, alone_with_pid: int | None = None, forks: bool = False) -> bytes:
     """The filter for this machine. `alone_with_pid`: refuse other processes and sockets, too; the caller's own id.
+    `forks`: let a listener decide about `unshare` with the namespaces of a fork.
 
     Raises `NotImplementedError` on other machines.
     """
@@ -93,6 +96,9 @@ def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
         (_GREATER, 0, 1, NEWEST),  # and the x32 calls of x86_64, whose numbers are large
         _refuse(errno.ENOSYS),
     ]
+    if forks:
+        notify = [_argument(0), (_EQUAL, 0, 1, FORK_NAMESPACES), (_RETURN, 0, 0, _NOTIFY)]
+        program += _rule((272, 97)[column], notify)
     for numbers in (DENIED if alone_with_pid is None else DENIED | _NO_PROCESSES).values():
         if (number := numbers[column]) is not None:
             program += [(_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
