@@ -27,6 +27,9 @@ from habilis.sandbox.process.watch import watch
 from habilis.sandbox.process.zygotes import Environment, Zygotes
 from habilis.sandbox.workspace import WORKSPACE
 
+_ZYGOTE_MB = 1 << 20
+"""A zygote has practically no memory limit of its own: each of its forks has one."""
+
 
 class ProcessBackend:
     """Python in a process, isolated by Linux: it runs native packages, and other programs."""
@@ -41,8 +44,8 @@ class ProcessBackend:
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest, and wait until it is confined."""
-        if spec.limits.cpu < 1:
-            msg = 'the process sandbox cannot slow code down: leave Limits.cpu at 1'
+        if spec.limits.cpu < 1 and not (self._level.groups and self._level.groups.limit_cpu):
+            msg = 'the process sandbox cannot slow code down without cgroups: leave Limits.cpu at 1'
             raise SandboxError(msg)
         if self._level.bubblewrap is None:
             return broker.run_in_thread(lambda: self._start_alone(spec))
@@ -55,9 +58,9 @@ class ProcessBackend:
 
     def _start_zygote(self, spec: GuestSpec, environment: Environment) -> ProcessGuest:
         """A guest without a workspace that has imported its packages. Its forks are confined further."""
-        confinement = replace(self._confinement(spec), files=False, limit_processes=False)
+        confinement = replace(self._confinement(spec), memory_mb=_ZYGOTE_MB, files=False, limit_processes=False)
         packages = PACKAGES if environment.packages else ''
-        guest = self._spawn(spec, confinement, environment.packages, environment.targets, packages)
+        guest = self._spawn(spec, confinement, environment.packages, tuple(environment.targets), packages)
         [inner] = children(guest.pid)
         [main] = children(inner)
         guest.origin = replace(guest.origin, main=main)
@@ -84,7 +87,8 @@ class ProcessBackend:
         assert self._level.bubblewrap is not None
         memory_mb = spec.limits.memory_mb
         options = bubblewrap.options(guest_folder(*INSIDE), mounts, memory_mb, later)
-        streams = Streams(1)
+        streams, groups = Streams(1), self._level.groups
+        group = groups.make(spec.limits) if groups else None
         try:
             with _file('\0'.join(options).encode()) as arguments:  # not in /proc/1/cmdline
                 requests, answers, stdout, stderr, control, status = streams.passed
@@ -98,16 +102,19 @@ class ProcessBackend:
                 ]
                 settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4}
                 request = {'op': 'spawn', 'command': command, 'settings': settings}
+                request['group'] = group and str(group.folder)
                 asked = broker.ask(request | {'mounts': [mount_json(mount) for mount in mounts]}, passed)
                 streams.close_passed()
             answer, [handle] = asked.read()
         except BaseException:
             streams.close()
+            if group is not None:
+                group.close()
             raise
         user = bubblewrap.NOBODY if os.geteuid() else answer['user'] or 0
         private = bubblewrap.private_folders(memory_mb)
-        origin = Origin(limits=spec.limits, private_folders=private, user=user, depth=DEPTH_OF_BUBBLEWRAP)
-        guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, origin)
+        made = Origin(limits=spec.limits, private_folders=private, user=user, groups=groups, depth=DEPTH_OF_BUBBLEWRAP)
+        guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, made, group)
         guest.wait_until_ready()
         return guest
 

@@ -105,7 +105,7 @@ def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, 
             settings['confinement']['user'], trees = _map(request['mounts'])
         pid = os.fork()
         if pid == 0:
-            _become_guest(request['command'], settings, passed, trees)
+            _become_guest(request, passed, trees)
         statuses[pid] = status
         _answer(answer, {'pid': pid, 'user': settings['confinement']['user']}, os.pidfd_open(pid))
     except (OSError, Refused) as error:
@@ -130,11 +130,12 @@ def _map(mounts: list[dict[str, Any]]) -> tuple[int | None, _Trees]:
     return user, trees
 
 
-def _become_guest(command: list[str], settings: dict[str, Any], passed: list[int], trees: _Trees) -> None:
+def _become_guest(request: dict[str, Any], passed: list[int], trees: _Trees) -> None:
     """Become bubblewrap. The first three descriptors are its standard streams, the others get the numbers from 3 on."""
     try:
         calls.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _join_group(request['group'], 0)
         if trees:
             calls.unshare(calls.NEW_MOUNTS)
             for tree, path in trees:
@@ -143,11 +144,19 @@ def _become_guest(command: list[str], settings: dict[str, Any], passed: list[int
         for index, descriptor in enumerate(high):
             os.dup2(descriptor, index)
         os.closerange(len(high), 400)
-        os.execve(command[0], [*command, json.dumps(settings)], {})
+        command = [*request['command'], json.dumps(request['settings'])]
+        os.execve(command[0], command, {})
     except BaseException as error:
         os.write(2, f'{error}\n'.encode())
     finally:
         os._exit(1)
+
+
+def _join_group(group: str | None, pid: int) -> None:
+    """Put a process into the control group of its guest, before it starts others."""
+    if group is not None:
+        with open(f'{group}/cgroup.procs', 'w') as file:
+            file.write(str(pid))
 
 
 # Guests that are forked -----------------------------------------------------------------------------------------------
@@ -174,6 +183,7 @@ class _Fork:
         self._reply, self._listener, self._control, self._new_control, *self._passed = descriptors
         self._parent = -1
         self._begun: list[int] = []
+        self._awaited = True  # whether the guest waits for a decision
 
     def run(self) -> None:
         """Fork the guest into namespaces of its own. One that has run code moves to such namespaces as well."""
@@ -182,10 +192,12 @@ class _Fork:
             live = request['settings']['live']
             guest = only_process(request['first'], request['depth']) if live else request['main']
             calls.send(self._control, json.dumps(request['settings']).encode(), self._passed)
+            self._awaited = live
             middle, made = self._isolate(self._new_control, guest, is_origin=False)
             if live:
                 check_private(made, self._passed, list(request['tmpfs']))
             self._mount(middle, request['mounts'], request['tmpfs'])
+            _join_group(request['group'], made)
             calls.send(self._new_control, b'mounted')
             _kill(middle)
             pids = [made]
@@ -195,10 +207,13 @@ class _Fork:
         except BaseException:
             for pid in self._begun:
                 _kill(pid)
+            if self._awaited:
+                calls.send(self._control, b'stay')
             raise
 
     def _move(self, guest: int) -> int:
         """Move the origin to new namespaces. Returns its first process there."""
+        calls.send(self._control, b'move')
         _, moved = self._isolate(self._control, guest, is_origin=True)
         self._mount(guest, [], {})
         calls.send(self._control, b'mounted')

@@ -11,11 +11,13 @@ from typing import Any
 
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import GuestDied, Interrupted, Mount, Stream
+from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Mount, Stream
 from habilis.sandbox.guest.__main__ import FORK
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.process import kernel_calls
 from habilis.sandbox.process.broker_client import Contained, broker
+from habilis.sandbox.process.bubblewrap import private_folders
+from habilis.sandbox.process.cgroups import Group, Groups
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.watch import watch
 
@@ -60,6 +62,7 @@ class Origin:
     """Sizes of the private folders, by path."""
 
     user: int
+    groups: Groups | None = None
     main: int | None = None
     """The process of a zygote that is forked."""
 
@@ -116,8 +119,9 @@ class _QuietHost:
 class ProcessGuest(PipeGuest):
     """A guest in namespaces of its own."""
 
-    def __init__(self, process: Contained, streams: Streams, origin: Origin) -> None:
+    def __init__(self, process: Contained, streams: Streams, origin: Origin, group: Group | None) -> None:
         super().__init__(process, stdout=streams.stdout)
+        self._group = group
         self._contained = process
         self._control = streams.control
         self._listener: int | None = None
@@ -145,15 +149,26 @@ class ProcessGuest(PipeGuest):
         stem, self._stem = self._stem, None
         if stem is not None:
             stem.release()
+        group, self._group = self._group, None
+        if group is not None:
+            group.close()
+
+    def _death(self, host: HostSide) -> GuestDied:
+        death = super()._death(host)
+        if self._group is not None and self._group.has_run_out_of_memory():
+            return GuestDied('memory', 'the processes of the sandbox use more memory together than its limit')
+        return death
 
     def become_stem(self) -> Stem:
         """From now on this guest only makes forks, which keep it alive."""
-        return Stem(super().close, None)
+        return Stem(self.close, None)
 
-    def fork_new(self, mounts: Sequence[Mount], confinement: Confinement, stem: Stem) -> 'ProcessGuest':
+    def fork_new(self, limits: Limits, mounts: Sequence[Mount], confinement: Confinement, stem: Stem) -> 'ProcessGuest':
         """A fork for another sandbox; this guest must have run no code."""
-        twin, _ = self._fork(mounts, {'confinement': asdict(confinement), 'live': False})
+        origin = replace(self.origin, limits=limits, private_folders=private_folders(limits.memory_mb))
+        twin, _ = self._fork(origin, mounts, {'confinement': asdict(confinement), 'live': False})
         twin._stem = stem.hold()
+        twin.wait_until_ready()
         return twin
 
     def fork(self) -> 'ProcessGuest | None':
@@ -161,21 +176,34 @@ class ProcessGuest(PipeGuest):
         if self._listener is None or not broker.can_fork:
             return None
         try:
-            twin, moved = self._fork((), {'confinement': {'memory_mb': 0}, 'live': True})
+            twin, moved = self._fork(self.origin, (), {'confinement': {'memory_mb': 0}, 'live': True})
+            stem = Stem(functools.partial(_end, self._contained), self._stem)
+            self._contained = self._process = self._contained.continued_by(*moved)
+            self._stem, twin._stem = stem.hold(), stem.hold()
+            self.origin = twin.origin
+            twin.wait_until_ready()
         except SandboxError as error:
             logger.info('the sandbox is forked by a snapshot: %s', error)
             return None
-        stem = Stem(functools.partial(_end, self._contained), self._stem)
-        self._contained = self._process = self._contained.continued_by(*moved)
-        self._stem, twin._stem = stem.hold(), stem.hold()
-        self.origin = twin.origin
         return twin
 
-    def _fork(self, mounts: Sequence[Mount], settings: dict[str, Any]) -> 'tuple[ProcessGuest, tuple[int, int, int]]':
+    def _fork(
+        self, origin: Origin, mounts: Sequence[Mount], settings: dict[str, Any]
+    ) -> 'tuple[ProcessGuest, tuple[int, int, int]]':
         assert self._listener is not None
-        streams, origin = Streams(2), self.origin
-        request = {'op': 'fork', 'settings': settings, 'first': self.pid, 'depth': origin.depth, 'main': origin.main}
-        request |= {'user': origin.user, 'tmpfs': origin.private_folders, 'mounts': [mount_json(m) for m in mounts]}
+        streams = Streams(2)
+        group = origin.groups.make(origin.limits) if origin.groups else None
+        request = {
+            'op': 'fork',
+            'settings': settings,
+            'first': self.pid,
+            'depth': origin.depth,
+            'main': origin.main,
+            'user': origin.user,
+            'group': group and str(group.folder),
+            'tmpfs': origin.private_folders,
+            'mounts': [mount_json(mount) for mount in mounts],
+        }
         try:
             with origin.family:
                 passed = [self._listener, self._control.fileno(), streams.control.fileno(), *streams.passed]
@@ -185,12 +213,13 @@ class ProcessGuest(PipeGuest):
                 answer, handles = asked.read()
         except BaseException:
             streams.close()
+            if group is not None:
+                group.close()
             raise
         pids: list[int] = answer['pids']
         process = streams.contained(pids[0], handles[0])
-        twin = ProcessGuest(process, streams, replace(origin, main=None, depth=DEPTH_OF_FORK))
+        twin = ProcessGuest(process, streams, replace(origin, main=None, depth=DEPTH_OF_FORK), group)
         twin._listener = os.dup(self._listener)
-        twin.wait_until_ready()
         watch(twin, origin.limits)
         if len(pids) == 1:
             os.close(streams.statuses[1])

@@ -5,7 +5,6 @@ and the descriptors of the new guest. A guest that has run no code yet (a zygote
 see the processes of the new guest, so it moves to new namespaces itself; what is left behind is a stopped process.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -20,6 +19,7 @@ from habilis.sandbox.process.kernel_calls import FORK_NAMESPACES, libc, receive,
 _DUMPABLE = 4
 _LEFT_BEHIND = ['/bin/sleep', 'infinity']
 _DESCRIPTORS = 1024
+_CONTROL = 4  # index among the descriptors of a new guest
 _fork, _exit = os.fork, os._exit
 
 
@@ -33,6 +33,8 @@ class Twins:
     def fork(self) -> bool:
         """Fork. Returns in each guest that goes on: True in the new one, which has another channel."""
         data, passed = receive(self._control)
+        if data == b'stay':  # the broker has refused the fork
+            return False
         settings: dict[str, Any] = json.loads(data)
         children.is_twin = True
         try:
@@ -42,9 +44,8 @@ class Twins:
             os.waitpid(pid, 0)
             for descriptor in passed[:-1]:
                 os.close(descriptor)
-            if settings['live']:
-                with contextlib.suppress(PermissionError):  # there is no fork, so this guest may stay
-                    self._enter(settings, passed[-1])
+            if settings['live'] and receive(self._control)[0] == b'move':
+                self._enter(settings, passed[-1])
             else:
                 os.close(passed[-1])
             return False
@@ -65,8 +66,8 @@ class Twins:
         libc.prctl(_DUMPABLE, 1, 0, 0, 0)  # so that the broker may map its user
         try:
             unshare(FORK_NAMESPACES)
-        except OSError:
-            libc.prctl(_DUMPABLE, 0, 0, 0, 0)
+        except OSError:  # such as too many levels
+            send(passed[_CONTROL] if passed else self._control, b'refused')
             raise
         if _fork() != 0:
             os.closerange(0, _DESCRIPTORS)

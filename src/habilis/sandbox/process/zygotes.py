@@ -1,7 +1,8 @@
 """Zygotes: guests that have imported the packages of an environment, run no code, and are forked for new sandboxes.
 
 Whoever asks twice for the same packages will often ask again: the restarts of a sandbox, the runs of an agent, the
-calls of a library tool. So the second request starts a zygote in the background. It has no workspace.
+calls of a library tool. So the second request starts a zygote in the background. It has no workspace. Two requests with
+different packages start one for all packages.
 """
 
 import contextlib
@@ -27,18 +28,24 @@ MAX_ZYGOTES = 4
 class Environment:
     """What the sandboxes of a zygote have in common. The packages are identified by their inode, too."""
 
-    memory_mb: int
-    packages: tuple[Mount, ...]
-    inodes: tuple[tuple[int, int], ...]
-    targets: tuple[str, ...]
+    targets: frozenset[str]
+    """Where their folders will be mounted."""
+
+    packages: tuple[Mount, ...] = ()
+    inodes: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, spec: GuestSpec) -> 'Environment':
         """The environment of a sandbox."""
         packages = tuple(mount for mount in spec.mounts if mount.target == PACKAGES)
         infos = [os.stat(mount.source) for mount in packages]
-        targets = tuple(mount.target for mount in spec.mounts if mount.target != PACKAGES)
-        return cls(spec.limits.memory_mb, packages, tuple((info.st_dev, info.st_ino) for info in infos), targets)
+        targets = frozenset(mount.target for mount in spec.mounts if mount.target != PACKAGES)
+        return cls(targets, packages, tuple((info.st_dev, info.st_ino) for info in infos))
+
+    @property
+    def without_packages(self) -> 'Environment':
+        """The environment for any packages: they are mounted, and not imported."""
+        return Environment(self.targets | {mount.target for mount in self.packages})
 
 
 @dataclass
@@ -69,27 +76,36 @@ class Zygotes(Interruptible):
         except OSError:  # the start will say it better
             return None
         with self._lock:
-            zygote = self._zygotes.get(environment)
-            is_repeated, self._last = environment == self._last, environment
+            last, self._last = self._last, environment
+            general = environment.without_packages
+            if environment == last:
+                self._start_soon(spec, environment)
+            elif last is not None and last.without_packages == general:
+                self._start_soon(spec, general)
+            found = environment if environment in self._zygotes else general
+            zygote = self._zygotes.get(found)
             if zygote is not None:
                 zygote.stem.hold()
-            elif is_repeated and environment not in self._starting:
-                self._starting.add(environment)
-                arguments = (spec, environment)
-                threading.Thread(target=self._prepare, args=arguments, name='habilis-zygote', daemon=True).start()
         if zygote is None:
             return None
         try:
-            mounts = [mount for mount in spec.mounts if mount.target != PACKAGES]
+            mounts = [mount for mount in spec.mounts if mount not in found.packages]
             mounts.sort(key=lambda mount: mount.target.count('/'))
-            made = zygote.guest.fork_new(mounts, self._confine(spec), zygote.stem)
-            self._expire_later(environment, zygote)
+            made = zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
+            self._expire_later(found, zygote)
             return made
         except (SandboxError, OSError):  # a start without it says what is wrong
-            self.discard(environment)
+            self.discard(found)
             return None
         finally:
             zygote.stem.release()
+
+    def _start_soon(self, spec: GuestSpec, environment: Environment) -> None:
+        """Start a zygote in the background, unless there is one, or it could not be started before."""
+        if environment not in self._zygotes and environment not in self._starting:
+            self._starting.add(environment)
+            arguments = (spec, environment)
+            threading.Thread(target=self._prepare, args=arguments, name='habilis-zygote', daemon=True).start()
 
     def interrupt(self) -> None:
         """Close all, at exit."""
