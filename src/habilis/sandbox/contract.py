@@ -245,7 +245,10 @@ class ForkableGuest(Guest, Protocol):
     """A guest that can be copied with all that is in its memory. Otherwise forks are made by a snapshot."""
 
     def fork(self) -> Guest | None:
-        """A copy of the guest. None if a snapshot must be used this time. Never called while `enter` runs."""
+        """A copy of the guest. None if a snapshot must be used this time. Raises `GuestDied` if the guest has ended.
+
+        Never called while `enter` runs.
+        """
         ...
 
 

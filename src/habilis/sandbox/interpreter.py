@@ -95,7 +95,15 @@ class Interpreter(Interruptible):
         guest = self._guest
         if not isinstance(guest, ForkableGuest) or self._fresh:
             return None
-        forked = await WORKERS.submit(guest.fork)
+        job = WORKERS.start(guest.fork)
+        try:
+            forked = await job.future
+        except GuestDied:
+            await self.roll_back()
+            return None
+        except asyncio.CancelledError:
+            await self._give_up(guest, job)
+            raise
         if forked is None:
             return None
         twin = Interpreter(self.backend, options, self.checkpoint)
@@ -202,6 +210,9 @@ class Interpreter(Interruptible):
     async def _stop(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
         """End the guest after the caller was cancelled, before the next request."""
         host.end('cancelled')
+        await self._give_up(guest, job)
+
+    async def _give_up(self, guest: Guest, job: Job[T]) -> None:
         guest.interrupt()
         self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()

@@ -29,7 +29,6 @@ class Process(Protocol):
     @property
     def stderr(self) -> IO[bytes] | None: ...
 
-    def poll(self) -> int | None: ...
     def wait(self) -> int: ...
     def kill(self) -> None: ...
 
@@ -183,10 +182,6 @@ class PipeGuest:
         if 0 < code <= _SIGNALS:
             return GuestDied('exit', f'the code ended the interpreter with exit code {code}')
         return GuestDied('broken', f'the interpreter ended (signal {code - _SIGNALS if code > 0 else -code})')
-
-    def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
 
     def kill(self, kind: ErrorKind, reason: str) -> None:
         """Kill the process because of a limit; `enter` raises `GuestDied` with this reason. Thread-safe."""

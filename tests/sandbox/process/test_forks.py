@@ -149,7 +149,7 @@ async def test_each_twin_has_a_memory_limit_of_its_own() -> None:
             cell = await twin.run('more = bytearray(100 << 20)')
             assert cell.error is not None
             assert cell.error.kind == 'memory'
-            assert await value(twin, 'next(seen)') == 1
+        async with await box.fork() as twin:
             processes = (
                 'import subprocess, sys, time\ncode = "x = bytearray(90 << 20); import time; time.sleep(9)"\n'
                 'made = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]\ntime.sleep(9)'
@@ -238,7 +238,7 @@ async def test_sandboxes_of_one_zygote_are_separate(zygote: ProcessBackend, tmp_
             seen = await value(sandbox, "sorted(int(p) for p in os.listdir('/proc') if p.isdigit())")
             assert seen == [1, await value(sandbox, 'os.getpid()')]
             assert (await sandbox.run("open('/usr/made', 'w')")).error
-            assert (await sandbox.run("os.listdir('/root')")).error
+            assert (await sandbox.run("open('/etc/shadow')")).error
         assert [(folder / 'f').read_text() for folder in folders] == ['one', 'two']
         owner = folders[0].stat().st_uid
         assert (folders[0] / 'f').stat().st_uid == owner

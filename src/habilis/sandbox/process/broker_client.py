@@ -52,12 +52,6 @@ class Contained:
             if self._handle >= 0:
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
 
-    def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-        if self._code is None and select.select([self._status], [], [], 0)[0]:
-            self.wait()
-        return self._code
-
     def wait(self) -> int:
         """Wait for its end; its exit code, negative for a signal."""
         if self._code is None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from habilis.core.errors import SandboxError
-from habilis.sandbox.contract import GuestSpec, Mount
+from habilis.sandbox.contract import GuestDied, GuestSpec, Mount
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.guest import ProcessGuest, Stem
@@ -94,7 +94,7 @@ class Zygotes(Interruptible):
             made = zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
             self._expire_later(found, zygote)
             return made
-        except (SandboxError, OSError):  # a start without it says what is wrong
+        except (SandboxError, GuestDied, OSError):  # a start without it says what is wrong
             self.discard(found)
             return None
         finally:
