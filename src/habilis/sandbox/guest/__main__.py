@@ -18,14 +18,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TextIO
 
 from habilis.sandbox.guest import state
-from habilis.sandbox.guest.children import detach_after_fork
+from habilis.sandbox.guest.children import FORK, detach_after_fork
 from habilis.sandbox.guest.kernel import Kernel
 
 MAX_STATE = 64 << 20
 """Max bytes of the variables that are saved after a cell."""
-
-FORK = 'fork'
-"""The request to fork; see `process/twins.py`."""
 
 
 MakeFork = Callable[['Channel'], Callable[[], bool]]

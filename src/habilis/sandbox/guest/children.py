@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from habilis.sandbox.guest.kernel import Kernel
 
 _exit = os._exit
+FORK = 'fork'
+"""The request to fork the guest itself; see `process/twins.py`."""
+
 is_twin = False
 """Whether the process that is being forked is another guest, which keeps its kernel."""
 

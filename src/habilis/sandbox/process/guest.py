@@ -12,7 +12,7 @@ from typing import Any
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Mount, Stream
-from habilis.sandbox.guest.__main__ import FORK
+from habilis.sandbox.guest.children import FORK
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.process import kernel_calls
 from habilis.sandbox.process.broker_client import Contained, broker
