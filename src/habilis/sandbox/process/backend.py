@@ -101,9 +101,11 @@ class ProcessBackend:
                     *python_command(bubblewrap.GUEST, 'inside', 'start'),
                 ]
                 settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4}
-                request = {'op': 'spawn', 'command': command, 'settings': settings}
-                request['group'] = group and str(group.folder)
-                asked = broker.ask(request | {'mounts': [mount_json(mount) for mount in mounts]}, passed)
+                request = {'op': 'spawn', 'command': command, 'settings': settings} | {
+                    'group': group and str(group.folder),
+                    'mounts': [mount_json(mount) for mount in mounts],
+                }
+                asked = broker.ask(request, passed)
                 streams.close_passed()
             answer, [handle] = asked.read()
         except BaseException:

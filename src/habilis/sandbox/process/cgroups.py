@@ -54,7 +54,8 @@ class Group:
 
     def limit(self, limits: Limits, controllers: frozenset[str]) -> None:
         """Set the limits. Files of `/tmp` and `/dev/shm` count as memory and have limits of their own."""
-        values = {'memory.max': 3 * limits.memory_mb << 20, 'memory.swap.max': 0, 'pids.max': MAX_PROCESSES}
+        values: dict[str, int | str] = {'memory.max': 3 * limits.memory_mb << 20, 'memory.swap.max': 0}
+        values['pids.max'] = MAX_PROCESSES
         if 'cpu' in controllers:
             values['cpu.max'] = f'{int(limits.cpu * _PERIOD)} {_PERIOD}'
         for name, value in values.items():
