@@ -116,12 +116,21 @@ def check_zygote(zygote: Target) -> None:
     own = zygote.stat('ns/pid').st_ino
     for pid in zygote.children():
         try:
-            if os.stat(f'/proc/{pid}/ns/pid').st_ino == own:
-                raise Refused('a package has started a process')
-        except FileNotFoundError:  # it has just ended
-            continue
+            is_inside = os.stat(f'/proc/{pid}/ns/pid').st_ino == own
+        except OSError:
+            is_inside = not _has_ended(pid)
+        if is_inside:
+            raise Refused('a package has started a process')
     if len(zygote.names('task')) > 1:
         raise Refused('a package has started a thread')
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        with open(f'/proc/{pid}/stat') as file:
+            return file.read().rpartition(')')[2].split()[0] in 'ZX'
+    except OSError:
+        return True
 
 
 def check_alone(target: Target) -> None:

@@ -6,8 +6,10 @@ different packages start one for all packages.
 """
 
 import contextlib
+import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -19,10 +21,12 @@ from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.guest import ProcessGuest, Stem
 from habilis.sandbox.workers import Interruptible, stop_at_exit
 
+logger = logging.getLogger('habilis.sandbox')
 IDLE_SECONDS = 60.0
 """A zygote that nobody uses is closed after this time."""
 
 MAX_ZYGOTES = 4
+MAX_FAILURES = 3
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Zygotes(Interruptible):
         self._lock = threading.Lock()
         self._last: Environment | None = None
         self._starting: set[Environment] = set()
+        self._failures: Counter[Environment] = Counter()
         self._zygotes: dict[Environment, _Zygote] = {}
         stop_at_exit(self)
 
@@ -101,15 +106,18 @@ class Zygotes(Interruptible):
             made = zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
             self._expire_later(found, zygote)
             return made
-        except (SandboxError, GuestDied, OSError):  # a start without it says what is wrong
+        except (SandboxError, GuestDied, OSError) as error:  # a start without it works, or says what is wrong
+            logger.info('the sandbox is started without a zygote: %s', error)
+            self._failures[found] += 1
             self.discard(found)
             return None
         finally:
             zygote.stem.release()
 
     def _start_soon(self, spec: GuestSpec, environment: Environment) -> None:
-        """Start a zygote in the background, unless there is one, or it could not be started before."""
-        if environment not in self._zygotes and environment not in self._starting:
+        """Start a zygote in the background, unless there is one, or it has been of no use."""
+        is_known = environment in self._zygotes or environment in self._starting
+        if not is_known and self._failures[environment] < MAX_FAILURES:
             self._starting.add(environment)
             arguments = (spec, environment)
             threading.Thread(target=self._prepare, args=arguments, name='habilis-zygote', daemon=True).start()
