@@ -118,6 +118,45 @@ async def test_a_limit_that_cannot_be_kept_is_refused() -> None:
         await Sandbox.create('process', limits=Limits(cpu=0.5))
 
 
+HOST = """
+import asyncio, logging, sys
+from habilis import Sandbox
+logging.basicConfig(level='INFO', format='%(message)s', stream=sys.stdout)
+async def main():
+    for _ in range(3):
+        async with await Sandbox.create('process', workspace=sys.argv[1]) as sandbox:
+            await sandbox.run('generator = iter([1, 2])\\nx = 1')
+            await asyncio.sleep(1)
+            async with await sandbox.fork() as twin:
+                cell = await twin.run("x, 'CapEff:\\\\t0000000000000000' in open('/proc/self/status').read()")
+                print(cell.value, sandbox._interpreter._guest.origin.depth)
+asyncio.run(main())
+"""
+LISTEN = """
+import ctypes, struct
+from habilis.sandbox.process import kernel_calls as calls
+calls.check(calls.libc.prctl(38, 1, 0, 0, 0))
+kept = calls.install_filter(struct.pack('=HBBI', 6, 0, 0, 0x7FFF0000), listen=True)
+"""
+
+
+def test_in_a_filter_with_a_listener_sandboxes_start_alone_and_forks_are_snapshots(tmp_path: Path) -> None:
+    command = [sys.executable, '-c', LISTEN + HOST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ['(1, True) 2'] * 3, done.stderr
+
+
+def test_where_user_namespaces_run_out_sandboxes_start_alone_and_forks_are_snapshots(tmp_path: Path) -> None:
+    limit = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', limit, 'sh', sys.executable, '-c', HOST]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    if 'unshare:' in done.stderr:
+        pytest.skip('this user may not make user namespaces')
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith('(')] == ['(1, True) 2'] * 3, done.stderr
+    assert any('forked by a snapshot' in line for line in lines)
+
+
 # Files, threads, network ----------------------------------------------------------------------------------------------
 
 

@@ -191,20 +191,37 @@ async def test_a_twin_that_ends_is_reported_and_replaced(box: Sandbox) -> None:
     assert await value(box, 'next(seen)') == 1
 
 
-def test_a_host_that_is_killed_leaves_no_twin(tmp_path: Path) -> None:
-    code = (
-        'import asyncio\nfrom habilis import Sandbox\nasync def main():\n'
-        f'    s = await Sandbox.create("process", workspace={str(tmp_path)!r})\n    await s.run("x = 1")\n'
-        '    t = await s.fork()\n    print("ready", flush=True)\n    await t.run("while True: pass")\n'
-        'asyncio.run(main())'
-    )
+def test_a_host_that_is_killed_leaves_no_twin_no_zygote_and_no_broker(tmp_path: Path) -> None:
+    code = f"""
+import asyncio
+from habilis import Sandbox
+from habilis.sandbox.process.broker_client import broker
+from tests.sandbox.process.conftest import wait_for_zygote
+from habilis.sandbox import backends
+async def main():
+    for _ in range(2):
+        await (await Sandbox.create('process', workspace={str(tmp_path)!r})).close()
+    wait_for_zygote(backends.backend('process'))
+    s = await Sandbox.create('process', workspace={str(tmp_path)!r})
+    await s.run('x = 1')
+    t = await s.fork()
+    zygotes = backends.backend('process')._zygotes._zygotes.values()
+    print(broker._process.pid, *(zygote.guest.pid for zygote in zygotes), flush=True)
+    await t.run('while True: pass')
+asyncio.run(main())
+"""
     host = subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE)
     assert host.stdout is not None
-    assert host.stdout.readline() == b'ready\n'
+    pids = [int(pid) for pid in host.stdout.readline().split()]
+    assert len(pids) == 2
     host.send_signal(signal.SIGKILL)
     host.wait()
     host.stdout.close()
     wait_until_nothing_runs(tmp_path)
+    end = time.monotonic() + 20
+    while any(Path('/proc', str(pid)).exists() for pid in pids):
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 # Zygotes --------------------------------------------------------------------------------------------------------------

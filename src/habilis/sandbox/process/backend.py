@@ -74,10 +74,12 @@ class ProcessBackend:
         packages = PACKAGES if environment.packages else ''
         guest = self._spawn(spec, confinement, environment.packages, tuple(environment.targets), packages)
         try:
+            if not guest.can_fork:
+                raise Refused('this system has no forks of sandboxes')
             main = _main_process(guest.pid)
         except (Refused, OSError) as error:
             guest.close()
-            msg = f'no zygote for these packages: {error}'
+            msg = f'no zygote: {error}'
             raise SandboxError(msg) from error
         guest.origin = replace(guest.origin, main=main)
         return guest
