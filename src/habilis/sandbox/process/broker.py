@@ -7,6 +7,7 @@ one that runs already, and because no code of a guest or of a package may be in 
 JSON with descriptors, handled by a fork of the broker; the answer goes to the first of the descriptors.
 """
 
+import gc
 import json
 import os
 import select
@@ -34,6 +35,7 @@ def main() -> None:
     os.set_blocking(wakeup, False)
     signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    gc.disable()  # a collection would touch, and copy, the memory that workers share
     calls.send(socket, json.dumps({'can_fork': can_fork}).encode())
     while True:
         ready, _, _ = select.select([socket, ended], [], [])

@@ -59,7 +59,7 @@ class Fork:
         checks.check_zygote(zygote)
         self._pass_descriptors()
         self._awaited = False
-        made = self._isolate(zygote, self._new_control, [*self._mounts, *self._private_mounts()])
+        made = self._isolate(zygote, self._new_control, self._mounts, self._request['tmpfs'])
         made.hold()
         checks.check_alone(made)
         checks.check_descriptors(made, self._inodes)
@@ -71,13 +71,13 @@ class Fork:
         folders = [*self._request['tmpfs'], '/proc', _TERMINALS]
         private = {guest.stat(f'root{folder}').st_dev for folder in folders}
         self._pass_descriptors()
-        made = self._isolate(guest, self._new_control, self._private_mounts())
+        made = self._isolate(guest, self._new_control, [], self._request['tmpfs'])
         checks.check_descriptors(made, self._inodes)  # while the guest can still stay as it is
         checks.check_memory(made, private)
         calls.send(self._control, b'move')
         self._awaited = False
         try:
-            moved = self._isolate(guest, self._control, [])
+            moved = self._isolate(guest, self._control, [], {})
             _wait_for_exec(guest, moved.stat('exe').st_ino)
             former = line if self._request['depth'] < _BUBBLEWRAP else [guest]
             for target in (*former, made, moved):
@@ -109,9 +109,10 @@ class Fork:
         target.let_go()
         calls.send(control, b'mounted')
 
-    def _isolate(self, guest: Target, control: int, mounts: Mounted) -> Target:
+    def _isolate(self, guest: Target, control: int, mounts: Mounted, private: dict[str, str]) -> Target:
         """Allow the guest to fork into new namespaces, and set them up. Returns the first process inside."""
         before = self._allow(guest, control)
+        mounts = [*mounts, *_make_private(private)]
         self._wait(guest, control)
         if calls.receive(control)[0] != b'forked':
             raise Refused('the guest did not fork')
@@ -140,13 +141,6 @@ class Fork:
                 return before
 
     # Namespaces -------------------------------------------------------------------------------------------------------
-
-    def _private_mounts(self) -> Mounted:
-        """What is new and empty in each fork. Without /proc, which depends on the process ids."""
-        sizes: dict[str, str] = self._request['tmpfs']
-        made = [(calls.new_mount(b'tmpfs', PRIVATE, size=size, mode='1777'), path) for path, size in sizes.items()]
-        rights = calls.NO_SETUID | calls.NO_EXECUTION
-        return [*made, (calls.new_mount(b'devpts', rights, ptmxmode='0666', mode='620'), _TERMINALS)]
 
     def _set_up(self, guest: Target, made: Target, mounts: Mounted) -> None:
         """Set up the new namespaces, by a process inside of them."""
@@ -190,6 +184,15 @@ class Fork:
         if not ready or any(end in ready for end in ends):
             raise Refused('the guest did not answer')
         return ready
+
+
+def _make_private(sizes: dict[str, str]) -> Mounted:
+    """The folders that are new and empty in a fork, with their sizes, and its terminals."""
+    made = [(calls.new_mount(b'tmpfs', PRIVATE, size=size, mode='1777'), path) for path, size in sizes.items()]
+    if sizes:
+        rights = calls.NO_SETUID | calls.NO_EXECUTION
+        made.append((calls.new_mount(b'devpts', rights, ptmxmode='0666', mode='620'), _TERMINALS))
+    return made
 
 
 def join_group(group: str | None, pid: int) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,9 @@ _WAIT = (
     'while pid != guest: pid, code = os.waitpid(-1, 0)\n'
     'os.write(status, str(os.waitstatus_to_exitcode(code)).encode())'
 )
-"""The program of the first process: it reaps the others, and ends with the guest."""
+"""What replaces the first process of a fork: it reaps the others, and ends with the guest."""
+
+_SECONDS_BEFORE_REPLACEMENT = 0.3
 
 _DESCRIPTORS = 1024
 _CONTROL = 4  # index among the descriptors of a new guest
@@ -99,7 +102,7 @@ class Twins:
             signal.signal(signal.SIGCHLD, handler)
             confine_fork(Confinement(**settings['confinement']), is_live=settings['live'])
             if (guest := _fork()) != 0:
-                _wait_for(guest, status, keep_memory=not settings['live'])
+                _wait_for(guest, status, replace=settings['live'])
             os.close(status)
             _reseed()
         except BaseException:
@@ -113,19 +116,22 @@ class Twins:
             os.close(descriptor)
 
 
-def _wait_for(guest: int, status: int, *, keep_memory: bool) -> None:
-    """Reap all processes until the guest has ended, and tell its exit code. The memory of a live guest is replaced: all
-    that the guest changes would be kept twice."""
+def _wait_for(guest: int, status: int, *, replace: bool) -> None:
+    """Reap all processes until the guest has ended, tell its exit code, and end. `replace`: let another program do it,
+    as soon as the guest is likely to be at work. What the guest changes in its memory would be kept here, too."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.closerange(0, status)
     os.closerange(status + 1, _DESCRIPTORS)
-    arguments = [str(guest), str(status)]
-    if not keep_memory:
-        os.set_inheritable(status, True)
-        os.execve(sys.executable, [sys.executable, '-I', '-S', '-c', _WAIT, *arguments], {})
-    sys.argv[1:] = arguments
-    exec(_WAIT, {})
+    pid, code, end = 0, 0, time.monotonic() + _SECONDS_BEFORE_REPLACEMENT
+    while pid != guest:
+        pid, code = os.waitpid(-1, os.WNOHANG if replace else 0)
+        if pid == 0 and time.monotonic() > end:
+            os.set_inheritable(status, True)
+            os.execve(sys.executable, [sys.executable, '-I', '-S', '-c', _WAIT, str(guest), str(status)], {})
+        if pid == 0:
+            time.sleep(0.01)
+    os.write(status, str(os.waitstatus_to_exitcode(code)).encode())
     _exit(0)
 
 
