@@ -7,6 +7,7 @@ one that runs already, and because no code of a guest or of a package may be in 
 JSON with descriptors, handled by a fork of the broker; the answer goes to the first of the descriptors.
 """
 
+import fcntl
 import gc
 import json
 import os
@@ -26,6 +27,7 @@ def main() -> None:
     """Handle requests until the host closes the socket."""
     calls.libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # end with the host
     socket = int(sys.argv[1])
+    os.set_inheritable(socket, False)
     if os.getppid() != int(sys.argv[2]):  # it has ended already
         return
     can_fork = _own_mounts()
@@ -139,10 +141,10 @@ def _become_guest(request: dict[str, Any], passed: list[int], trees: Mounted) ->
             calls.unshare(calls.NEW_MOUNTS)
             for tree, path in trees:
                 calls.attach_mount(tree, path)
-        high = [os.dup2(descriptor, 100 + index) for index, descriptor in enumerate(passed)]
+        high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, max(passed) + 1) for descriptor in passed]
         for index, descriptor in enumerate(high):
             os.dup2(descriptor, index)
-        os.closerange(len(high), 400)
+        os.closerange(len(high), 1 << 20)
         command = [*request['command'], json.dumps(request['settings'])]
         os.execve(command[0], command, {})
     except BaseException as error:

@@ -61,7 +61,7 @@ class Contained:
         """Wait for its end; its exit code, negative for a signal."""
         if self._code is None:
             text = os.read(self._status, 20)
-            select.select([self._handle], [], [])  # its status may come first
+            _wait_for(self._handle)  # its status may come first
             self._code = _exit_code(text)
             with self._lock:
                 os.close(self._status)
@@ -72,6 +72,13 @@ class Contained:
     def continued_by(self, pid: int, handle: int, status: int) -> 'Contained':
         """The process that continues this one, with its streams."""
         return Contained(pid, handle, status, (self.stdin, self.stdout, self.stderr))
+
+
+def _wait_for(descriptor: int, seconds: float | None = None) -> bool:
+    """Wait until a descriptor, with any number, is ready. False after a timeout."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 def _exit_code(text: bytes) -> int:
@@ -143,7 +150,7 @@ class Answer:
 
     def read(self) -> tuple[dict[str, Any], list[int]]:
         """Wait for the answer. Raises `SandboxError` if it is an error."""
-        if not select.select([self._socket], [], [], ANSWER_SECONDS)[0]:
+        if not _wait_for(self._socket.fileno(), ANSWER_SECONDS):
             raise SandboxError('the sandbox could not start: its broker does not answer')
         data, descriptors = kernel_calls.receive(self._socket.fileno())
         answer: dict[str, Any] = json.loads(data) if data else {'error': 'its broker has ended'}

@@ -32,7 +32,8 @@ class Fork:
         self._request = request
         self._mounts = mounts
         self._reply, self._listener, self._control, self._new_control, *self._passed = descriptors
-        self._inodes = {(info.st_dev, info.st_ino) for info in map(os.fstat, self._passed)}
+        *inodes, self._new_inode_of_origin = [(info.st_dev, info.st_ino) for info in map(os.fstat, self._passed)]
+        self._inodes = set(inodes)
         self._made: list[Target] = []
         self._awaited = True
         """Whether the guest waits for a decision."""
@@ -100,8 +101,7 @@ class Fork:
         calls.send(self._control, json.dumps(self._request['settings']).encode(), self._passed)
 
     def _inodes_of_origin(self) -> Collection[Inode]:
-        status = os.fstat(self._passed[-1])
-        return {(status.st_dev, status.st_ino), *(tuple(inode) for inode in self._request['inodes'])}
+        return {self._new_inode_of_origin, *(tuple(inode) for inode in self._request['inodes'])}
 
     def _start(self, target: Target, control: int) -> None:
         if target is self._made[0]:
