@@ -20,7 +20,7 @@ from typing import Any
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.fork_checks import Refused
 from habilis.sandbox.process.forks import PRIVATE, Fork, Mounted, join_group
-from habilis.sandbox.process.mapped_mounts import mapped_mount, new_user, owner_of
+from habilis.sandbox.process.mapped_mounts import exists, mapped_mount, new_user, owner_of
 
 
 def main() -> None:
@@ -103,7 +103,8 @@ def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, 
     try:
         settings = request['settings']
         if os.geteuid() == 0:
-            settings['confinement']['user'], trees = _map(request['mounts'])
+            user, trees = _map(request['mounts'])
+            settings['confinement'] |= {'user': user, 'listen': settings['confinement']['listen'] and user is not None}
         pid = os.fork()
         if pid == 0:
             _become_guest(request, passed, trees)
@@ -122,6 +123,8 @@ def _map(mounts: list[dict[str, Any]]) -> tuple[int | None, Mounted]:
     user = new_user()
     trees: Mounted = []
     try:
+        if not exists(user):
+            raise OSError('this container has no such user')
         for path in sorted({mount['source'] for mount in mounts}):  # outer folders before inner ones
             trees.append((mapped_mount(path, user), path))
     except OSError:

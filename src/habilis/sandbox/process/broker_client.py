@@ -104,12 +104,16 @@ class BrokerClient:
     def ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> 'Answer':
         """Send a request. The answer may be awaited later."""
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        data, passed = json.dumps(request).encode(), (other.fileno(), *descriptors)
         with other:
             try:
-                kernel_calls.send(self._connect(), json.dumps(request).encode(), (other.fileno(), *descriptors))
+                try:
+                    kernel_calls.send(self._connect(), data, passed)
+                except BrokenPipeError:  # it was killed
+                    self._forget()
+                    kernel_calls.send(self._connect(), data, passed)
             except OSError as error:
                 own.close()
-                self.__init__()
                 msg = f'the sandbox could not start: its broker has ended ({error})'
                 raise SandboxError(msg) from error
         return Answer(own)
@@ -117,6 +121,13 @@ class BrokerClient:
     def run_in_thread(self, make: Callable[[], T]) -> T:
         """Start a process that is to end with this one, not with the calling thread."""
         return self._thread.submit(make).result()
+
+    def _forget(self) -> None:
+        with self._lock:
+            if self._socket is not None and self._process is not None:
+                self._socket.close()
+                self._process.wait()
+            self._socket = None
 
     def _connect(self) -> int:
         with self._lock:

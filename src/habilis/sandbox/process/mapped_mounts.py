@@ -23,10 +23,18 @@ def new_user() -> int:
     return FIRST_USER + int.from_bytes(os.urandom(8), 'little') % USERS
 
 
+def exists(user: int) -> bool:
+    """Whether this process may become that user: in a container, only some exist."""
+    with open('/proc/self/uid_map') as file:
+        ranges = [tuple(map(int, line.split())) for line in file]
+    return any(first <= user < first + count for first, _, count in ranges)
+
+
 def owner_of(writable: Sequence[str]) -> int | None:
     """The user for folders that cannot be mapped: their owner; None to stay root, without capabilities."""
     owners = {os.stat(path).st_uid for path in writable} or {NOBODY}
-    return owners.pop() if len(owners) == 1 and 0 not in owners else None
+    owner = owners.pop()
+    return owner if not owners and owner != 0 and exists(owner) else None
 
 
 def mapped_mount(path: str, user: int) -> int:
