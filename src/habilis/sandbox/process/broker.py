@@ -7,6 +7,7 @@ one that runs already, and because no code of a guest or of a package may be in 
 JSON with descriptors, handled by a fork of the broker; the answer goes to the first of the descriptors.
 """
 
+import contextlib
 import fcntl
 import gc
 import json
@@ -85,12 +86,18 @@ def _report_ended(statuses: dict[int, int]) -> None:
         if pid == 0:
             return
         if (told := statuses.pop(pid, None)) is not None:
-            os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
+            with contextlib.suppress(BrokenPipeError):  # nobody wants to know
+                os.write(told, str(os.waitstatus_to_exitcode(status)).encode())
             os.close(told)
 
 
-def _answer(descriptor: int, answer: dict[str, Any], *descriptors: int) -> None:
-    calls.send(descriptor, json.dumps(answer).encode(), descriptors)
+def _answer(descriptor: int, answer: dict[str, Any], *descriptors: int) -> bool:
+    """Answer a request. False if the host has given it up."""
+    try:
+        calls.send(descriptor, json.dumps(answer).encode(), descriptors)
+    except OSError:
+        return False
+    return True
 
 
 # Guests that bubblewrap starts ----------------------------------------------------------------------------------------
@@ -109,7 +116,10 @@ def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, 
         if pid == 0:
             _become_guest(request, passed, trees)
         statuses[pid] = status
-        _answer(answer, {'pid': pid, 'user': settings['confinement']['user']}, os.pidfd_open(pid))
+        handle = os.pidfd_open(pid)
+        if not _answer(answer, {'pid': pid, 'user': settings['confinement']['user']}, handle):
+            os.kill(pid, signal.SIGKILL)
+        os.close(handle)
     except (OSError, Refused) as error:
         os.close(status)
         _answer(answer, {'error': str(error)})
@@ -170,7 +180,8 @@ def _fork_worker(request: dict[str, Any], descriptors: list[int], own: Sequence[
             _run_worker(request, descriptors, mounts)
     except OSError as error:
         _answer(descriptors[0], {'error': str(error)})
-        calls.send(descriptors[2], b'stay')
+        with contextlib.suppress(OSError):
+            calls.send(descriptors[2], b'stay')
     finally:
         for descriptor in (*descriptors, *(mount for mount, _ in mounts)):
             os.close(descriptor)

@@ -50,6 +50,7 @@ class Twins:
         if data == b'stay':  # the broker has refused the fork
             return False
         settings: dict[str, Any] = json.loads(data)
+        _add_entropy()  # slow the first time
         gc.freeze()  # so that no collection touches, and copies, what is shared
         handler = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for forks that end
         children.is_twin = True
@@ -141,5 +142,9 @@ def _reseed() -> None:
     with contextlib.suppress(Exception):
         if numpy := sys.modules.get('numpy.random'):
             numpy.seed()
+    _add_entropy()
+
+
+def _add_entropy() -> None:
     if ssl := sys.modules.get('_ssl'):
         ssl.RAND_add(os.urandom(32), 32.0)
