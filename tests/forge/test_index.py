@@ -1,6 +1,8 @@
 """Search over the tools of a library."""
 
+import contextlib
 import multiprocessing
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.forge.index import Entry, SearchIndex
+from habilis.forge.library import Library
+from tests.forge.samples import double
 
 ENTRIES = [
     Entry(name='percent_of', version=1, summary='Percent of a number.', signature='', text='share'),
@@ -69,6 +73,16 @@ def test_a_damaged_file_is_made_anew(tmp_path: Path) -> None:
     index = SearchIndex(path)
     index.put(ENTRIES[0])
     assert names(index, 'percent') == ['percent_of']
+
+
+def test_the_index_of_an_older_version_is_made_anew(tmp_path: Path) -> None:
+    library = Library(tmp_path / 'library')
+    library.add(double())
+    path = library.folder / '.index.db'
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute('DROP TABLE counts')  # which the first version did not have
+        db.execute('PRAGMA user_version = 0')
+    assert [found.name for found in Library(library.folder).search('twice a number')] == ['double']
 
 
 @given(query=st.text(), limit=st.integers(1, 9), threshold=st.floats(0, 1))

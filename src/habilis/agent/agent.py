@@ -86,6 +86,7 @@ class Agent(Decorators, Closing, Generic[T]):
         sandbox: SandboxChoice | None = None,
         sandbox_settings: SandboxSettings | None = None,
         python: bool = True,
+        talk: bool = False,
         observations: Bounds | None = None,
         summary: str | None = None,
         hooks: Iterable[Hook] = (),
@@ -107,15 +108,12 @@ class Agent(Decorators, Closing, Generic[T]):
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
             model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
-            output_validators: functions of the answer (or of the context and the answer) that return it, changed or
-                not, or raise `ModelRetry` to send the model back with a message.
+            output_validators: functions of the answer, or of context and answer: return it, or raise `ModelRetry`.
             tools: functions the code may call, toolsets, and other agents.
             helpers: True to let code start subagents with `delegate`; or more kinds of them, by name.
-            library: a tool library to find tools in, and to have new ones built for: its folder, a `Library`, or True
-                for that of the settings.
+            library: a tool library to find tools in and build new ones for: folder, `Library`, True for the settings'.
             deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
-            instructions: text added to the system prompt, a function that returns it for a run (of nothing or of the
-                `Context`), or a list of these.
+            instructions: text for the system prompt, a function of nothing or the `Context` that returns it, or a list.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
@@ -124,6 +122,7 @@ class Agent(Decorators, Closing, Generic[T]):
             sandbox: a backend by name (a new sandbox for each run), a `Sandbox`, or several by name.
             sandbox_settings: more settings of `Sandbox.create`.
             python: False to let the model only call functions.
+            talk: True if tasks are what a person says in a conversation: the model may answer in words alone.
             observations: how much of its output the model is shown.
             summary: `off`, `default`, or the prompt of a last request that summarizes the run.
             hooks: called with every event; see `habilis.agent.hooks`.
@@ -162,6 +161,7 @@ class Agent(Decorators, Closing, Generic[T]):
                 observations=observations or bounds_from(settings),
                 summary=summary_prompt(settings.summary if summary is None else summary),
                 python=python,
+                talk=talk,
                 hooks=tuple(hooks or ()),
                 gates=tuple(gates or ()),
                 approve=approve,

@@ -67,12 +67,13 @@ def memory_tools(
     async def remember(
         text: Annotated[str, 'a short statement that will matter in later conversations'],
         kind: FactKind = 'fact',
-        replaces: Annotated[str, 'id of a fact that is no longer true'] = '',
+        replaces: Annotated[str, 'id of a fact that is no longer true, as in recall'] = '',
     ) -> str:
-        """Keep a fact about the user or their work for later conversations. Returns its id."""
+        """Keep a fact about the user or their work for later conversations. Returns a sentence that says so."""
         turns = await memory.turns(current(), limit=1)
         source = turns[-1].id if turns else None
-        return (await memory.add_fact(text, kind, source=source, replaces=replaces or None)).id
+        fact = await memory.add_fact(text, kind, source=source, replaces=replaces or None)
+        return f'Remembered: {fact.text} (id {fact.id})'  # models repeat it to the user, who can do nothing with an id
 
     @tool(side=side, as_sync=True)
     async def recall(

@@ -93,6 +93,7 @@ class AgentSetup:
     """Prompt of the summary; None for no summary."""
 
     python: bool
+    talk: bool
     hooks: Sequence[Hook]
     gates: Sequence[Gate | ResultGate]
     approve: Approve | None

@@ -115,6 +115,15 @@ class StatusLine:
         """What happens now."""
         self._phase = phase
 
+    @contextlib.contextmanager
+    def phase(self, phase: str) -> Generator[None]:
+        """What happens inside the block; afterwards it is what it was before."""
+        before, self._phase = self._phase, phase
+        try:
+            yield
+        finally:
+            self._phase = before if self._phase == phase else self._phase
+
     def set_preview(self, preview: Preview | None) -> None:
         """Unfinished text, shown above the line until it is printed."""
         self._preview = preview

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, Literal, cast, get_args, get_origin
 
+from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import Candidate
+from habilis.forge.library_tools import call_candidate
+from habilis.forge.source import definition_of
 from habilis.forge.verification import guest_code, packages_of, request_of
 from habilis.sandbox import Sandbox
 
@@ -94,6 +97,8 @@ def _is_near(one: Any, other: Any) -> bool:
 
 async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) -> list[str]:
     """The repr of each result; `!` and the class for an exception."""
+    if candidate.language != 'python':
+        return [await _outcome(candidate, arguments) for arguments in inputs]
     request = {**request_of(candidate), 'name': candidate.name, 'inputs': [list(one) for one in inputs]}
     sandbox = await Sandbox.create(
         limits=_LIMITS, packages=packages_of(candidate), variables={'forge_request': request}, checkpoints=False
@@ -103,6 +108,13 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
     if cell.error is not None or not isinstance(cell.value, list):
         return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
     return [str(result) for result in cast('list[object]', cell.value)]
+
+
+async def _outcome(candidate: Candidate, arguments: Sequence[object]) -> str:
+    try:
+        return repr(await call_candidate(candidate, tuple(arguments), {}))
+    except ToolCallError:
+        return '!ToolCallError'
 
 
 def generate_inputs(candidate: Candidate, calls: Sequence[str], *, count: int) -> list[list[object]]:
@@ -121,16 +133,10 @@ def known_inputs(candidate: Candidate, calls: Sequence[str]) -> list[list[object
     return [arguments for call in calls if (arguments := _literal_arguments(call, number)) is not None]
 
 
-def function_of(candidate: Candidate) -> ast.FunctionDef:
-    """The definition of the candidate's function."""
-    tree = ast.parse(candidate.code)
-    return next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == candidate.name)
-
-
 def _required(candidate: Candidate) -> list[Parameter]:
     return [
         one
-        for one in read_parameters(function_of(candidate)).parameters.values()
+        for one in read_parameters(definition_of(candidate)).parameters.values()
         if one.kind is Parameter.POSITIONAL_OR_KEYWORD and one.default is Parameter.empty
     ]
 

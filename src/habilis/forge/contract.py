@@ -30,6 +30,10 @@ SOURCE_FILES: Mapping[Language, tuple[str, str]] = {
 """Names of the files with the code and with the tests, by language."""
 
 
+class Refused(ForgeError):
+    """No tool was built; the message says why."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
     """Source of a tool and of its tests."""

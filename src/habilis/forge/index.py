@@ -12,7 +12,11 @@ from pathlib import Path
 
 from habilis.core.stems import STOP_WORDS, Stemmer
 
-_SCHEMA = """
+_FORMAT = 2
+"""Of the file: the tables, and how words are found in texts. An index of another format is made anew."""
+
+_SCHEMA = f"""
+PRAGMA user_version = {_FORMAT};
 CREATE TABLE IF NOT EXISTS tools (id INTEGER PRIMARY KEY, name TEXT UNIQUE, version INTEGER, summary TEXT,
     signature TEXT, title TEXT, body TEXT);
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(terms, tokenize='unicode61', detail=none, columnsize=0);
@@ -190,11 +194,19 @@ def _connection(path: Path | None) -> sqlite3.Connection:
     try:
         db.execute('PRAGMA journal_mode = TRUNCATE')  # others make and delete files, which changes the folder's time
         db.execute('PRAGMA synchronous = OFF')  # a lost index is made anew
+        _check_format(db)
         db.executescript(_SCHEMA)
     except sqlite3.Error:
         db.close()
         raise
     return db
+
+
+def _check_format(db: sqlite3.Connection) -> None:
+    [(found,)] = db.execute('PRAGMA user_version').fetchall()
+    if found != _FORMAT and db.execute('SELECT 1 FROM sqlite_master').fetchone():
+        msg = f'the index has format {found}, not {_FORMAT}'
+        raise sqlite3.DatabaseError(msg)
 
 
 def _insert(db: sqlite3.Connection, entry: Entry, title: list[str], body: list[str]) -> set[str]:

@@ -9,8 +9,8 @@ from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import Candidate
-from habilis.forge.javascript.definition import python_definition
 from habilis.forge.library import Library
+from habilis.forge.source import definition_of
 from habilis.forge.verification import guest_code, packages_of, request_of, used_tools
 from habilis.sandbox import Sandbox
 from habilis.tools import Tool
@@ -65,10 +65,3 @@ def library_tool(library: Library, name: str) -> Tool[..., Any]:
         'return': signature.return_annotation,
     }
     return Tool(call, name=name, options=ToolOptions(as_sync=True))
-
-
-def definition_of(candidate: Candidate) -> ast.FunctionDef:
-    """The definition of the function; that of one in JavaScript has no body."""
-    is_python = candidate.language == 'python'
-    tree = ast.parse(candidate.code if is_python else python_definition(candidate.name, candidate.code))
-    return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)

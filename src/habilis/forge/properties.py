@@ -13,8 +13,9 @@ from importlib.resources import files
 from typing import cast
 
 from habilis.core.limits import Limits
-from habilis.forge.agreement import calls_in, function_of, generate_inputs, known_inputs
+from habilis.forge.agreement import calls_in, generate_inputs, known_inputs
 from habilis.forge.contract import Candidate, Findings
+from habilis.forge.source import definition_of
 from habilis.forge.verification import guest_code, packages_of, request_of
 from habilis.sandbox import Cell, Sandbox
 
@@ -106,7 +107,7 @@ def _named_errors(candidate: Candidate) -> set[str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Name)
     }
-    documented = ast.get_docstring(function_of(candidate)) or ''
+    documented = ast.get_docstring(definition_of(candidate)) or ''
     return {
         word for word in words | {*documented.replace('`', ' ').replace('.', ' ').split()} if word.endswith('Error')
     }

@@ -15,11 +15,13 @@ from typing import cast
 from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.asking import Conversation, code_block, literal_call, prompt, without_body
-from habilis.forge.contract import Candidate
+from habilis.forge.contract import Candidate, Language
 from habilis.forge.examples import called_name, module_with_tests
 from habilis.forge.index import Found, has_values
+from habilis.forge.languages import tests_in
 from habilis.forge.library import Library
-from habilis.forge.library_tools import call_candidate, definition_of
+from habilis.forge.library_tools import call_candidate
+from habilis.forge.source import definition_of
 from habilis.forge.verification import verify
 from habilis.models.contract import Model
 from habilis.sandbox import Sandbox
@@ -52,12 +54,17 @@ class Finder:
         self._library = library
         self._model = model
 
-    async def find(self, request: str, examples: Sequence[str]) -> str:
-        """Name of a tool that does what is asked for; empty if there is none."""
+    async def find(self, request: str, examples: Sequence[str], language: Language | None = None) -> str:
+        """Name of a tool that does what is asked for, in this language if one is given; empty if there is none."""
         if examples:  # they name the function and decide, whatever the words say
             wanted = called_name(examples)
-            return wanted if wanted in self._library and await self._fulfils(wanted, examples) else ''
-        found = self._library.search(request, limit=5, threshold=THRESHOLD)
+            is_fit = wanted in self._library and self._is_in(wanted, language)
+            return wanted if is_fit and await self._fulfils(wanted, examples) else ''
+        found = [
+            one
+            for one in self._library.search(request, limit=5, threshold=THRESHOLD)
+            if self._is_in(one.name, language)
+        ]
         if not has_values(request):
             return await self._choose(request, found) if found else ''
         calls = [(one, made) for one in found[:TRIED] if (made := await self._try(request, one.name)) is not None]
@@ -77,7 +84,13 @@ class Finder:
 
     async def _fulfils(self, name: str, examples: Sequence[str]) -> bool:
         """Whether a tool of the library fulfils the examples."""
-        return (await verify(replace(self._library.candidate(name), tests=module_with_tests(name, {}, examples)))).ok
+        candidate = self._library.candidate(name)
+        stub = ast.unparse(definition_of(candidate))
+        tests = tests_in(stub, module_with_tests(name, {}, examples), candidate.language)
+        return (await verify(replace(candidate, tests=tests))).ok
+
+    def _is_in(self, name: str, language: Language | None) -> bool:
+        return language is None or self._library.manifest(name).language == language
 
     async def _compute(self, request: str, number: int) -> object:
         """The answer by code that the model writes for this request alone; None if there is none."""

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.contract import LIBRARY_MODULE, Language
+from habilis.forge.contract import LIBRARY_MODULE, Candidate, Language
 from habilis.forge.javascript import definition as javascript
 from habilis.tools.tool_names import check_name
 
@@ -60,6 +60,13 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
         parameters=tuple(argument.arg for argument in arguments),
         uses=_imported(tree),
     )
+
+
+def definition_of(candidate: Candidate) -> ast.FunctionDef:
+    """The definition of the function; that of one in JavaScript has no body."""
+    is_python = candidate.language == 'python'
+    tree = ast.parse(candidate.code if is_python else javascript.python_definition(candidate.name, candidate.code))
+    return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)
 
 
 def _arguments(function: ast.FunctionDef) -> list[ast.arg]:

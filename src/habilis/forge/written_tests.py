@@ -1,8 +1,7 @@
 """Tests as models write them: read one assert at a time, extended, and left out where all implementations disagree."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from habilis.forge.asking import code_block, functions_in, has_code_block
 from habilis.forge.contract import Candidate, Verification
@@ -46,14 +45,11 @@ def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
         yield f'{name}_{number}', f'def {name}_{number}() -> None:\n    {text}'
 
 
-async def with_more_tests(candidate: Candidate, more: Mapping[str, str]) -> Candidate:
-    """The candidate with those of the new tests that its code passes. None replaces a test that is there."""
-    sources = {**more, **functions_in(candidate.tests)}
-    checked = await verify(replace(candidate, tests=module_with_tests(candidate.name, sources)))
+async def passing_tests(make: Callable[[str], Candidate], name: str, tests: Mapping[str, str]) -> str:
+    """The module of those tests that the candidate passes which `make` makes of them."""
+    checked = await verify(make(module_with_tests(name, tests)))
     passed = {test.name for test in checked.tests if test.ok}
-    return replace(
-        candidate, tests=module_with_tests(candidate.name, {key: sources[key] for key in sources if key in passed})
-    )
+    return module_with_tests(name, {key: source for key, source in tests.items() if key in passed})
 
 
 def outlying_tests(results: Sequence[Verification]) -> list[str]:

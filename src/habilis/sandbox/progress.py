@@ -6,10 +6,19 @@ import threading
 import time
 from collections.abc import Generator
 
+from habilis.core.status_line import StatusLine
+
 
 @contextlib.contextmanager
 def progress(what: str, *, after: float = 0.0) -> Generator[None]:
-    """Print what is happening, if it takes longer than `after` seconds; on a terminal with the elapsed seconds."""
+    """Print what is happening, if it takes longer than `after` seconds; on a terminal with the elapsed seconds.
+
+    Where there is a live line, it says so.
+    """
+    if (line := StatusLine.current) is not None:
+        with line.phase(what):
+            yield
+        return
     started = time.monotonic()
     if not sys.stderr.isatty() and not after:
         print(f'habilis: {what} …', file=sys.stderr, flush=True)

@@ -23,6 +23,7 @@ from habilis.agent.context.prompt import (
     task_message,
 )
 from habilis.agent.context.truncation import Bounds
+from habilis.agent.policies import History
 from habilis.agent.policies.small import SmallPolicy
 from habilis.models.contract import Function
 from habilis.sandbox.contract import Variable
@@ -74,6 +75,8 @@ SNAPSHOTS = {
     'call': system_prompt(CALL),
     'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
     'call_without_stop': system_prompt(CALL.without_stop()),
+    'fence_talk': system_prompt(replace(FENCE, stubs=TOOLS, talk=True)),
+    'call_talk': system_prompt(replace(CALL, talk=True)),
     'no_python': system_prompt(replace(CALL, python=False, instructions='Answer in English.')),
     'no_python_model_tools': system_prompt(replace(FENCE, python=False, model_tools=[ASK])),
     'task': task_message(
@@ -83,8 +86,8 @@ SNAPSHOTS = {
             describe_variable(Variable(name='year', type='int', size='')),
         ],
     ),
-    'task_small': SmallPolicy().task_note({'price': '(item: str) -> float'}, can_stop=True),
-    'task_small_without_stop': SmallPolicy().task_note({}, can_stop=False),
+    'task_small': SmallPolicy().task_note(History(tools={'price': '(item: str) -> float'}), can_stop=True),
+    'task_small_without_stop': SmallPolicy().task_note(History(), can_stop=False),
     'artifacts': artifacts_message(TEA, Bounds(tokens=2000, lines=10)),
     'artifacts_no_python': artifacts_message(TEA, Bounds(tokens=2000, lines=10), code=False),
     'step_tools': step_tools_message(TOOLS, [ASK]),

@@ -38,7 +38,7 @@ async def test_a_stub_of_a_tool_is_refused_and_the_tool_is_not_called(policy: st
     async with Agent(model, tools=[mails.tool], loop_policy=policy) as agent:
         result = await agent.run('Try it without sending.')
     assert mails.sent == []
-    assert "'send': it is a tool; choose another name" in sent(model, 1)
+    assert "'send' is a tool and already defined: leave this definition out" in sent(model, 1)
     assert result.steps[0].code == dry_run
     assert result.steps[0].cell is not None
     assert result.steps[0].cell.error is not None

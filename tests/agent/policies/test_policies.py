@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -116,8 +115,8 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
     class Spy:
         """Keeps everything it is given."""
 
-        def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
-            seen.append(tools)
+        def task_note(self, history: History, *, can_stop: bool) -> str:
+            seen.append(repr(history))
             return ''
 
         def temperature(self, history: History) -> float | None:

@@ -73,6 +73,19 @@ async def test_after_a_tool_call_no_answer_is_questioned(value: str) -> None:
         assert len((await agent.run('Anything left?')).steps) == 1
 
 
+async def test_in_a_talk_words_are_an_answer_and_nothing_is_repeated_below_the_task() -> None:
+    words = ['Tea comes from China.', 'It is 2.5 euros.']
+    costs = block('final_answer(f"It costs {price(\'tea\')} euros.")')
+    model = small([words[0], block('price("tea")'), words[1], costs])
+    async with Agent(model, tools=[price], talk=True) as agent:
+        assert (await agent.run('Where does tea come from?')).unwrap() == words[0]
+        assert (await agent.run('And its price?')).unwrap() == words[1]
+        assert (await agent.run('What does it cost?')).unwrap() == 'It costs 2.5 euros.'
+    assert model.requests[0].messages[-1].text == 'Where does tea come from?'
+    assert 'reply in words alone' in model.requests[0].messages[0].text
+    assert model.requests[2].messages[-1].text.endswith('reply to the person in words alone. If not, go on with code.')
+
+
 async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
     model = small([block('final_answer(1.5)')])
     async with Agent(model, tools=[Toolset('shop', [price], enabled=False)]) as agent:

@@ -55,10 +55,12 @@ class PromptParts:
     packages: str = STANDARD_LIBRARY
     instructions: str = ''
     can_stop: bool = True
+    talk: bool = False
+    """The task is what a person said in a conversation."""
 
     def without_stop(self) -> 'PromptParts':
         """The same for a step in which there is no `final_answer`."""
-        return replace(self, can_stop=False, output=None)
+        return replace(self, can_stop=False, output=None, talk=False)
 
 
 def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
@@ -76,7 +78,7 @@ def packages_rule(settings: SandboxSettings, *, files: bool) -> str:
 def system_prompt(parts: PromptParts) -> str:
     """The system message: the same bytes for the same parts, so that a provider can keep it evaluated."""
     form = 'call' if parts.functions else 'fence'
-    form += '' if parts.can_stop else '_open'
+    form += '_talk' if parts.talk else '' if parts.can_stop else '_open'
     sections: list[str] = []
     if parts.python and parts.stubs:
         sections.append(
@@ -93,7 +95,7 @@ def system_prompt(parts: PromptParts) -> str:
     body = '\n\n'.join(sections)
     if not parts.python:
         return f'{prompt_file("no_python")}\n\n{body}'.strip()
-    text = prompt_file('system')
+    text = prompt_file('system_talk' if parts.talk else 'system')
     for name, value in (
         ('protocol', prompt_file(f'protocol_{form}')),
         ('example', prompt_file(f'example_{form}')),

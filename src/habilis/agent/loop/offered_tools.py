@@ -44,8 +44,8 @@ class OfferedTools:
         self._history.tools = self._toolbox.signatures()
         if prompt.python:
             self._conversation.change_task_notes(
-                note=self._policy.task_note(self._history.tools, can_stop=True),
-                note_without_stop=self._policy.task_note(self._history.tools, can_stop=False),
+                note=self._policy.task_note(self._history, can_stop=True),
+                note_without_stop=self._policy.task_note(self._history, can_stop=False),
             )
         if not announce:
             return ''

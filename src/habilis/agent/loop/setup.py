@@ -86,7 +86,8 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted, delegate=delegate_name(setup))
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
-    policy, history = load_policy(setup.loop_policy, model.traits), History(tools=toolbox.signatures())
+    policy = load_policy(setup.loop_policy, model.traits)
+    history = History(tools=toolbox.signatures(), is_talk=setup.talk)
     answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
@@ -116,8 +117,8 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             files=await _place(inputs, sandboxes),
         ),
         images,
-        note=policy.task_note(history.tools, can_stop=True) if setup.python else '',
-        note_without_stop=policy.task_note(history.tools, can_stop=False) if setup.python else '',
+        note=policy.task_note(history, can_stop=True) if setup.python else '',
+        note_without_stop=policy.task_note(history, can_stop=False) if setup.python else '',
     )
     start_state = None if results is None else await save_start(setup, inputs, sandboxes)
     ledgers = parent_ledgers.get()
@@ -203,6 +204,7 @@ def _prompt(
         output=OutputType(inputs.output_type).name if inputs.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),
+        talk=setup.talk,
     )
 
 

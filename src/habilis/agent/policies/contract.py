@@ -67,6 +67,9 @@ class History:
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Signatures of the tools that code can call, by name."""
 
+    is_talk: bool = False
+    """Whether the task is what a person said in a conversation: words are an answer as good as any."""
+
     turns: list[tuple[SeenReply | SeenCell, Verdict]] = field(
         default_factory=list[tuple[SeenReply | SeenCell, Verdict]]
     )
@@ -109,8 +112,8 @@ class History:
 class Policy(Protocol):
     """Decides around model turns and cells. Keeps no state: everything it needs is in the history."""
 
-    def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
-        """Text to add below the task. `tools` are signatures by name; `can_stop` as in `SeenCell`."""
+    def task_note(self, history: History, *, can_stop: bool) -> str:
+        """Text to add below the task, before anything has happened; `can_stop` as in `SeenCell`."""
         ...
 
     def temperature(self, history: History) -> float | None:

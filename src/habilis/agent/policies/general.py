@@ -1,7 +1,5 @@
 """The policy of every model: name what went wrong in one sentence, and take answers as they are."""
 
-from collections.abc import Mapping
-
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.policies.contract import History, SeenCell, SeenReply, Verdict
 from habilis.agent.policies.hints import hint_for
@@ -10,7 +8,7 @@ from habilis.agent.policies.hints import hint_for
 class GeneralPolicy:
     """Explains unusable replies and failed cells."""
 
-    def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
+    def task_note(self, history: History, *, can_stop: bool) -> str:
         """Nothing: the system prompt says it all."""
         return ''
 

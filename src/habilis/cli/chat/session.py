@@ -155,6 +155,7 @@ class ChatSession:
             hooks=(),
             approve=self._user.approve if self.front.is_present else None,
             instructions=files('habilis.cli.chat').joinpath('instructions.md').read_text(encoding='utf-8').strip(),
+            talk=True,
             journal=self.store,
             name='chat',
         )

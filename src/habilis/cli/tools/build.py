@@ -17,6 +17,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import ForgeError, JournalError, ModelError
 from habilis.forge.build import BUILD_FLOW, Built, Forge, Options
 from habilis.forge.composition import compose
+from habilis.forge.contract import Language
 from habilis.forge.library import Library
 from habilis.forge.reference import Reference, read_references
 from habilis.journal.copies import new_run_id
@@ -40,6 +41,7 @@ class BuildRequest:
     """Whether to answer the request with the tool."""
 
     context: Sequence[str] = ()
+    language: Language | None = None
     name: str = ''
     compose: Sequence[str] = ()
     """Tools of the library to compose the new one of."""
@@ -117,7 +119,9 @@ async def _build(
             journal=journal,
             run_id=run,
         )
-    return await forge.build(given.request, given.examples, context=references, journal=journal, run_id=run)
+    return await forge.build(
+        given.request, given.examples, context=references, language=given.language, journal=journal, run_id=run
+    )
 
 
 def _recorded(given: BuildRequest) -> BuildRequest:

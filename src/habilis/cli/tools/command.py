@@ -10,6 +10,7 @@ import typer
 
 from habilis.cli.options import AsJson, Yes, command_group, not_empty
 from habilis.cli.tools.options import Candidates, Examples, LibraryFolder, ModelName, Name, Version
+from habilis.forge.contract import Language
 
 EPILOG = """\b
 A library is a folder of tools: functions of Python or JavaScript with tests, under version numbers. Tools run in a
@@ -22,6 +23,7 @@ Examples:
   habilis tools run percent_of 15 300
   habilis tools run convert_length 26.2 from_unit=mi to_unit=km
   habilis tools build "Reverse a text" --example "reverse('ab') == 'ba'"
+  habilis tools build "Reverse a text" --language javascript
   habilis tools add slugify.py                   add your own, with the tests in test_slugify.py
   habilis tools test                             test all tools again
   habilis tools edit slugify slugify.py --tests test_slugify.py --note "keeps dots"
@@ -173,6 +175,10 @@ def build(
             help='Folder, text file or link to a repository to build after; can be repeated.',
         ),
     ] = None,
+    language: Annotated[
+        Language | None,
+        typer.Option('--language', help='What the tool is written in (default: Python, or that of a tool that fits).'),
+    ] = None,
     model: ModelName = None,
     candidates: Candidates = 3,
     resume: Annotated[
@@ -186,13 +192,14 @@ def build(
     """Find a tool for a request, or build one: tests first, verified in sandboxes, kept only if all of it holds."""
     from habilis.cli.tools.build import BuildRequest, build_tool
 
-    if (request is None) == (resume is None) or (resume and (example or context)):
+    if (request is None) == (resume is None) or (resume and (example or context or language)):
         msg = 'give what the tool is for, or only --resume RUN'
         raise typer.BadParameter(msg, param_hint='REQUEST')
     given = BuildRequest(
         request=request or '',
         examples=example or [],
         context=context or [],
+        language=language,
         model=model,
         candidates=candidates,
         use=use,

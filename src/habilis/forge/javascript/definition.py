@@ -75,6 +75,17 @@ def has_function(name: str, code: str) -> bool:
     return True
 
 
+def with_documentation(name: str, code: str, block: str) -> str:
+    """The code with this JSDoc block before the function, in place of the one that is there. Raises `ForgeError`."""
+    found = [token for token in tokens(code) if not token.depth or token.kind != 'comment']
+    index = _exported(name, found)
+    before = found[index - 1] if index else None
+    start = found[index].start
+    if before is not None and before.kind == 'comment' and before.text.startswith('/**'):
+        return f'{code[: before.start]}{block.rstrip()}{code[before.end :]}'
+    return f'{code[:start]}{block.rstrip()}\n{code[start:]}'
+
+
 def import_as_tool(tests: str, stem: str) -> str:
     """Tests of a file `stem`.js that import its function as tests of the library do."""
     for token in reversed(tokens(tests)):

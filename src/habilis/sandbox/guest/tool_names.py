@@ -89,6 +89,8 @@ def _error(node: ast.AST, name: str, imported: str, code: str, filename: str) ->
         message = f'{name!r} is a tool and already defined: do not import it'
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
         message = f'cannot delete {name!r}: it is a tool'
+    elif isinstance(node, _FUNCTIONS):
+        message = f'{name!r} is a tool and already defined: leave this definition out, or choose another name'
     else:
         message = f'cannot assign to {name!r}: it is a tool; choose another name'
     line, column = _position((node, name, imported))

@@ -1,6 +1,5 @@
 """What helps a small model: the protocol repeated where it was read last, less predictable retries, a fresh start."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -22,12 +21,14 @@ def _prompt(name: str) -> str:
 class SmallPolicy(GeneralPolicy):
     """The general policy, and more for models that copy, forget the protocol and go in circles."""
 
-    def task_note(self, tools: Mapping[str, str], *, can_stop: bool) -> str:
-        """The tools and the protocol once more: a small model does what it read last."""
+    def task_note(self, history: History, *, can_stop: bool) -> str:
+        """The tools and the protocol once more: a small model does what it read last. In a talk that would be code."""
+        if history.is_talk and can_stop:
+            return ''
         protocol = _prompt('protocol' if can_stop else 'protocol_without_stop')
-        if not tools:
+        if not history.tools:
             return protocol
-        listed = '\n'.join(f'- {name}{signature}' for name, signature in tools.items())
+        listed = '\n'.join(f'- {name}{signature}' for name, signature in history.tools.items())
         return f'{_prompt("tools").replace("{tools}", listed)}\n\n{protocol}'
 
     def temperature(self, history: History) -> float | None:
@@ -52,12 +53,12 @@ class SmallPolicy(GeneralPolicy):
             return replace(verdict, note=_join(verdict.note, _prompt('repeated')))
         shown = cell.cell.stdout.strip() or cell.cell.text
         if shown and cell.can_stop and not verdict.note:
-            return replace(verdict, note=_prompt('answer'))
+            return replace(verdict, note=_prompt('answer_talk' if history.is_talk else 'answer'))
         return verdict
 
     def _question_answer(self, history: History) -> Verdict:
         """A small model invents the data it should ask a tool for. Nothing can be repeated: no tool was called."""
-        if not history.tools or history.has_called_tools or history.has_refused:
+        if history.is_talk or not history.tools or history.has_called_tools or history.has_refused:
             return Verdict()
         return Verdict(note=_prompt('no_tool_called').replace('{tools}', ', '.join(history.tools)), refuse=True)
 

@@ -1,0 +1,36 @@
+"""Slow operations say what they do: on a line of their own, or in the live line."""
+
+import pytest
+
+from habilis.core.status_line import StatusLine
+from habilis.sandbox.progress import progress
+
+
+class Shown(StatusLine):
+    """A live line that nobody draws."""
+
+    @property
+    def now(self) -> str:
+        """What it says."""
+        return self._phase
+
+
+def test_without_a_terminal_it_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress('Building'):
+        pass
+    assert capsys.readouterr().err == 'habilis: Building …\n'
+
+
+def test_a_live_line_says_it_and_nothing_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = Shown()
+    line.set_phase('starting')
+    monkeypatch.setattr(StatusLine, 'current', line)
+    with progress('Building'):
+        assert line.now == 'Building'
+    assert line.now == 'starting'
+    with progress('Building'):
+        line.set_phase('reading the prompt')
+    assert line.now == 'reading the prompt', 'what others say meanwhile stays'
+    assert capsys.readouterr().err == ''
