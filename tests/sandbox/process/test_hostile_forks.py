@@ -129,7 +129,7 @@ LIES = {
     'leaves a process in the new namespaces': """
 drop = modules['twins'].drop_capabilities
 def attack():
-    if os.fork() == 0: time.sleep(60); os._exit(0)
+    if os.fork() == 0: time.sleep(60); os.kill(os.getpid(), 9)
     drop()
 modules['twins'].drop_capabilities = attack
 """,
@@ -149,7 +149,8 @@ modules['twins'].fork_into_namespaces = attack
     'leaves a process behind': """
 execute = os.execv
 def attack(*arguments):
-    if os.fork() == 0: os.setsid(); time.sleep(60); os._exit(0)
+    time.sleep(0.3)  # until the broker knows the process that has moved
+    if os.fork() == 0: time.sleep(60); os.kill(os.getpid(), 9)
     execute(*arguments)
 os.execv = attack
 """,
@@ -158,7 +159,8 @@ clone = modules['twins'].fork_into_namespaces
 def attack():
     if os.fork() == 0:
         if os.fork() == 0: os.closerange(0, 100); time.sleep(60)
-        os._exit(0)
+        os.kill(os.getpid(), 9)  # the exit of the kernel would tell the host
+    time.sleep(0.3)
     return clone()
 modules['twins'].fork_into_namespaces = attack
 """,

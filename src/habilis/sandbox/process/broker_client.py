@@ -27,6 +27,7 @@ INSIDE = tuple(
 )
 T = TypeVar('T')
 ANSWER_SECONDS = 60.0
+STATUS_SECONDS = 5.0
 _PROGRAM = 'import sys; sys.path.append({folder!r}); from habilis.sandbox.process.{module} import {name}; {name}()'
 
 
@@ -60,9 +61,9 @@ class Contained:
     def wait(self) -> int:
         """Wait for its end; its exit code, negative for a signal."""
         if self._code is None:
-            text = os.read(self._status, 20)
-            _wait_for(self._handle)  # its status may come first
-            self._code = _exit_code(text)
+            _wait_for(self._handle)
+            told = _wait_for(self._status, STATUS_SECONDS)  # a guest may keep the pipe open, and tell nothing
+            self._code = _exit_code(os.read(self._status, 20) if told else b'')
             with self._lock:
                 os.close(self._status)
                 os.close(self._handle)
