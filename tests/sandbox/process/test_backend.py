@@ -268,6 +268,7 @@ def test_a_broker_that_was_killed_takes_its_guests_along_and_is_replaced(tmp_pat
         assert process is not None
         process.kill()
         process.wait()
+        wait_until_nothing_runs(tmp_path)
         error = sandbox.run('x').error
         assert error is not None
         assert error.kind == 'broken'
@@ -288,6 +289,14 @@ def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
     while len(os.listdir('/proc/self/fd')) > before and time.monotonic() < end:
         time.sleep(0.05)
     assert len(os.listdir('/proc/self/fd')) <= before
+
+
+def wait_until_nothing_runs(folder: Path) -> None:
+    """Wait for the end of all processes that have mounted a folder."""
+    end = time.monotonic() + 20
+    while left := [pid for pid in Path('/proc').glob('[0-9]*') if str(folder).encode() in mounts_of(pid)]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
 
 
 def mounts_of(process: Path) -> bytes:

@@ -16,7 +16,7 @@ from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.session import Sandbox
-from tests.sandbox.process.test_backend import mounts_of
+from tests.sandbox.process.test_backend import wait_until_nothing_runs
 
 NUMBERS = 'def numbers():\n    for n in range(100): yield n\nseen = numbers()\nnext(seen)'
 NUMBER = calls.CLONE[platform.machine()]
@@ -45,14 +45,6 @@ async def value(sandbox: Sandbox, code: str) -> object:
     cell = await sandbox.run(code)
     assert cell.error is None, cell.error
     return cell.value
-
-
-def wait_until_nothing_runs(folder: Path) -> None:
-    """Wait for the end of all processes that have mounted a folder."""
-    end = time.monotonic() + 20
-    while left := [pid for pid in Path('/proc').glob('[0-9]*') if str(folder).encode() in mounts_of(pid)]:
-        assert time.monotonic() < end, left
-        time.sleep(0.05)
 
 
 # Live sandboxes -------------------------------------------------------------------------------------------------------

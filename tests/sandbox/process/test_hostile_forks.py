@@ -12,7 +12,8 @@ from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.process.broker_client import broker
 from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.session import Sandbox
-from tests.sandbox.process.test_forks import NUMBERS, guest_of, value, wait_until_nothing_runs
+from tests.sandbox.process.test_backend import wait_until_nothing_runs
+from tests.sandbox.process.test_forks import NUMBERS, guest_of, value
 
 PRELUDE = """
 import ctypes, errno, mmap, os, pty, random, signal, socket, ssl, sys, time
