@@ -7,7 +7,7 @@ starts *guests*, interpreters that run the kernel of `sandbox/guest`, and transp
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from habilis.core.limits import Limits
 from habilis.core.previews import short_repr
@@ -240,6 +240,18 @@ class Guest(Protocol):
 
     def close(self) -> None:
         """Free all resources. Never called while `enter` runs."""
+        ...
+
+
+@runtime_checkable
+class ForkableGuest(Guest, Protocol):
+    """A guest that can be copied with all that is in its memory. Otherwise forks are made by a snapshot."""
+
+    def fork(self) -> Guest | None:
+        """A copy of the guest. None if a snapshot must be used this time. Raises `GuestDied` if the guest has ended.
+
+        Never called while `enter` runs.
+        """
         ...
 
 

@@ -14,7 +14,7 @@ from habilis.core.codec import CodecError, Json, dump_with
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.sandbox import results
 from habilis.sandbox.cell_host import CellHost
-from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, Guest, GuestDied, GuestSpec, Variable
+from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, ForkableGuest, Guest, GuestDied, GuestSpec, Variable
 from habilis.sandbox.guest_messages import parse_answer
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
@@ -91,6 +91,27 @@ class Interpreter(Interruptible):
         host.end('cancelled')
         guest.interrupt()
         return True
+
+    async def fork(self, options: Options) -> 'Interpreter | None':
+        """A twin with everything that is in memory, where the guest can be forked. None: use the checkpoint."""
+        guest = self._guest
+        if not isinstance(guest, ForkableGuest) or self._fresh:
+            return None
+        job = WORKERS.start(guest.fork)
+        try:
+            forked = await job.future
+        except GuestDied:
+            await self.roll_back()
+            return None
+        except asyncio.CancelledError:
+            await self._give_up(guest, job)
+            raise
+        if forked is None:
+            return None
+        twin = Interpreter(self.backend, options, self.checkpoint)
+        twin._guest, twin._fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
+        stop_at_exit(twin)
+        return twin
 
     # Cells and other requests -----------------------------------------------------------------------------------------
 
@@ -191,6 +212,9 @@ class Interpreter(Interruptible):
     async def _stop(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
         """End the guest after the caller was cancelled, before the next request."""
         host.end('cancelled')
+        await self._give_up(guest, job)
+
+    async def _give_up(self, guest: Guest, job: Job[T]) -> None:
         guest.interrupt()
         self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()

@@ -3,15 +3,33 @@
 import contextlib
 import os
 import select
-import subprocess
 from collections.abc import Callable
+from typing import IO, Protocol
 
+from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import ErrorKind, GuestDied, HostSide, Interrupted, Stream
 from habilis.sandbox.line_guest import MAX_LINE, LineGuest
 
 CHUNK = 1 << 16
+START_SECONDS = 60.0
 _SIGNALS = 128
 """Exit codes above this one stand for signals, where one process waits for another."""
+
+
+class Process(Protocol):
+    """The parts of `subprocess.Popen` that a guest needs."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+    @property
+    def stderr(self) -> IO[bytes] | None: ...
+
+    def wait(self) -> int: ...
+    def kill(self) -> None: ...
 
 
 class PipeGuest(LineGuest):
@@ -21,7 +39,7 @@ class PipeGuest(LineGuest):
     backend has them.
     """
 
-    def __init__(self, process: 'subprocess.Popen[bytes]', *, stdout: int | None = None) -> None:
+    def __init__(self, process: Process, *, stdout: int | None = None) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._process = process
@@ -82,6 +100,14 @@ class PipeGuest(LineGuest):
         self._line, self._searched = bytearray(rest), 0
         return line
 
+    def wait_until_ready(self) -> None:
+        """Wait for the line `ready` of a new process. Raises `SandboxError` that says why it could not start."""
+        if self.read_line(START_SECONDS) != b'ready':
+            errors = self.read_errors().strip()
+            self.close()
+            msg = f'the sandbox could not start: {errors.splitlines()[-1] if errors else "it said nothing"}'
+            raise SandboxError(msg)
+
     def read_errors(self) -> str:
         """What a process that could not start has written to its stderr."""
         self.interrupt()
@@ -137,10 +163,6 @@ class PipeGuest(LineGuest):
         if 0 < code <= _SIGNALS:
             return GuestDied('exit', f'the code ended the interpreter with exit code {code}')
         return GuestDied('broken', f'the interpreter ended (signal {code - _SIGNALS if code > 0 else -code})')
-
-    def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
 
     def kill(self, kind: ErrorKind, reason: str) -> None:
         """Kill the process because of a limit; `enter` raises `GuestDied` with this reason. Thread-safe."""

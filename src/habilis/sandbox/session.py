@@ -110,10 +110,13 @@ class Sandbox:
     async def fork(self) -> 'Sandbox':
         """A new sandbox with the same variables and settings. Both share the workspace."""
         async with self._turns.next():
-            await self._wake()
-            checkpoint = await self._interpreter.current(self._quiet_host)
             options = self._options.shared()
-        twin = Sandbox(Interpreter(self._interpreter.backend, options, checkpoint), options)
+            interpreter = await self._interpreter.fork(options)
+            if interpreter is None:
+                await self._wake()
+                checkpoint = await self._interpreter.current(self._quiet_host)
+                interpreter = Interpreter(self._interpreter.backend, options, checkpoint)
+        twin = Sandbox(interpreter, options)
         twin.policy = self.policy
         try:
             async with twin._turns.next():

@@ -17,6 +17,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox import backends
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.process import levels
+from habilis.sandbox.process.broker_client import broker
 from habilis.sandbox.session import Sandbox
 
 
@@ -126,6 +127,52 @@ async def test_a_limit_that_cannot_be_kept_is_refused() -> None:
         await Sandbox.create('process', limits=Limits(cpu=0.5))
 
 
+HOST = """
+import asyncio, logging, sys
+from habilis import Sandbox
+logging.basicConfig(level='INFO', format='%(message)s', stream=sys.stdout)
+async def main():
+    for _ in range(3):
+        async with await Sandbox.create('process', workspace=sys.argv[1]) as sandbox:
+            await sandbox.run('generator = iter([1, 2])\\nx = 1')
+            await asyncio.sleep(1)
+            async with await sandbox.fork() as twin:
+                cell = await twin.run("x, 'CapEff:\\\\t0000000000000000' in open('/proc/self/status').read()")
+                print(cell.value, sandbox._interpreter._guest.origin.depth)
+asyncio.run(main())
+"""
+LISTEN = """
+import ctypes, struct
+from habilis.sandbox.process import kernel_calls as calls
+calls.check(calls.libc.prctl(38, 1, 0, 0, 0))
+kept = calls.install_filter(struct.pack('=HBBI', 6, 0, 0, 0x7FFF0000), listen=True)
+"""
+
+
+def test_in_a_filter_with_a_listener_sandboxes_start_alone_and_forks_are_snapshots(tmp_path: Path) -> None:
+    command = [sys.executable, '-c', LISTEN + HOST, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines() == ['(1, True) 2'] * 3, done.stderr
+
+
+def test_where_user_namespaces_run_out_sandboxes_start_alone_and_forks_are_snapshots(tmp_path: Path) -> None:
+    limit = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
+    command = ['unshare', '--user', '--map-root-user', '--mount', 'sh', '-c', limit, 'sh', sys.executable, '-c', HOST]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    if 'unshare:' in done.stderr:
+        pytest.skip('this user may not make user namespaces')
+    assert done.stdout.splitlines() == ['(1, True) 2'] * 3, done.stderr
+
+
+def test_root_of_a_container_with_few_users_can_start_sandboxes() -> None:
+    command = ['unshare', '--user', '--map-root-user', '--mount', sys.executable, '-c']
+    code = "from habilis import Sandbox\nwith Sandbox.create_sync('process') as s: print(s.run('6 * 7').value)"
+    done = subprocess.run([*command, code], capture_output=True, text=True, check=False)
+    if 'unshare:' in done.stderr:
+        pytest.skip('this user may not make user namespaces')
+    assert done.stdout == '42\n', done.stderr
+
+
 # Files, threads, network ----------------------------------------------------------------------------------------------
 
 
@@ -222,6 +269,20 @@ def test_a_host_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     assert (tmp_path / 'beat').stat().st_size == size
 
 
+def test_a_broker_that_was_killed_takes_its_guests_along_and_is_replaced(tmp_path: Path) -> None:
+    with Sandbox.create_sync('process', workspace=tmp_path) as sandbox:
+        assert sandbox.run('x = 1').ok
+        process = broker._process  # pyright: ignore[reportPrivateUsage]
+        assert process is not None
+        process.kill()
+        process.wait()
+        wait_until_nothing_runs(tmp_path)
+        error = sandbox.run('x').error
+        assert error is not None
+        assert error.kind == 'broken'
+        assert sandbox.run('x').value == 1
+
+
 def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
     with Sandbox.create_sync('process') as sandbox:  # the first one starts the threads
         sandbox.run('1')
@@ -236,6 +297,14 @@ def test_a_closed_sandbox_leaves_no_process_and_no_descriptor() -> None:
     while len(os.listdir('/proc/self/fd')) > before and time.monotonic() < end:
         time.sleep(0.05)
     assert len(os.listdir('/proc/self/fd')) <= before
+
+
+def wait_until_nothing_runs(folder: Path) -> None:
+    """Wait for the end of all processes that have mounted a folder."""
+    end = time.monotonic() + 20
+    while left := [pid for pid in Path('/proc').glob('[0-9]*') if str(folder).encode() in mounts_of(pid)]:
+        assert time.monotonic() < end, left
+        time.sleep(0.05)
 
 
 def mounts_of(process: Path) -> bytes:

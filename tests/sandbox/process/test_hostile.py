@@ -67,7 +67,7 @@ def test_a_system_call_that_is_not_for_guests_is_refused(box: SyncSandbox, name:
     assert box.run(f'call({number}, 0, 0, 0, 0, 0) == errno.EPERM').value is True
 
 
-CLONE, IOCTL = ((56, 220)[COLUMN], (16, 29)[COLUMN])
+CLONE, IOCTL, SET_OPTION = ((56, 220)[COLUMN], (16, 29)[COLUMN], (54, 208)[COLUMN])
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,10 @@ CLONE, IOCTL = ((56, 220)[COLUMN], (16, 29)[COLUMN])
         ('call(437, 0, 0, 0, 0)', 'ENOSYS'),  # openat2
         ('call(5000)', 'ENOSYS'),
         (f'call({IOCTL}, 0, 0x5412, 0)', 'EPERM'),  # type into a terminal
+        (f'call({IOCTL}, socket.socket().detach(), 0x89F0, 0)', 'EPERM'),  # ask a network driver
+        (f'call({IOCTL}, socket.socket().detach(), 0x8B00, 0)', 'EPERM'),  # change a wireless network
+        (f'call({SET_OPTION}, socket.socket().detach(), 0, 64, 0, 0)', 'EPERM'),  # packet filters of IPv4
+        (f'call({SET_OPTION}, socket.socket().detach(), 41, 64, 0, 0)', 'EPERM'),  # and of IPv6
         (f'call({IOCTL}, 0, 0x100005412, 0)', 'EPERM'),  # the kernel ignores the upper half
     ],
 )
@@ -137,6 +141,7 @@ HARMLESS = {
     'names': "refused(socket.getaddrinfo, 'example.org', 80)",
     'datagrams': "refused(socket.socket(type=socket.SOCK_DGRAM).sendto, b'x', ('8.8.8.8', 53))",
     'version 6': "refused(socket.create_connection, ('2001:4860:4860::8888', 53), 2)",
+    'the numbers of interfaces, which are harmless': "socket.if_nametoindex('lo') == 1",
     'interfaces': "{line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line} <= {'lo'}",
     'the name of the host': "socket.gethostname() == 'sandbox'",
     'packages of the host': "all(refused_import(name) for name in ('pip', 'pydantic', 'habilis.agent', 'pytest'))",

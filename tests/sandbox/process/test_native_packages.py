@@ -161,3 +161,15 @@ async def test_a_guest_that_was_started_ahead_is_not_used_for_another_folder_of_
                 assert (await sandbox.run("open('number').read()")).value == str(number)
         await asyncio.sleep(0.3)
         space.rename(tmp_path / f'old-{number}')
+
+
+async def test_forks_draw_other_numbers_from_numpy(data: SyncSandbox) -> None:
+    drawn: list[object] = []
+    end = time.monotonic() + 60
+    while len(drawn) < 2 and time.monotonic() < end:
+        async with await Sandbox.create('process', packages=PACKAGES) as sandbox:
+            if (await sandbox.run("import sys\n'numpy' in sys.modules")).value is True:  # of a zygote
+                drawn.append((await sandbox.run('import numpy as np\nfloat(np.random.rand())')).value)
+    async with await data.sandbox.fork() as twin:
+        drawn += [(await box.run('float(np.random.rand())')).value for box in (data.sandbox, twin)]
+    assert len(set(drawn)) == len(drawn) == 4

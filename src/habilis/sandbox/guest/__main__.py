@@ -16,21 +16,26 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TextIO
 
 from habilis.sandbox.guest import network, state
-from habilis.sandbox.guest.children import detach_after_fork
+from habilis.sandbox.guest.children import FORK, detach_after_fork
 from habilis.sandbox.guest.kernel import Kernel
 
 MAX_STATE = 64 << 20
 """Max bytes of the variables that are saved after a cell."""
 
+MakeFork = Callable[['Channel'], Callable[[], bool]]
 
-def main(settings: dict[str, Any]) -> None:
-    """Handle requests until the pipe is closed."""
+
+def main(settings: dict[str, Any], make_fork: MakeFork | None = None) -> None:
+    """Handle requests until the pipe is closed. A backend whose guests can be forked makes the function for it, which
+    returns in both guests: True in the new one, which has another channel."""
     channel = Channel(*_take_pipes(settings.get('stdout', 2)))
-    mark, errors = settings.get('mark', '').encode(), os.dup(2)
+    fork = make_fork(channel) if make_fork else None
+    mark = settings.get('mark', '').encode()
+    errors = os.dup(2) if mark else 2
     _limit_memory(settings.get('memory_mb'))
     kernel = Kernel(channel.send, settings.get('places') or {})
     end_if_child = detach_after_fork(kernel)
@@ -40,6 +45,12 @@ def main(settings: dict[str, Any]) -> None:
     kernel.install()
     time.sleep, select.select = sleep, select_files  # as there are threads, and the host can kill what waits
     for request in channel.requests():
+        if request == FORK and fork is not None:
+            if fork():
+                channel.forget()
+            else:
+                channel.answer('')
+            continue
         try:
             answer = kernel.enter(request)
         finally:
@@ -68,6 +79,20 @@ class Channel:
         with self._lock:
             self._is_handling = False
             self._write('a', answer)
+
+    def forget(self) -> None:
+        """Leave the request to another process."""
+        self._is_handling = False
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """The pipes of requests and of answers."""
+        return self._in.fileno(), self._out.fileno()
+
+    def write_line(self, line: bytes) -> None:
+        """Write a line that is no message."""
+        self._out.write(line + b'\n')
+        self._out.flush()
 
     def send(self, message: str) -> str:
         """Send a message of the kernel and wait for the reply."""

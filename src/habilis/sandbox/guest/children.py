@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from habilis.sandbox.guest.kernel import Kernel
 
 _exit = os._exit
+FORK = 'fork'
+"""The request to fork the guest itself; see `process/twins.py`."""
+
+is_twin = False
+"""Whether the process that is being forked is another guest, which keeps its kernel."""
 
 
 def detach_after_fork(kernel: Kernel) -> Callable[[], None]:
@@ -21,6 +26,8 @@ def detach_after_fork(kernel: Kernel) -> Callable[[], None]:
 
     def detach() -> None:
         nonlocal detached
+        if is_twin:
+            return
         detached = True
         kernel.bridge.send = _refuse
         os._exit = posix._exit = _exit

@@ -1,13 +1,11 @@
 """The `process` backend."""
 
-import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO
@@ -20,18 +18,17 @@ from habilis.sandbox.guest_folder import guest_folder
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.process import bubblewrap, proxy, seatbelt
+from habilis.sandbox.process.broker_client import INSIDE, broker, python, python_command
 from habilis.sandbox.process.confinement import Confinement
+from habilis.sandbox.process.fork_checks import Refused, only_process
+from habilis.sandbox.process.guest import DEPTH_OF_BUBBLEWRAP, Origin, ProcessGuest, Streams, mount_json
 from habilis.sandbox.process.levels import Level, find_level
-from habilis.sandbox.process.mapped_mounts import MappedMounts, map_mounts
-from habilis.sandbox.process.seccomp import seccomp_filter
-from habilis.sandbox.process.spares import Spares
 from habilis.sandbox.process.watch import watch
-from habilis.sandbox.workers import after_fork
+from habilis.sandbox.process.zygotes import Environment, Zygotes
 from habilis.sandbox.workspace import WORKSPACE
 
-INSIDE = tuple(f'sandbox/process/{name}.py' for name in ('confinement', 'inside', 'seccomp'))
-START_SECONDS = 60.0
-_PROGRAM = 'import sys; sys.path.append({folder!r}); from habilis.sandbox.process.inside import start; start()'
+_ZYGOTE_MB = 1 << 20
+"""A zygote has practically no memory limit of its own: each of its forks has one."""
 
 
 class ProcessBackend:
@@ -43,62 +40,109 @@ class ProcessBackend:
         self.has_processes = self._level.bubblewrap is not None
         version = f'{sys.version_info.major}.{sys.version_info.minor}'
         self.python = PythonTarget(version=version, platforms=tuple(platform_tags()))
-        self._spares = Spares(lambda spec: self._start(spec, is_spare=True))
+        self._zygotes = Zygotes(self._start_zygote, self._confinement)
 
     def start(self, spec: GuestSpec) -> Guest:
         """Start a guest, and wait until it is confined."""
-        if spec.limits.cpu < 1:
-            msg = 'the process sandbox cannot slow code down: leave Limits.cpu at 1'
+        if spec.limits.cpu < 1 and not (self._level.groups and self._level.groups.limit_cpu):
+            msg = 'the process sandbox cannot slow code down without cgroups: leave Limits.cpu at 1'
             raise SandboxError(msg)
-        return self._spares.take(spec) or self._start(spec)
+        if self._level.bubblewrap is None:
+            return broker.run_in_thread(lambda: self._start_alone(spec))
+        return self._zygotes.fork(spec) or self._start_isolated(spec)
 
-    def _start(self, spec: GuestSpec, *, is_spare: bool = False) -> PipeGuest:
-        guest = _spawner.start(lambda: self._spawn(spec, is_spare))
-        if guest.read_line(START_SECONDS) != b'ready':
-            errors = guest.read_errors().strip()
-            guest.close()
-            msg = f'the sandbox could not start: {errors.splitlines()[-1] if errors else "it said nothing"}'
-            raise SandboxError(msg)
-        return guest
-
-    def _spawn(self, spec: GuestSpec, is_spare: bool) -> PipeGuest:
-        if self._level.bubblewrap is not None:
-            return self._spawn_isolated(spec, self._level.bubblewrap, is_spare)
-        return self._spawn_alone(spec, is_spare)
-
-    def _spawn_isolated(self, spec: GuestSpec, program: str, is_spare: bool) -> PipeGuest:
-        folder = guest_folder(*INSIDE)
-        writable = [mount.target for mount in spec.mounts if mount.writable]
-        confinement = Confinement(
-            memory_mb=spec.limits.memory_mb,
-            writable=[*bubblewrap.WRITABLE, *writable],
-            limit_processes=self._level.counts_processes,
-            landlock=self._level.landlock > 0,
-        )
-        with contextlib.ExitStack() as stack:
-            mapped = MappedMounts()
-            if os.geteuid() == 0:
-                mapped = stack.enter_context(map_mounts(spec.mounts))
-                confinement = replace(confinement, user=mapped.user)
-            rules = stack.enter_context(_file(seccomp_filter()))
-            options = bubblewrap.options(folder, spec.mounts, spec.limits.memory_mb, seccomp=rules.fileno())
-            arguments = stack.enter_context(_file('\0'.join(options).encode()))  # not in /proc/1/cmdline
-            command = [program, '--args', str(arguments.fileno()), '--']
-            passed = (rules.fileno(), arguments.fileno())
-            settings = _settings(confinement, {}, PACKAGES if is_spare else '')
-            closing = contextlib.ExitStack()
-            if spec.network is not None:
-                channel, end_proxy = proxy.serve(spec.network)
-                stack.enter_context(channel)
-                closing.callback(end_proxy)
-                passed = (*passed, channel.fileno())
-                settings['proxy'] = {'channel': channel.fileno(), 'local': not spec.network.names_loopback}
-            guest = _run(command, bubblewrap.GUEST, settings, passed, mapped)
-        guest.on_close(closing.close)
+    def _start_isolated(self, spec: GuestSpec) -> ProcessGuest:
+        if spec.network is None:
+            guest = self._spawn(spec, self._confinement(spec), spec.mounts)
+        else:  # the proxy serves a socket of this network: a fork has another one
+            channel, end_proxy = proxy.serve(spec.network)
+            try:
+                with channel:
+                    network = {'channel': channel.fileno(), 'local': not spec.network.names_loopback}
+                    confinement = replace(self._confinement(spec), listen=False)
+                    guest = self._spawn(spec, confinement, spec.mounts, proxy=network)
+            except BaseException:
+                end_proxy()
+                raise
+            guest.on_close(end_proxy)
         watch(guest, spec.limits)
         return guest
 
-    def _spawn_alone(self, spec: GuestSpec, is_spare: bool) -> PipeGuest:
+    def _start_zygote(self, spec: GuestSpec, environment: Environment) -> ProcessGuest:
+        """A guest without a workspace that has imported its packages. Its forks are confined further."""
+        confinement = replace(self._confinement(spec), memory_mb=_ZYGOTE_MB, files=False, limit_processes=False)
+        packages = PACKAGES if environment.packages else ''
+        guest = self._spawn(spec, confinement, environment.packages, tuple(environment.targets), packages)
+        try:
+            if not guest.can_fork:
+                raise Refused('this system has no forks of sandboxes')
+            main = _main_process(guest.pid)
+        except (Refused, OSError) as error:
+            guest.close()
+            msg = f'no zygote: {error}'
+            raise SandboxError(msg) from error
+        guest.origin = replace(guest.origin, main=main)
+        return guest
+
+    def _confinement(self, spec: GuestSpec) -> Confinement:
+        return Confinement(
+            memory_mb=spec.limits.memory_mb,
+            writable=[*bubblewrap.WRITABLE, *(mount.target for mount in spec.mounts if mount.writable)],
+            limit_processes=self._level.counts_processes,
+            landlock=self._level.landlock > 0,
+            listen=True,
+        )
+
+    def _spawn(
+        self,
+        spec: GuestSpec,
+        confinement: Confinement,
+        mounts: Sequence[Mount],
+        later: Sequence[str] = (),
+        preload: str = '',
+        proxy: dict[str, int] | None = None,
+    ) -> ProcessGuest:
+        """Start bubblewrap, through the broker."""
+        assert self._level.bubblewrap is not None
+        memory_mb = spec.limits.memory_mb
+        options = bubblewrap.options(guest_folder(*INSIDE), mounts, memory_mb, later)
+        streams, groups = Streams(1), self._level.groups
+        group = groups.make(spec.limits) if groups else None
+        try:
+            with _file('\0'.join(options).encode()) as arguments:  # not in /proc/1/cmdline
+                requests, answers, stdout, stderr, control, status = streams.passed
+                passed = [status, requests, answers, stderr, stdout, control, arguments.fileno()]
+                command = [
+                    self._level.bubblewrap,
+                    '--args',
+                    '5',
+                    '--',
+                    *python_command(bubblewrap.GUEST, 'inside', 'start'),
+                ]
+                settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4}
+                if proxy is not None:
+                    passed.append(proxy['channel'])
+                    settings['proxy'] = {**proxy, 'channel': 6}
+                request = {'op': 'spawn', 'command': command, 'settings': settings} | {
+                    'group': group and str(group.folder),
+                    'mounts': [mount_json(mount) for mount in mounts],
+                }
+                with broker.ask(request, passed) as asked:
+                    streams.close_passed()
+                    answer, [handle] = asked.read()
+        except BaseException:
+            streams.close()
+            if group is not None:
+                group.close()
+            raise
+        user = bubblewrap.NOBODY if os.geteuid() else answer['user'] or 0
+        private = bubblewrap.private_folders(memory_mb)
+        made = Origin(limits=spec.limits, private_folders=private, user=user, groups=groups, depth=DEPTH_OF_BUBBLEWRAP)
+        guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, made, group)
+        guest.wait_until_ready()
+        return guest
+
+    def _start_alone(self, spec: GuestSpec) -> PipeGuest:
         """Without bubblewrap: the paths of the host, of which Landlock allows few."""
         places = {mount.target: str(mount.source) for mount in spec.mounts}
         if other := [target for target in places if target not in (WORKSPACE, PACKAGES)]:
@@ -106,7 +150,7 @@ class ProcessBackend:
             raise SandboxError(msg)
         folder = guest_folder(*INSIDE)
         if self._level.seatbelt:
-            return self._spawn_on_mac(spec, folder, places, is_spare)
+            return self._start_on_mac(spec, folder, places)
         system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom', '/dev/zero')
         confinement = Confinement(
             memory_mb=spec.limits.memory_mb,
@@ -118,51 +162,51 @@ class ProcessBackend:
             landlock=self._level.landlock > 0,
             seccomp=self._level.landlock > 0,
         )
-        settings = _settings(confinement, places, places.get(PACKAGES, '') if is_spare else '')
-        return _run([], str(folder), settings, (), MappedMounts())
+        return _run([], str(folder), _settings(confinement, places, ''))
 
-    def _spawn_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str], is_spare: bool) -> PipeGuest:
+    def _start_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str]) -> PipeGuest:
         writable = [str(mount.source) for mount in spec.mounts if mount.writable]
         readable = [sys.base_prefix, str(folder), *places.values()]
-        prefix = seatbelt.command(seatbelt.make_profile(_python(), readable, writable), bubblewrap.environment())
+        prefix = seatbelt.command(seatbelt.make_profile(python(), readable, writable), bubblewrap.environment())
         confinement = Confinement(memory_mb=spec.limits.memory_mb, limit_processes=False, landlock=False)
-        settings = _settings(confinement, places, places.get(PACKAGES, '') if is_spare else '')
-        return _run(prefix, str(folder), settings, (), MappedMounts())
-
-
-def _python() -> str:
-    return os.path.realpath(getattr(sys, '_base_executable', sys.executable))
+        return _run(prefix, str(folder), _settings(confinement, places, ''))
 
 
 def _settings(confinement: Confinement, places: dict[str, str], preload: str) -> dict[str, object]:
     return {'confinement': asdict(confinement), 'places': places, 'preload': preload}
 
 
-def _run(
-    prefix: list[str], folder: str, settings: dict[str, object], passed: tuple[int, ...], mapped: MappedMounts
-) -> PipeGuest:
-    """Start the guest's process; output that bypasses its kernel has pipes of its own."""
-    read, write = os.pipe()
+def _run(prefix: list[str], folder: str, settings: dict[str, object]) -> PipeGuest:
+    """Start a guest without bubblewrap, and wait until it is confined."""
+    read, write = os.pipe()  # for output that bypasses its kernel
     try:
-        command = [*prefix, _python(), '-I', '-S', '-B', '-c', _PROGRAM.format(folder=folder)]
-        command.append(json.dumps({**settings, 'stdout': write}))
+        command = [*prefix, *python_command(folder, 'inside', 'start'), json.dumps({**settings, 'stdout': write})]
         process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            pass_fds=(write, *passed),
+            pass_fds=[write],
             env={} if prefix else bubblewrap.environment(),
             cwd='/',
             start_new_session=not prefix,
-            preexec_fn=mapped.attach if mapped.trees else None,  # noqa: PLW1509 - it only makes system calls
         )
     except BaseException:
         os.close(read)
         raise
     finally:
         os.close(write)
-    return PipeGuest(process, stdout=read)
+    guest = PipeGuest(process, stdout=read)
+    guest.wait_until_ready()
+    return guest
+
+
+def _main_process(first: int) -> int:
+    """The interpreter of a zygote. Raises `Refused` if it has threads, or other processes."""
+    line = only_process(first, DEPTH_OF_BUBBLEWRAP)
+    for target in line:
+        target.close()
+    return line[-1].pid
 
 
 def _file(content: bytes) -> IO[bytes]:
@@ -181,17 +225,3 @@ def _owner(mounts: tuple[Mount, ...]) -> int | None:
     if not owners:
         return bubblewrap.NOBODY
     return owners.pop() if len(owners) == 1 and 0 not in owners else None
-
-
-class _Spawner:
-    """One thread that starts all guests and never ends: Linux kills a guest when the thread that started it ends."""
-
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix='habilis-process')
-
-    def start(self, make: Callable[[], PipeGuest]) -> PipeGuest:
-        return self._thread.submit(make).result()
-
-
-_spawner = _Spawner()
-after_fork(_spawner.__init__)

@@ -13,8 +13,11 @@ from pathlib import Path, PurePosixPath
 from habilis.sandbox.contract import Mount
 
 GUEST = '/guest'
-WRITABLE = ('/tmp', '/dev')
-"""Where the inside may write beside its mounts: nothing of it is the host's."""
+PRIVATE = '/private'
+PRIVATE_FOLDERS = (f'{PRIVATE}/tmp', '/dev/shm')
+WRITABLE = (PRIVATE, '/dev')
+"""Where the inside may write beside its mounts: nothing of it is the host's. `/tmp` is a link into `PRIVATE`: what is
+mounted later below a folder that Landlock allows is allowed as well, so that a fork can get a `/tmp` of its own."""
 
 _SYSTEM = ('/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32')
 _CONFIGURATION = (
@@ -57,16 +60,21 @@ def namespaces() -> list[str]:
     return ['--unshare-user', '--uid', str(NOBODY), '--gid', str(NOBODY), *options]
 
 
-def options(guest: Path, mounts: Sequence[Mount], memory_mb: int, *, seccomp: int) -> list[str]:
-    """All options for a guest. `seccomp` is a descriptor that the filter is read from."""
+def options(guest: Path, mounts: Sequence[Mount], memory_mb: int, later: Sequence[str] = ()) -> list[str]:
+    """All options for a guest. `later`: paths of mounts that its forks will have."""
     variables = [option for name, value in environment().items() for option in ('--setenv', name, value)]
-    return [*namespaces(), *variables, *_files(guest, mounts, memory_mb), '--seccomp', str(seccomp)]
+    return [*namespaces(), *variables, *_files(guest, mounts, memory_mb, later)]
 
 
-def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
-    """The made for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
+def private_folders(memory_mb: int) -> dict[str, str]:
+    """The folders that are empty at first and only exist in memory, with their sizes."""
+    return dict.fromkeys(PRIVATE_FOLDERS, str(memory_mb * _MEGABYTE))
+
+
+def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int, later: Sequence[str]) -> list[str]:
+    """The options for what is visible: the system and Python read-only, the mounts, and an empty /tmp."""
     targets = [sys.base_prefix, *(f'/etc/{name}' for name in _CONFIGURATION), *(mount.target for mount in mounts)]
-    made = _parents(targets)
+    made = _parents([*targets, *(f'{path}/inside' for path in later)])
     for path in _SYSTEM:
         if os.path.islink(path):
             made += ['--symlink', os.readlink(path), path]
@@ -79,8 +87,10 @@ def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int) -> list[str]:
     for folder in installed_packages():  # those of the host are none of the sandbox's
         made += ['--tmpfs', folder, '--remount-ro', folder]
     made += ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
-    for folder in ('/dev/shm', '/tmp'):
-        made += ['--perms', '1777', '--size', str(memory_mb * _MEGABYTE), '--tmpfs', folder]
+    made += ['--symlink', PRIVATE_FOLDERS[0], '/tmp', '--perms', '0755', '--tmpfs', PRIVATE]
+    for folder, size in private_folders(memory_mb).items():
+        made += ['--perms', '1777', '--size', size, '--tmpfs', folder]
+    made += ['--remount-ro', PRIVATE]
     made += ['--ro-bind', str(guest), GUEST]
     for mount in sorted(mounts, key=lambda mount: len(PurePosixPath(mount.target).parts)):
         made += ['--bind' if mount.writable else '--ro-bind', str(mount.source), mount.target]

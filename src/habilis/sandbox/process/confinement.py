@@ -1,4 +1,4 @@
-"""What the guest does to itself before the first cell: limits, Landlock, and seccomp where bubblewrap did not.
+"""What the guest does to itself before the first cell: limits, Landlock and seccomp.
 
 Runs inside, with the standard library only. Nothing of it can be undone by the code that runs later.
 """
@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from habilis.sandbox.process.kernel_calls import check, install_filter, libc
 from habilis.sandbox.process.seccomp import seccomp_filter
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _CAPSET = {'x86_64': 126, 'aarch64': 91}
 _READ = 0b1101  # execute, read a file, list a folder
 _WRITE = 0b1011110110010  # the other rights of the first version, except making devices
@@ -48,12 +48,19 @@ class Confinement:
 
     limit_processes: bool = True
     landlock: bool = True
-    seccomp: bool = False
-    """Install the filter here."""
+    files: bool = True
+    """Whether Landlock restricts files. A zygote leaves that to its forks: they have other folders."""
+
+    seccomp: bool = True
+    listen: bool = False
+    """Let the broker allow a fork, which makes namespaces."""
 
 
-def confine(confinement: Confinement) -> None:
-    """Confine this process for good. Raises `OSError` if a layer that was promised is refused."""
+def confine(confinement: Confinement) -> int | None:
+    """Confine this process for good. Raises `OSError` if a layer that was promised is refused.
+
+    Returns the descriptor on which the broker decides about forks; None without `listen`, or where the kernel has none.
+    """
     if confinement.user is not None:
         os.setgroups([])
         os.setresgid(confinement.user, confinement.user, confinement.user)
@@ -61,19 +68,36 @@ def confine(confinement: Confinement) -> None:
     if confinement.alone:
         _prctl(_PR_SET_PDEATHSIG, 9)
     if sys.platform == 'linux':
-        _drop_capabilities()
+        drop_capabilities()
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _prctl(_PR_SET_DUMPABLE, 0)  # hides /proc/self/environ and mem, and allows no ptrace
     _limit(confinement)
     if confinement.landlock:
-        _restrict_files(confinement)
-    if confinement.seccomp:
-        _install_filter(seccomp_filter(alone_with_pid=os.getpid() if confinement.alone else None))
+        _restrict(confinement)
+    if not confinement.seccomp:
+        return None
+    if confinement.listen:
+        with contextlib.suppress(OSError):  # an old kernel, or a filter with a listener around this process
+            return install_filter(seccomp_filter(forks=True), listen=True)
+    install_filter(seccomp_filter(alone_with_pid=os.getpid() if confinement.alone else None), listen=False)
+    return None
+
+
+def confine_fork(confinement: Confinement, *, is_live: bool) -> None:
+    """Confine a fork that is in namespaces of its own. It has inherited the filter and, if its origin was live, all
+    the rest; but it has capabilities in these namespaces."""
+    drop_capabilities()
+    _prctl(_PR_SET_DUMPABLE, 0)
+    if is_live:
+        return
+    _limit(confinement)
+    if confinement.landlock:
+        _restrict(confinement)
 
 
 def landlock_version() -> int:
     """The version of Landlock in this kernel; 0 if there is none."""
-    return max(0, _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
+    return max(0, libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(1)))
 
 
 def _limit(confinement: Confinement) -> None:
@@ -93,16 +117,19 @@ def _limit(confinement: Confinement) -> None:
         resource.setrlimit(kind, (value, value))
 
 
-def _restrict_files(confinement: Confinement) -> None:
+def _restrict(confinement: Confinement) -> None:
     version = landlock_version()
-    handled = (1 << _RIGHTS_BY_VERSION.get(version, 16)) - 1
+    handled = (1 << _RIGHTS_BY_VERSION.get(version, 16)) - 1 if confinement.files else 0
     scopes = 0b11 if version >= 6 else 0  # abstract sockets, signals
+    if not (handled or scopes):
+        return
     attributes = struct.pack('=QQQ', handled, 0, scopes)[: 8 if version < 4 else 16 if version < 6 else 24]
-    ruleset = _check(_libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)))
+    ruleset = check(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)))
     refer_truncate_ioctl = 0b111 << 13
-    _allow(ruleset, confinement.readable, _READ & handled)
-    _allow(ruleset, confinement.writable, (_READ | _WRITE | refer_truncate_ioctl) & handled)
-    _check(_libc.syscall(_RESTRICT_SELF, ruleset, 0))
+    if handled:
+        _allow(ruleset, confinement.readable, _READ & handled)
+        _allow(ruleset, confinement.writable, (_READ | _WRITE | refer_truncate_ioctl) & handled)
+    check(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     os.close(ruleset)
 
 
@@ -113,28 +140,16 @@ def _allow(ruleset: int, paths: Iterable[str], rights: int) -> None:
             try:
                 allowed = rights if os.path.isdir(path) else rights & _OF_FILES
                 rule = struct.pack('=Qi', allowed, opened)
-                _check(_libc.syscall(_ADD_RULE, ruleset, 1, rule, ctypes.c_uint32(0)))
+                check(libc.syscall(_ADD_RULE, ruleset, 1, rule, ctypes.c_uint32(0)))
             finally:
                 os.close(opened)
 
 
-def _install_filter(program: bytes) -> None:
-    buffer = ctypes.create_string_buffer(program, len(program))
-    header = struct.pack('HxxxxxxP', len(program) // 8, ctypes.addressof(buffer))
-    _check(_libc.prctl(_PR_SET_SECCOMP, 2, header, 0, 0))
-
-
-def _drop_capabilities() -> None:
+def drop_capabilities() -> None:
+    """Give up all capabilities."""
     header = struct.pack('=Ii', 0x20080522, 0)
-    _check(_libc.syscall(_CAPSET[os.uname().machine], header, bytes(24)))
+    check(libc.syscall(_CAPSET[os.uname().machine], header, bytes(24)))
 
 
 def _prctl(option: int, value: int) -> None:
-    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0))
-
-
-def _check(result: int) -> int:
-    if result < 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
-    return result
+    check(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0))

@@ -18,6 +18,8 @@ from typing import Any
 from habilis.sandbox.guest import tunnels
 from habilis.sandbox.guest.__main__ import main
 from habilis.sandbox.process.confinement import Confinement, confine
+from habilis.sandbox.process.kernel_calls import send
+from habilis.sandbox.process.twins import Twins
 
 
 def start() -> None:
@@ -25,12 +27,17 @@ def start() -> None:
     settings: dict[str, Any] = json.loads(sys.argv[1])
     if proxy := settings.pop('proxy', None):
         settings['proxy_port'] = _open_proxy(**proxy)
-    confine(Confinement(**settings.pop('confinement')))
+    control = settings.pop('control', None)
+    listener = confine(Confinement(**settings.pop('confinement')))
+    if control is not None:
+        send(control, b'listener', [listener] if listener is not None else [])
+    if listener is not None:
+        os.close(listener)
     if packages := settings.pop('preload'):
         _import_packages(packages)
     sys.stdout.write('ready\n')
     sys.stdout.flush()
-    main(settings)
+    main(settings, None if control is None else lambda channel: Twins(control, channel).fork)
 
 
 def _open_proxy(channel: int, local: bool) -> int:

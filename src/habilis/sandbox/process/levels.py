@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from habilis.core.errors import SandboxError
 from habilis.sandbox.process import seatbelt
 from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
+from habilis.sandbox.process.cgroups import Groups, find_groups
 from habilis.sandbox.process.confinement import landlock_version
 from habilis.sandbox.process.seccomp import MACHINES
 
@@ -31,6 +32,8 @@ class Level:
 
     seatbelt: bool = False
     """Whether it is the sandbox of macOS."""
+    groups: Groups | None = None
+    """Where control groups of guests are made, if they can be."""
 
     counts_processes: bool = True
     """Whether the kernel counts the processes of a user namespace, or those of its user only."""
@@ -47,7 +50,8 @@ def find_level(*, allow_weak: bool) -> Level:
     refused = 'bubblewrap is not installed' if program is None else why_unusable(program)
     if program is not None and refused is None:
         return Level(
-            description=_describe_isolated(landlock),
+            description=_describe_isolated(landlock, groups := find_groups()),
+            groups=groups,
             bubblewrap=program,
             landlock=landlock,
             counts_processes=os.geteuid() == 0 or _kernel() >= (5, 14),
@@ -61,13 +65,13 @@ def find_level(*, allow_weak: bool) -> Level:
     return Level(description=f'none but limits of memory and files (allow_weak=True): {reason}')
 
 
-def _describe_isolated(landlock: int) -> str:
+def _describe_isolated(landlock: int, groups: Groups | None) -> str:
     user = 'a user of its own' if os.geteuid() == 0 else 'a user namespace'
     layers = f'a process with {user}, own mounts, process ids and network (bubblewrap), a seccomp filter'
-    if not landlock:
-        return f'{layers}, no Landlock'
     scopes = '' if landlock >= _SCOPES else ' without scopes'
-    return f'{layers}, Landlock {landlock}{scopes}'
+    lock = f'Landlock {landlock}{scopes}' if landlock else 'no Landlock'
+    limits = f'cgroups ({", ".join(sorted(groups.controllers))}) and rlimits' if groups else 'rlimits and sampling'
+    return f'{layers}, {lock}; limits by {limits}'
 
 
 def _describe_alone(landlock: int, refused: str) -> str:

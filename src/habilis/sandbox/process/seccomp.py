@@ -1,11 +1,13 @@
 """The seccomp filter, as BPF instructions: system calls that the code inside is refused.
 
-It runs on both sides: the host passes it to bubblewrap; without bubblewrap, the guest installs it itself.
+The guest installs it itself, before any code of a cell or of a package runs.
 """
 
 import errno
 import platform
 import struct
+
+from habilis.sandbox.process.kernel_calls import CLONE, FORK_FLAGS
 
 MACHINES = {'x86_64': (0xC000003E, 0), 'aarch64': (0xC00000B7, 1)}
 """Number of the architecture, and column of its system calls in the tables below."""
@@ -14,7 +16,7 @@ NEWEST = 470
 """Newer system calls than these are not known here, and refused."""
 
 _LOAD, _EQUAL, _GREATER, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x25, 0x45, 0x54, 0x06
-_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_ALLOW, _KILL, _ERROR, _NOTIFY = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 _NAMESPACES = 0x7E020080
 _CLONE_THREAD = 0x10000
 _SET_ID = 0o6000
@@ -73,11 +75,15 @@ _MODES = {
 _OPENS = {'open': ((2, None), 1), 'openat': ((257, 56), 2)}
 """Calls with flags (their index); the next argument is the mode of a file that they create."""
 
+_READING_REQUESTS = (0x8910, 0x8912, 0x8913, 0x8915, 0x8919, 0x891B, 0x891D, 0x8921, 0x8927, 0x8933)
+"""Names, addresses, flags and sizes of interfaces."""
+
 Instruction = tuple[int, int, int, int]
 
 
-def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
+def seccomp_filter(*, alone_with_pid: int | None = None, forks: bool = False) -> bytes:
     """The filter for this machine. `alone_with_pid`: refuse other processes and sockets, too; the caller's own id.
+    `forks`: let a listener decide about `clone` with the namespaces of a fork.
 
     Raises `NotImplementedError` on other machines.
     """
@@ -93,6 +99,9 @@ def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
         (_GREATER, 0, 1, NEWEST),  # and the x32 calls of x86_64, whose numbers are large
         _refuse(errno.ENOSYS),
     ]
+    if forks:
+        notify = [_argument(0), (_EQUAL, 0, 1, FORK_FLAGS), (_RETURN, 0, 0, _NOTIFY)]
+        program += _rule(CLONE[platform.machine()], notify)
     for numbers in (DENIED if alone_with_pid is None else DENIED | _NO_PROCESSES).values():
         if (number := numbers[column]) is not None:
             program += [(_EQUAL, 0, 1, number), _refuse(errno.EPERM)]
@@ -108,7 +117,7 @@ def seccomp_filter(*, alone_with_pid: int | None = None) -> bytes:
 
 
 def _argument_rules(column: int, alone_with_pid: int | None) -> list[list[Instruction]]:
-    rules = [_rule((16, 29)[column], [_argument(1), *_refuse_values(0x5412, 0x541C)])]  # ioctl: terminals
+    rules = [_rule((16, 29)[column], [_argument(1), *_refuse_values(0x5412, 0x541C), *_refuse_interface_changes()])]
     clone = [_argument(0), *_refuse_bits(_NAMESPACES)]
     if alone_with_pid is not None:
         clone += [(_ANY_BIT, 1, 0, _CLONE_THREAD), _refuse(errno.EPERM)]
@@ -117,6 +126,7 @@ def _argument_rules(column: int, alone_with_pid: int | None) -> list[list[Instru
     else:
         kinds = [_argument(1), (_AND, 0, 0, 0xF), *_require_values(1, 2, 5)]  # no raw sockets
         rules.append(_rule((41, 198)[column], [_argument(0), *_require_values(1, 2, 10), *kinds]))
+        rules += [_rule(number, _refuse_packet_filters()) for number in ((54, 208)[column], (55, 209)[column])]
     rules.append(_rule((56, 220)[column], clone))
     for numbers, index in _MODES.values():
         if (number := numbers[column]) is not None:
@@ -126,6 +136,21 @@ def _argument_rules(column: int, alone_with_pid: int | None) -> list[list[Instru
             mode = [_argument(index + 1), *_refuse_bits(_SET_ID)]
             rules.append(_rule(number, [_argument(index), (_ANY_BIT, 0, len(mode), _CREATE), *mode]))
     return rules
+
+
+def _refuse_interface_changes() -> list[Instruction]:
+    """Calls of `ioctl` (its request is loaded) about sockets and networks, except those that only read. The process
+    that is forked has capabilities over its new network until the broker has checked it."""
+    allowed = [(_EQUAL, len(_READING_REQUESTS) - index, 0, request) for index, request in enumerate(_READING_REQUESTS)]
+    body = [(_GREATER, len(allowed) + 1, 0, 0x8BFF), *allowed, _refuse(errno.EPERM)]
+    return [(_GREATER, 0, len(body), 0x8907), *body]
+
+
+def _refuse_packet_filters() -> list[Instruction]:
+    """Options of sockets that are tables of packet filters: those of IPv4 above 63, and two of IPv6."""
+    of_ipv6 = [_argument(2), *_refuse_values(64, 65)]
+    of_ipv4 = [_argument(2), (_GREATER, 0, 1, 63), _refuse(errno.EPERM)]
+    return [_argument(1), (_EQUAL, 0, len(of_ipv4), 0), *of_ipv4, _argument(1), (_EQUAL, 0, len(of_ipv6), 41), *of_ipv6]
 
 
 def _rule(number: int, body: list[Instruction]) -> list[Instruction]:

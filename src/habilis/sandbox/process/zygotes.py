@@ -1,0 +1,159 @@
+"""Zygotes: guests that have imported the packages of an environment, run no code, and are forked for new sandboxes.
+
+Whoever asks twice for the same packages will often ask again: the restarts of a sandbox, the runs of an agent, the
+calls of a library tool. So the second request starts a zygote in the background. It has no workspace. Two requests with
+different packages start one for all packages.
+"""
+
+import contextlib
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from habilis.core.errors import SandboxError
+from habilis.sandbox.contract import GuestDied, GuestSpec, Mount
+from habilis.sandbox.options import PACKAGES
+from habilis.sandbox.process.confinement import Confinement
+from habilis.sandbox.process.guest import ProcessGuest, Stem
+from habilis.sandbox.workers import Interruptible, stop_at_exit
+
+logger = logging.getLogger('habilis.sandbox')
+IDLE_SECONDS = 60.0
+"""A zygote that nobody uses is closed after this time."""
+
+MAX_ZYGOTES = 4
+MAX_FAILURES = 3
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the sandboxes of a zygote have in common. The packages are identified by their inode, too."""
+
+    targets: frozenset[str]
+    """Where their folders will be mounted."""
+
+    packages: tuple[Mount, ...] = ()
+    inodes: tuple[tuple[int, int], ...] = ()
+
+    @classmethod
+    def of(cls, spec: GuestSpec) -> 'Environment | None':
+        """The environment of a sandbox. None for one that no zygote can make: its network belongs to it from the start,
+        or the place of a mount depends on what is in another one."""
+        paths = [PurePosixPath(mount.target) for mount in spec.mounts]
+        if spec.network is not None or any(a in b.parents for a in paths for b in paths):
+            return None
+        packages = tuple(mount for mount in spec.mounts if mount.target == PACKAGES)
+        infos = [os.stat(mount.source) for mount in packages]
+        targets = frozenset(mount.target for mount in spec.mounts if mount.target != PACKAGES)
+        return cls(targets, packages, tuple((info.st_dev, info.st_ino) for info in infos))
+
+    @property
+    def without_packages(self) -> 'Environment':
+        """The environment for any packages: they are mounted, and not imported."""
+        return Environment(self.targets | {mount.target for mount in self.packages})
+
+
+@dataclass
+class _Zygote:
+    guest: ProcessGuest
+    stem: Stem
+    expiry: threading.Timer | None = None
+
+
+class Zygotes(Interruptible):
+    """The zygotes of a backend. `start` starts one; `confine` says how a sandbox that is forked from it is confined."""
+
+    def __init__(
+        self, start: Callable[[GuestSpec, Environment], ProcessGuest], confine: Callable[[GuestSpec], Confinement]
+    ) -> None:
+        self._start = start
+        self._confine = confine
+        self._lock = threading.Lock()
+        self._last: Environment | None = None
+        self._starting: set[Environment] = set()
+        self._failures: Counter[Environment] = Counter()
+        self._zygotes: dict[Environment, _Zygote] = {}
+        stop_at_exit(self)
+
+    def fork(self, spec: GuestSpec) -> ProcessGuest | None:
+        """A new guest from a zygote, if there is one that fits. Starts one if this was asked for before."""
+        try:
+            environment = Environment.of(spec)
+        except OSError:  # the start will say it better
+            return None
+        if environment is None:
+            return None
+        with self._lock:
+            last, self._last = self._last, environment
+            general = environment.without_packages
+            if environment == last:
+                self._start_soon(spec, environment)
+            elif last is not None and last.without_packages == general:
+                self._start_soon(spec, general)
+            found = environment if environment in self._zygotes else general
+            zygote = self._zygotes.get(found)
+            if zygote is not None:
+                zygote.stem.hold()
+        if zygote is None:
+            return None
+        try:
+            mounts = [mount for mount in spec.mounts if mount not in found.packages]
+            mounts.sort(key=lambda mount: mount.target.count('/'))
+            made = zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
+            self._expire_later(found, zygote)
+            return made
+        except (SandboxError, GuestDied, OSError) as error:  # a start without it works, or says what is wrong
+            logger.info('the sandbox is started without a zygote: %s', error)
+            self._failures[found] += 1
+            self.discard(found)
+            return None
+        finally:
+            zygote.stem.release()
+
+    def _start_soon(self, spec: GuestSpec, environment: Environment) -> None:
+        """Start a zygote in the background, unless there is one, or it has been of no use."""
+        is_known = environment in self._zygotes or environment in self._starting
+        if not is_known and self._failures[environment] < MAX_FAILURES:
+            self._starting.add(environment)
+            arguments = (spec, environment)
+            threading.Thread(target=self._prepare, args=arguments, name='habilis-zygote', daemon=True).start()
+
+    def interrupt(self) -> None:
+        """Close all, at exit."""
+        for environment in list(self._zygotes):
+            self.discard(environment)
+
+    def discard(self, environment: Environment) -> None:
+        """Use this zygote no longer. It ends with the last of its sandboxes."""
+        with self._lock:
+            zygote = self._zygotes.pop(environment, None)
+        if zygote is not None:
+            if zygote.expiry is not None:
+                zygote.expiry.cancel()
+            zygote.stem.release()
+
+    def _prepare(self, spec: GuestSpec, environment: Environment) -> None:
+        guest = None
+        with contextlib.suppress(SandboxError, OSError):  # the next start says what is wrong
+            guest = self._start(spec, environment)
+        oldest = None
+        with self._lock:
+            if guest is not None:
+                self._starting.discard(environment)
+                self._zygotes[environment] = zygote = _Zygote(guest, guest.become_stem().hold())
+                self._expire_later(environment, zygote)
+                if len(self._zygotes) > MAX_ZYGOTES:
+                    oldest = next(iter(self._zygotes))
+        if oldest is not None:
+            self.discard(oldest)
+
+    def _expire_later(self, environment: Environment, zygote: _Zygote) -> None:
+        if zygote.expiry is not None:
+            zygote.expiry.cancel()
+        zygote.expiry = threading.Timer(IDLE_SECONDS, self.discard, [environment])
+        zygote.expiry.daemon = True
+        zygote.expiry.start()
