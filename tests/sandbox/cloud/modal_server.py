@@ -6,7 +6,6 @@ import os
 import queue
 import secrets
 import socket
-import subprocess
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from typing import Any
@@ -34,7 +33,7 @@ class ModalServer:
         self.full = False
         self.images: list[str] = []
         self.created: list[api.Sandbox] = []
-        self.sandboxes: dict[str, list[subprocess.Popen[bytes]]] = {}
+        self.sandboxes: dict[str, list[_Command]] = {}
         """The commands of each, the main one first. The id of its task is the same."""
 
         self.renewed: list[str] = []
@@ -62,6 +61,7 @@ class ModalServer:
             await server.start(sock=listening)
             ports.put(listening.getsockname()[1])
             await self._stopping.wait()
+            self.lose_machines()
             server.close()
             await server.wait_closed()
             await asyncio.sleep(0)  # transports close in the next round of the loop
@@ -112,9 +112,7 @@ class ModalServer:
         wanted = request.definition
         self.created.append(wanted)
         name = f'sb-{secrets.token_hex(8)}'
-        main = start_command(wanted.entrypoint_args)
-        self.sandboxes[name] = [main]
-        threading.Thread(target=self._end_after, args=(name, main), daemon=True).start()
+        self.sandboxes[name] = [_Command(wanted.entrypoint_args, lambda: self._end(name))]
         access = api.CommandRouterAccess(url=self.url, jwt=NO_EXPIRY)
         return api.SandboxCreateV2Response(sandbox_id=name, task_id=name, command_router_access=access)
 
@@ -122,18 +120,13 @@ class ModalServer:
         self._end(request.sandbox_id)
         return api.SandboxTerminateResponse()
 
-    def _end_after(self, name: str, main: 'subprocess.Popen[bytes]') -> None:
-        main.wait()
-        self._end(name)
-        _close(main)
-
     def _end(self, name: str) -> None:
         for command in self.sandboxes.pop(name, []):
-            command.kill()
+            command.process.kill()
 
     # Commands ---------------------------------------------------------------------------------------------------------
 
-    def _commands(self, task: str) -> 'list[subprocess.Popen[bytes]]':
+    def _commands(self, task: str) -> 'list[_Command]':
         if task not in self.sandboxes:
             raise GRPCError(Status.NOT_FOUND, 'Sandbox has already finished')
         return self.sandboxes[task]
@@ -141,32 +134,76 @@ class ModalServer:
     async def _renew(
         self, request: router.SandboxStdinWriteV2Request, metadata: object
     ) -> router.SandboxStdinWriteV2Response:
-        await asyncio.to_thread(_write, self._commands(request.task_id)[0], request.data)
+        await asyncio.to_thread(self._commands(request.task_id)[0].write, request.data)
         self.renewed.append(request.task_id)
         return router.SandboxStdinWriteV2Response()
 
     async def _execute(self, request: router.TaskExecStartRequest, metadata: object) -> router.TaskExecStartResponse:
-        self._commands(request.task_id).append(start_command(request.command_args))
+        self._commands(request.task_id).append(_Command(request.command_args, lambda: None))
         return router.TaskExecStartResponse()
 
     async def _write(
         self, request: router.TaskExecStdinWriteRequest, metadata: object
     ) -> router.TaskExecStdinWriteResponse:
         command = self._commands(request.task_id)[1]
-        if command.poll() is not None:
+        if command.ended:
             raise GRPCError(Status.FAILED_PRECONDITION, 'the command has ended')
-        await asyncio.to_thread(_write, command, request.data)
+        await asyncio.to_thread(command.write, request.data)
         return router.TaskExecStdinWriteResponse()
 
     async def _read(self, stream: Stream[router.TaskExecStdioReadRequest, router.TaskExecStdioReadResponse]) -> None:
         request = await stream.recv_message()
         assert request is not None
         command = self._commands(request.task_id)[1]
-        assert command.stdout is not None
-        while data := await asyncio.to_thread(os.read, command.stdout.fileno(), CHUNK):
-            await stream.send_message(router.TaskExecStdioReadResponse(data=data))
-        await asyncio.to_thread(command.wait)
-        _close(command)
+        offset = request.offset
+        while True:
+            changed = command.changed
+            if data := bytes(command.output[offset : offset + CHUNK]):
+                await stream.send_message(router.TaskExecStdioReadResponse(data=data))
+                offset += len(data)
+            elif command.ended:
+                return
+            else:
+                await changed.wait()
+
+
+class _Command:
+    """A command with all of its output, which the SDK may ask for again."""
+
+    def __init__(self, arguments: Sequence[str], when_ended: Callable[[], None]) -> None:
+        self.process = start_command(arguments)
+        self.output = bytearray()
+        self.ended = False
+        self.changed = asyncio.Event()
+        self._when_ended = when_ended
+        threading.Thread(target=self._follow, args=(asyncio.get_running_loop(),), daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        """Write to stdin."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        while data := os.read(self.process.stdout.fileno(), CHUNK):
+            loop.call_soon_threadsafe(self._take, data)
+        self.process.wait()
+        self.process.stdout.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        with contextlib.suppress(RuntimeError):  # the server has stopped
+            loop.call_soon_threadsafe(self._take, b'')
+
+    def _take(self, data: bytes) -> None:
+        self.output += data
+        if not data:
+            self.ended = True
+            self._when_ended()
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 class _Server(Server):
@@ -191,17 +228,3 @@ def _unary(answer: Callable[[Any, Any], Awaitable[Any]], request: type) -> Handl
         await stream.send_message(await answer(await stream.recv_message(), stream.metadata))
 
     return Handler(handle, Cardinality.UNARY_UNARY, request, object)
-
-
-def _write(process: 'subprocess.Popen[bytes]', data: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended
-        process.stdin.write(data)
-        process.stdin.flush()
-
-
-def _close(process: 'subprocess.Popen[bytes]') -> None:
-    for file in (process.stdin, process.stdout):
-        assert file is not None
-        with contextlib.suppress(BrokenPipeError):
-            file.close()
