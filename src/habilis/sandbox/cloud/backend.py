@@ -26,10 +26,10 @@ class CloudBackend(ABC):
     """Its name, in messages."""
 
     variable: ClassVar[str]
-    """The environment variable with the key, which its SDK reads."""
+    """What to set in the environment; its SDK reads the key from there."""
 
     def __init__(self, image: str, key: str | None) -> None:
-        if not key and not os.environ.get(self.variable):
+        if not key and not self._has_key():
             msg = f'{self.cloud} needs a key: set {self.variable}, or pass key=…'
             raise BackendNotFound(msg)
         self._image = image
@@ -37,6 +37,10 @@ class CloudBackend(ABC):
         self._guests: weakref.WeakSet[CloudGuest] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._renewer: threading.Thread | None = None
+
+    def _has_key(self) -> bool:
+        """Whether the SDK finds a key by itself."""
+        return bool(os.environ.get(self.variable))
 
     @property
     def isolation(self) -> str:
