@@ -177,7 +177,7 @@ def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
         (
             ('x', '--sandbox', 'no-such-place'),
             '',
-            "--sandbox is 'no-such-place', which is not available; known: docker, ",
+            "--sandbox is 'no-such-place', which is not available; known: daytona, docker, ",
         ),
         (('x', '--sandbox', 'remote'), '', 'needs the address of its server: add --sandbox-url http://'),
         (

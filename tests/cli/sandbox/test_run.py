@@ -301,7 +301,10 @@ def test_a_file_that_is_not_text_is_one_clear_line(script: Path) -> None:
         (('--env', '=x'), "'=x' is not NAME=VALUE"),
         (('--read-only',), 'name a folder with --workspace'),
         (('another.py',), 'unexpected extra argument'),
-        (('--sandbox', 'jail'), "there is no sandbox 'jail'; there is docker, e2b, process, remote, wasm, auto"),
+        (
+            ('--sandbox', 'jail'),
+            "there is no sandbox 'jail'; there is daytona, docker, e2b, modal, process, ",
+        ),
         (('--sandbox', 'remote'), 'the sandbox remote needs the address of its server: add --sandbox-url http'),
         (('--sandbox-url', 'http://127.0.0.1:8700'), '--sandbox-url is not for the sandbox auto; add --sandbox remote'),
         (('--sandbox-image', 'python'), '--sandbox-image is not for the sandbox auto; add --sandbox docker'),

@@ -12,7 +12,6 @@ from habilis.sandbox import backends
 from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import daytona
 from habilis.sandbox.cloud.daytona import DaytonaBackend
-from habilis.sandbox.conformance import IsolationConformance
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from tests.sandbox.cloud.daytona_server import KEY, DaytonaServer
@@ -36,11 +35,6 @@ def server() -> Iterator[DaytonaServer]:
 
 class TestDaytona(SharedSandboxConformance):
     backend = BACKEND
-
-
-class TestDaytonaIsolation(IsolationConformance):
-    backend = BACKEND
-    has_processes = has_system = True
 
 
 def test_a_machine_is_without_network_renewed_while_in_use_and_removed_with_its_sandbox(

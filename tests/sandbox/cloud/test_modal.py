@@ -12,7 +12,6 @@ from habilis.sandbox import backends
 from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import modal
 from habilis.sandbox.cloud.modal import ModalBackend
-from habilis.sandbox.conformance import IsolationConformance
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from tests.sandbox.cloud.modal_server import TOKEN, ModalServer
@@ -35,11 +34,6 @@ def server() -> Iterator[ModalServer]:
 
 class TestModal(SharedSandboxConformance):
     backend = BACKEND
-
-
-class TestModalIsolation(IsolationConformance):
-    backend = BACKEND
-    has_processes = has_system = True
 
 
 def test_a_machine_is_without_network_renewed_while_in_use_and_removed_with_its_sandbox(

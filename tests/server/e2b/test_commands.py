@@ -10,8 +10,8 @@ from habilis.server.e2b.machine import HOME
 
 def test_a_command_has_output_exit_code_folder_and_environment(sandbox: Sandbox) -> None:
     heard: list[str] = []
-    done = sandbox.commands.run('echo $A; pwd; echo no >&2', envs={'A': 'b'}, cwd='/tmp', on_stdout=heard.append)
-    assert (done.stdout, done.stderr, done.exit_code, ''.join(heard)) == ('b\n/tmp\n', 'no\n', 0, 'b\n/tmp\n')
+    done = sandbox.commands.run('echo $A; pwd; echo no >&2', envs={'A': 'b'}, cwd='/usr', on_stdout=heard.append)
+    assert (done.stdout, done.stderr, done.exit_code, ''.join(heard)) == ('b\n/usr\n', 'no\n', 0, 'b\n/usr\n')
     with pytest.raises(CommandExitException) as failed:
         sandbox.commands.run('echo half; exit 3')
     assert (failed.value.exit_code, failed.value.stdout) == (3, 'half\n')
@@ -100,10 +100,10 @@ def test_rich_results_come_in_all_their_forms(sandbox: Sandbox) -> None:
 
 def test_contexts_share_files_and_no_variables(sandbox: Sandbox) -> None:
     sandbox.run_code("x = 1; open('shared', 'w').write('s')")
-    context = sandbox.create_code_context(cwd='/tmp')
+    context = sandbox.create_code_context(cwd='/usr')
     assert sandbox.run_code(f"'x' in globals(), open('{HOME}/shared').read()", context=context).text == "(False, 's')"
     sandbox.run_code('import os\nx = os.getcwd()', context=context)
-    assert sandbox.run_code('x', context=context).text == "'/tmp'"
+    assert sandbox.run_code('x', context=context).text == "'/usr'"
     sandbox.restart_code_context(context)
     error = sandbox.run_code('x', context=context).error
     assert error is not None
