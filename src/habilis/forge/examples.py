@@ -103,11 +103,3 @@ def _check_type(value: ast.expr, annotation: Any, problem: str) -> None:
     except ValidationError as error:
         msg = f'{problem}: {ast.unparse(value)} does not fit its type hint'
         raise ForgeError(msg) from error
-
-
-def shown_examples(examples: Sequence[str]) -> str:
-    """The examples as a part of a prompt."""
-    if not examples:
-        return ''
-    lines = ''.join(f'- {example.strip()}\n' for example in examples)
-    return f'\nThis must hold:\n{lines}'

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
 from habilis.forge.contract import Language, Refused
-from habilis.forge.examples import called_name, check_signature, shown_examples
+from habilis.forge.examples import called_name, check_signature
 from habilis.forge.languages import check_language
 from habilis.forge.reference import Reference, quoted
 from habilis.forge.source import read_source
@@ -30,7 +30,9 @@ class Order:
     @property
     def shown_examples(self) -> str:
         """The examples as a part of a prompt."""
-        return shown_examples(self.examples)
+        if not self.examples:
+            return ''
+        return '\nThis must hold:\n' + ''.join(f'- {example.strip()}\n' for example in self.examples)
 
     @property
     def context(self) -> str:

@@ -1,6 +1,7 @@
 """Access control as an ASGI middleware: keys, host names, rate limits."""
 
 import asyncio
+import contextlib
 import time
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -15,6 +16,8 @@ OPEN_PATHS = frozenset({'/v1/health', '/openapi.json', '/docs'})
 """What needs no key."""
 
 MAX_BUCKETS = 10_000
+LINGER_SECONDS = 2.0
+"""How long the rest of a body is received that is refused."""
 
 
 class RateLimit:
@@ -114,20 +117,30 @@ class Access:
             nonlocal left, is_complete
             if is_complete:
                 return await receive()  # the end of the connection, however long the answer takes
+            message: Message = {}
+            if left >= 0:
+                try:
+                    async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                        message = await receive()
+                except TimeoutError:
+                    raise BodyRefused(408, f'the body took longer than {self._settings.body_seconds:g} s') from None
+                is_complete = not message.get('more_body', False)
+                left -= len(message.get('body', b''))
             if left < 0:
-                raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')
-            try:
-                async with asyncio.timeout(max(0.0, end - time.monotonic())):
-                    message = await receive()
-            except TimeoutError:
-                raise BodyRefused(408, f'the body took longer than {self._settings.body_seconds:g} s') from None
-            is_complete = not message.get('more_body', False)
-            left -= len(message.get('body', b''))
-            if left < 0:
+                if not is_complete:
+                    await _drop_rest(receive)
                 raise BodyRefused(413, f'the body may have {self._settings.body_bytes:,} bytes')
             return message
 
         return receive_some
+
+
+async def _drop_rest(receive: Receive) -> None:
+    """Receive the rest of a body for a moment: a client that still sends would see a reset instead of the refusal."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while (await receive()).get('more_body', False):
+                pass
 
 
 class BodyRefused(Exception):

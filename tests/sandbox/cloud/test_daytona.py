@@ -3,7 +3,7 @@
 import importlib
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,7 +16,7 @@ from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from tests.sandbox.cloud.daytona_server import KEY, DaytonaServer
 from tests.sandbox.cloud.serving import serving
-from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance
+from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance, assert_a_lost_machine_is_replaced
 
 BACKEND = 'daytona-test'
 
@@ -58,19 +58,7 @@ def test_a_machine_is_without_network_renewed_while_in_use_and_removed_with_its_
 
 
 def test_a_machine_that_is_lost_fails_the_cell_and_the_next_one_has_the_variables(server: DaytonaServer) -> None:
-    with SyncSandbox.create(BACKEND, tools=[_lose_all(server)]) as sandbox:
-        sandbox.run('x = 1')
-        cell = sandbox.run('lose_all()\nx = 2')
-        assert cell.error is not None
-        assert (cell.error.kind, 'was lost' in cell.error.message) == ('broken', True)
-        assert sandbox.run('x').value == 1
-
-
-def _lose_all(server: DaytonaServer) -> Callable[[], None]:
-    def lose_all() -> None:
-        server.lose_machines()
-
-    return lose_all
+    assert_a_lost_machine_is_replaced(BACKEND, server.lose_machines)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from habilis.server.settings import ServiceSettings
 from tests.sandbox.cloud.machines import MachineBackend
-from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance
+from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance, assert_a_lost_machine_is_replaced
 from tests.server.running import running
 
 BACKEND = 'e2b-test'
@@ -67,12 +67,7 @@ def test_a_machine_is_renewed_while_in_use_and_removed_with_its_sandbox(monkeypa
 
 
 def test_a_machine_that_is_lost_fails_the_cell_and_the_next_one_has_the_variables() -> None:
-    with SyncSandbox.create(BACKEND, tools=[lose_all]) as sandbox:
-        sandbox.run('x = 1')
-        cell = sandbox.run('lose_all()\nx = 2')
-        assert cell.error is not None
-        assert (cell.error.kind, 'was lost' in cell.error.message) == ('broken', True)
-        assert sandbox.run('x').value == 1
+    assert_a_lost_machine_is_replaced(BACKEND, lose_all)
 
 
 def lose_all() -> None:

@@ -10,8 +10,8 @@ from habilis.server.e2b.machine import HOME
 
 def test_a_command_has_output_exit_code_folder_and_environment(sandbox: Sandbox) -> None:
     heard: list[str] = []
-    done = sandbox.commands.run('echo $A; pwd; echo no >&2', envs={'A': 'b'}, cwd='/usr', on_stdout=heard.append)
-    assert (done.stdout, done.stderr, done.exit_code, ''.join(heard)) == ('b\n/usr\n', 'no\n', 0, 'b\n/usr\n')
+    done = sandbox.commands.run('echo $A; pwd; echo no >&2', envs={'A': 'b'}, cwd='/tmp', on_stdout=heard.append)
+    assert (done.stdout, done.stderr, done.exit_code, ''.join(heard)) == ('b\n/tmp\n', 'no\n', 0, 'b\n/tmp\n')
     with pytest.raises(CommandExitException) as failed:
         sandbox.commands.run('echo half; exit 3')
     assert (failed.value.exit_code, failed.value.stdout) == (3, 'half\n')

@@ -175,8 +175,6 @@ class Kernel:
         except BaseException as error:
             answer['error'] = self._explain(error)
         self.selector.end_calls()
-        if self.loop is not None:
-            self.loop.rest()
         if stdout.pending or stderr.pending:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
@@ -319,9 +317,13 @@ class Kernel:
         try:
             if self.loop is None or self.loop.is_closed():
                 self.loop = new_loop(self.selector)
+            loop = self.loop
         except BaseException as error:
             raise Broken('asyncio') from error
-        self.loop.run_until_complete(coroutine)
+        try:
+            loop.run_until_complete(coroutine)
+        finally:
+            loop.rest()
 
     def _answer_value(self, value: object, answer: Request) -> None:
         if value is None:

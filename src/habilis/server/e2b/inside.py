@@ -154,11 +154,12 @@ class Machine:
             argv = [sys.executable, '-I', '-S', '-B', '-c', _KERNEL.format(path=sys.path, stdout=passed)]
         elif argv[0] == '/bin/bash' and not os.path.exists('/bin/bash'):  # which the SDK takes for granted
             argv = ['/bin/sh', *argv[1:]]
+        folder = self._path(cwd)
         try:
             process = subprocess.Popen(
                 argv,
-                cwd=self._path(cwd),
-                env={**os.environ, **env},
+                cwd=folder,
+                env={**os.environ, 'PWD': folder, **env},  # for `pwd`: a part of the path may be a link
                 stdin=subprocess.PIPE if has_stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
