@@ -184,9 +184,9 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
         text = '-----BEGIN PRIVATE KEY-----' + unit * (length // len(unit)) + ' PRIVATE KEY'
         best = 60.0
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.process_time()
             redact(text)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.process_time() - started)
         return best
 
     assert seconds(320_000) < 32 * max(seconds(40_000), 0.001)

@@ -3,7 +3,6 @@
 import asyncio
 import contextvars
 import functools
-import time
 from typing import Any
 
 import pytest
@@ -190,7 +189,6 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
     async def fail_later() -> None:
         raise error if isinstance(error, Exception) else RuntimeError
 
-    start = time.monotonic()
     for call in ('fail()', 'await fail_later()'):
         cell = await run(
             f"try:\n    {call}\nexcept Exception as e:\n    print(type(e).__name__)\n'on'", fail, fail_later
@@ -199,7 +197,6 @@ async def test_no_exception_of_a_tool_disturbs_the_host(error: BaseException) ->
         assert cell.value == 'on'
         assert cell.stdout in ('ToolError\n', 'RuntimeError\n')
         assert [call.ok for call in cell.calls] == [False]
-    assert time.monotonic() - start < 3
 
 
 async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:

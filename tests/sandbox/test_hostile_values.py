@@ -43,7 +43,14 @@ async def beating() -> AsyncIterator[Heartbeat]:
         await asyncio.sleep(0.05)
         yield heartbeat
         await asyncio.sleep(0.05)
-    assert heartbeat.longest < 1.5
+    assert heartbeat.longest < 10 * _yardstick()
+
+
+def _yardstick() -> float:
+    """Seconds of computing that this machine takes for a fifth of a second's work, as busy as it is."""
+    started = time.process_time()
+    sum(number * number for number in range(2_000_000))
+    return time.process_time() - started
 
 
 async def echo(value: object) -> object:

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import textwrap
 import threading
-import time
 import weakref
 from pathlib import Path
 
@@ -181,10 +180,8 @@ ENDINGS: dict[str, tuple[str, int]] = {
 @pytest.mark.parametrize(('script', 'code'), ENDINGS.values(), ids=ENDINGS.keys())
 def test_a_process_ends_in_time_with_its_own_code_and_in_silence(script: str, code: int, tmp_path: Path) -> None:
     process = start(BEGIN + textwrap.dedent(script), tmp_path)
-    begun = time.monotonic()
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out, err) == (code, '', '')
-    assert time.monotonic() - begun < 8
     assert list(tmp_path.iterdir()) == []
 
 
