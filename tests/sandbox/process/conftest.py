@@ -1,7 +1,8 @@
 """Fixtures of the tests of the `process` backend."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,18 @@ def _the_component_is_there() -> None:  # pyright: ignore[reportUnusedFunction]
 @pytest.fixture
 async def zygote(tmp_path: Path) -> AsyncIterator[ProcessBackend]:
     """A backend with a zygote for sandboxes with a workspace."""
+    async with backend_with_zygote(workspace=tmp_path) as backend:
+        yield backend
+
+
+@asynccontextmanager
+async def backend_with_zygote(workspace: Path | None = None) -> AsyncGenerator[ProcessBackend]:
+    """A new backend, and its zygote for such sandboxes."""
     backends.backend.cache_clear()
     backend = backends.backend('process')
     assert isinstance(backend, ProcessBackend)
     for _ in range(2):
-        async with await Sandbox.create('process', workspace=tmp_path):
+        async with await Sandbox.create('process', workspace=workspace):
             pass
     wait_for_zygote(backend)
     yield backend

@@ -1,5 +1,6 @@
 """Forks of the `process` backend: zygotes, and `fork(2)` of live sandboxes, which are separate from then on."""
 
+import os
 import platform
 import signal
 import subprocess
@@ -15,8 +16,11 @@ from habilis.sandbox.contract import Guest
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.process.guest import ProcessGuest
+from habilis.sandbox.process.zygotes import Zygotes
 from habilis.sandbox.session import Sandbox
+from tests.sandbox.process.conftest import backend_with_zygote
 from tests.sandbox.process.test_backend import wait_until_nothing_runs
+from tests.waiting import until
 
 NUMBERS = 'def numbers():\n    for n in range(100): yield n\nseen = numbers()\nnext(seen)'
 NUMBER = calls.CLONE[platform.machine()]
@@ -69,6 +73,15 @@ async def test_a_fork_outlives_its_origin(tmp_path: Path) -> None:
         assert await value(twin, "open('made', 'w').write('text')") == 4
     assert (tmp_path / 'made').read_text() == 'text'
     wait_until_nothing_runs(tmp_path)
+
+
+async def test_the_death_of_an_origin_is_noticed_while_its_fork_goes_on(box: Sandbox) -> None:
+    await box.run(NUMBERS)
+    async with await box.fork() as twin:
+        cell = await box.run('import os, signal\nos.kill(os.getpid(), signal.SIGKILL)', seconds=10)
+        assert cell.error is not None
+        assert cell.error.message == 'the interpreter ended (signal 9)'
+        assert await value(twin, 'next(seen)') == 1
 
 
 async def test_twins_see_neither_processes_nor_private_files_of_each_other(box: Sandbox) -> None:
@@ -254,3 +267,52 @@ async def test_a_sandbox_outlives_its_zygote_and_the_zygote_ends_with_the_last(
         zygote._zygotes.interrupt()  # pyright: ignore[reportPrivateUsage]
         assert await value(sandbox, 'x') == 1
     wait_until_nothing_runs(tmp_path)
+
+
+async def test_the_third_sandbox_of_a_kind_is_made_ahead_and_is_like_any_other(zygote_without_folders: Zygotes) -> None:
+    kept = [await Sandbox.create('process') for _ in range(2)]
+    spare = await spare_of(zygote_without_folders)
+    async with await Sandbox.create('process') as sandbox:
+        assert guest_of(sandbox) is spare
+        seen = await value(sandbox, "import os\nsorted(int(p) for p in os.listdir('/proc') if p.isdigit())")
+        assert seen == [1, await value(sandbox, 'os.getpid()')]
+    async with await Sandbox.create('process', limits=Limits(memory_mb=300)) as other:
+        assert guest_of(other) is not await spare_of(zygote_without_folders)  # which has another limit
+        code = f'import resource\n(resource.getrlimit(resource.RLIMIT_AS)[0] >> 20) - {Limits().memory_mb}'
+        usual = await value(kept[0], code)
+        assert await value(other, f'{code} + {Limits().memory_mb - 300}') == usual
+    for sandbox in kept:
+        await sandbox.close()
+
+
+async def test_a_spare_that_was_killed_is_not_used(zygote_without_folders: Zygotes) -> None:
+    for _ in range(2):
+        await (await Sandbox.create('process')).close()
+    spare = await spare_of(zygote_without_folders)
+    os.kill(spare.pid, signal.SIGKILL)
+    await until(lambda: spare.has_ended)
+    async with await Sandbox.create('process') as sandbox:
+        assert await value(sandbox, '1 + 1') == 2
+
+
+async def test_a_spare_ends_with_its_zygote(zygote_without_folders: Zygotes) -> None:
+    for _ in range(2):
+        await (await Sandbox.create('process')).close()
+    spare = await spare_of(zygote_without_folders)
+    zygote_without_folders.interrupt()
+    await until(lambda: not Path('/proc', str(spare.pid)).exists())
+
+
+async def spare_of(zygotes: Zygotes) -> ProcessGuest:
+    """The guest that is made ahead, as soon as it is there."""
+    [zygote] = zygotes._zygotes.values()  # pyright: ignore[reportPrivateUsage]
+    await until(lambda: zygote.spare is not None)
+    assert zygote.spare is not None
+    return zygote.spare
+
+
+@pytest.fixture
+async def zygote_without_folders() -> AsyncIterator[Zygotes]:
+    """The zygotes of a backend that has one for sandboxes without folders."""
+    async with backend_with_zygote() as backend:
+        yield backend._zygotes  # pyright: ignore[reportPrivateUsage]

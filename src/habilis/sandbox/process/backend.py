@@ -109,9 +109,12 @@ class ProcessBackend:
         streams, groups = Streams(1), self._level.groups
         group = groups.make(spec.limits) if groups else None
         try:
-            with _file('\0'.join(options).encode()) as arguments:  # not in /proc/1/cmdline
+            with _file('\0'.join(options).encode()) as arguments, open(os.devnull, 'r+b') as nothing:
                 requests, answers, stdout, stderr, control, status = streams.passed
-                passed = [status, requests, answers, stderr, stdout, control, arguments.fileno()]
+                # Bubblewrap keeps its standard streams open, also when the guest has moved on and ended: so the channel
+                # is not among them. Its arguments are not to be seen in /proc/1/cmdline.
+                passed = [status, nothing.fileno(), nothing.fileno(), stderr, stdout, control]
+                passed += [arguments.fileno(), requests, answers]
                 command = [
                     self._level.bubblewrap,
                     '--args',
@@ -119,10 +122,10 @@ class ProcessBackend:
                     '--',
                     *python_command(bubblewrap.GUEST, 'inside', 'start'),
                 ]
-                settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4}
+                settings = _settings(confinement, {}, preload) | {'stdout': 3, 'control': 4, 'channel': (6, 7)}
                 if proxy is not None:
                     passed.append(proxy['channel'])
-                    settings['proxy'] = {**proxy, 'channel': 6}
+                    settings['proxy'] = {**proxy, 'channel': 8}
                 request = {'op': 'spawn', 'command': command, 'settings': settings} | {
                     'group': group and str(group.folder),
                     'mounts': [mount_json(mount) for mount in mounts],

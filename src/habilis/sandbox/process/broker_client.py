@@ -70,6 +70,11 @@ class Contained:
                 self._handle = -1
         return self._code
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self._code is not None or _wait_for(self._handle, 0)
+
     def continued_by(self, pid: int, handle: int, status: int) -> 'Contained':
         """The process that continues this one, with its streams."""
         return Contained(pid, handle, status, (self.stdin, self.stdout, self.stderr))

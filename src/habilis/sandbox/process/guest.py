@@ -137,6 +137,11 @@ class ProcessGuest(PipeGuest):
         """The id of its first process."""
         return self._contained.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether its first process has ended."""
+        return self._contained.has_ended
+
     def wait_until_ready(self) -> None:
         """Wait until it is confined. Raises `SandboxError` if it cannot be."""
         super().wait_until_ready()

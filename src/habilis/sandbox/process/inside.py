@@ -25,6 +25,9 @@ from habilis.sandbox.process.twins import Twins
 def start() -> None:
     """Confine this process, say that it is ready, and handle requests."""
     settings: dict[str, Any] = json.loads(sys.argv[1])
+    for number, descriptor in enumerate(settings.pop('channel', ())):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     if proxy := settings.pop('proxy', None):
         settings['proxy_port'] = _open_proxy(**proxy)
     control = settings.pop('control', None)

@@ -2,7 +2,8 @@
 
 Whoever asks twice for the same packages will often ask again: the restarts of a sandbox, the runs of an agent, the
 calls of a library tool. So the second request starts a zygote in the background. It has no workspace. Two requests with
-different packages start one for all packages.
+different packages start one for all packages. From then on, two requests for the same sandbox, without folders of the
+user, have the next one made ahead (the spare).
 """
 
 import contextlib
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from habilis.core.errors import SandboxError
+from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, Mount
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.process.confinement import Confinement
@@ -57,11 +59,31 @@ class Environment:
         return Environment(self.targets | {mount.target for mount in self.packages})
 
 
+Wanted = tuple[Environment, Limits]
+"""All that guests without folders of the user differ in."""
+
+
 @dataclass
 class _Zygote:
     guest: ProcessGuest
     stem: Stem
     expiry: threading.Timer | None = None
+    last: Wanted | None = None
+    """What was asked for last."""
+
+    spare: ProcessGuest | None = None
+    spare_for: Wanted | None = None
+    """What the spare is made for, or is being made for."""
+
+    def take_spare(self, wanted: Wanted) -> ProcessGuest | None:
+        """The guest that was made ahead, if it is what is wanted, and has not been killed."""
+        if self.spare is None or self.spare_for != wanted:
+            return None
+        taken, self.spare, self.spare_for = self.spare, None, None
+        if taken.has_ended:
+            taken.close()
+            return None
+        return taken
 
 
 class Zygotes(Interruptible):
@@ -96,15 +118,16 @@ class Zygotes(Interruptible):
                 self._start_soon(spec, general)
             found = environment if environment in self._zygotes else general
             zygote = self._zygotes.get(found)
-            if zygote is not None:
-                zygote.stem.hold()
-        if zygote is None:
-            return None
+            if zygote is None:
+                return None
+            zygote.stem.hold()
+            wanted = environment, spec.limits
+            spare = zygote.take_spare(wanted)
         try:
-            mounts = [mount for mount in spec.mounts if mount not in found.packages]
-            mounts.sort(key=lambda mount: mount.target.count('/'))
-            made = zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
+            made = spare or self._fork(zygote, found, spec)
             self._expire_later(found, zygote)
+            if not environment.targets:
+                self._make_spare_soon(zygote, found, spec, wanted)
             return made
         except (SandboxError, GuestDied, OSError) as error:  # a start without it works, or says what is wrong
             logger.info('the sandbox is started without a zygote: %s', error)
@@ -114,13 +137,42 @@ class Zygotes(Interruptible):
         finally:
             zygote.stem.release()
 
+    def _fork(self, zygote: _Zygote, found: Environment, spec: GuestSpec) -> ProcessGuest:
+        mounts = [mount for mount in spec.mounts if mount not in found.packages]
+        mounts.sort(key=lambda mount: mount.target.count('/'))
+        return zygote.guest.fork_new(spec.limits, mounts, self._confine(spec), zygote.stem)
+
+    def _make_spare_soon(self, zygote: _Zygote, found: Environment, spec: GuestSpec, wanted: Wanted) -> None:
+        """Make the next guest in the background, if the same was asked for twice in a row."""
+        with self._lock:
+            last, zygote.last = zygote.last, wanted
+            if last != wanted or zygote.spare_for == wanted:
+                return
+            old, zygote.spare, zygote.spare_for = zygote.spare, None, wanted
+            zygote.stem.hold()
+
+        def make() -> None:
+            if old is not None:
+                old.close()
+            made = None
+            with contextlib.suppress(SandboxError, GuestDied, OSError):  # the next start says what is wrong
+                made = self._fork(zygote, found, spec)
+            with self._lock:
+                if zygote.spare_for == wanted:
+                    zygote.spare, made = made, None
+                    zygote.spare_for = wanted if zygote.spare else None
+            if made is not None:
+                made.close()
+            zygote.stem.release()
+
+        _in_background(make)
+
     def _start_soon(self, spec: GuestSpec, environment: Environment) -> None:
         """Start a zygote in the background, unless there is one, or it has been of no use."""
         is_known = environment in self._zygotes or environment in self._starting
         if not is_known and self._failures[environment] < MAX_FAILURES:
             self._starting.add(environment)
-            arguments = (spec, environment)
-            threading.Thread(target=self._prepare, args=arguments, name='habilis-zygote', daemon=True).start()
+            _in_background(lambda: self._prepare(spec, environment))
 
     def interrupt(self) -> None:
         """Close all, at exit."""
@@ -131,10 +183,14 @@ class Zygotes(Interruptible):
         """Use this zygote no longer. It ends with the last of its sandboxes."""
         with self._lock:
             zygote = self._zygotes.pop(environment, None)
-        if zygote is not None:
-            if zygote.expiry is not None:
-                zygote.expiry.cancel()
-            zygote.stem.release()
+            if zygote is None:
+                return
+            spare, zygote.spare, zygote.spare_for = zygote.spare, None, None
+        if zygote.expiry is not None:
+            zygote.expiry.cancel()
+        if spare is not None:
+            spare.close()
+        zygote.stem.release()
 
     def _prepare(self, spec: GuestSpec, environment: Environment) -> None:
         guest = None
@@ -157,3 +213,7 @@ class Zygotes(Interruptible):
         zygote.expiry = threading.Timer(IDLE_SECONDS, self.discard, [environment])
         zygote.expiry.daemon = True
         zygote.expiry.start()
+
+
+def _in_background(call: Callable[[], None]) -> None:
+    threading.Thread(target=call, name='habilis-zygote', daemon=True).start()
