@@ -148,7 +148,15 @@ async def test_what_does_not_pass_is_not_kept(library: Library, store: Store) ->
     built = await forge(library, builder).build('Reverse a string', journal=store)
     assert built.status == 'refused'
     assert 'no implementation passes the tests' in built.reason
+    assert builder.stages.count('repair') == 2  # and not again, as both repeat what has failed
     assert library.names() == []
+
+
+async def test_only_who_has_another_idea_is_asked_to_repair_again(library: Library, store: Store) -> None:
+    other = CODE.replace('text[::-1]', 'text[1:]')
+    builder = Builder(implement=WRONG, repair=[WRONG, other, CODE])
+    built = await forge(library, builder).build('Reverse a string', journal=store)
+    assert (built.status, builder.stages.count('repair')) == ('built', 3)
 
 
 async def test_a_failure_is_told_to_the_next_attempt(library: Library, store: Store) -> None:
@@ -179,6 +187,7 @@ async def test_the_example_of_the_user_decides(library: Library, store: Store) -
     builder = Builder(tests=lying, implement=WRONG, repair=WRONG)
     built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
     assert built.status == 'refused', 'tests and code of the model agree, and both are wrong'
+    assert 'reverse_string(<one parameter with a type hint>)' in builder.prompts[builder.stages.index('spec')]
 
 
 async def test_a_test_that_independent_implementations_contradict_is_dropped(library: Library, store: Store) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from habilis.core.errors import ForgeError
-from habilis.forge.examples import check_signature
+from habilis.forge.examples import check_signature, number_of_arguments
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,18 @@ def test_a_signature_must_admit_the_examples(definition: str, problem: str) -> N
         return
     with pytest.raises(ForgeError, match=re.escape(problem)):
         check_signature(definition, ['assert f(2) == 4'])
+
+
+@pytest.mark.parametrize(
+    ('examples', 'count'),
+    [
+        (['assert f([1], 1, b=[2], m=1)'], 4),
+        (['f(1) == f(2)', 'sorted(f(3)) == [3, len(x, y)]'], 1),
+        (['f() == 1'], 0),
+        (['f(1) == 1', 'f(1, 2) == 2'], None),
+        (['f(*a) == 1', 'g(1) == 2'], None),
+        ([], None),
+    ],
+)
+def test_examples_tell_the_number_of_arguments(examples: list[str], count: int | None) -> None:
+    assert number_of_arguments(examples, 'f') == count

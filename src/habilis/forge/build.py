@@ -217,10 +217,11 @@ class Forge:
             Conversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
             for number in range(self.options.candidates)
         ]
-        codes = await asyncio.gather(*(self._ask_code(talk, text, order, spec) for talk in talks))
+        written = await self._write_code(talks, [text] * len(talks), order, spec)
+        failed: set[str] = set()
         results: list[Verification] = []
         for round_ in range(self.options.repairs + 1):
-            candidates = [self._candidate(order, spec, code, tests) for code in codes]
+            candidates = [self._candidate(order, spec, code, tests) for _, code in written]
             results = await verify_reviewed(candidates)
             passing = [one for one, result in zip(candidates, results, strict=True) if result.ok]
             self._tell('verify', f'{len(passing)} of {len(candidates)} candidates pass all tests')
@@ -232,12 +233,16 @@ class Forge:
                 mended = tests_in(spec.stub, tests, order.language)
                 results = await verify_reviewed([replace(one, tests=mended) for one in candidates])
                 if any(result.ok for result in results):
-                    codes = [one.code for one, result in zip(candidates, results, strict=True) if result.ok]
+                    written = [one for one, result in zip(written, results, strict=True) if result.ok]
                     continue
-            if round_ < self.options.repairs:
-                reports = [prompt('repair').format(report=result.report[:2000]) for result in results]
-                work = [self._ask_code(talk, told, order, spec) for talk, told in zip(talks, reports, strict=False)]
-                codes = await asyncio.gather(*work)
+            if round_ == self.options.repairs:
+                break
+            failed.update(code for _, code in written)
+            reports = [prompt('repair').format(report=result.report[:2000]) for result in results]
+            written = await self._write_code([talk for talk, _ in written], reports, order, spec)
+            written = [(talk, code) for talk, code in written if code not in failed]  # who repeats it has no other idea
+            if not written:
+                break
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
     async def _mend_tests(
@@ -324,6 +329,13 @@ class Forge:
         return await self._finder.answer(request, name)
 
     # Inside -----------------------------------------------------------------------------------------------------------
+
+    async def _write_code(
+        self, talks: Sequence[Conversation], texts: Sequence[str], order: Order, spec: Specification
+    ) -> list[tuple[Conversation, str]]:
+        """Ask for code in each conversation, with its text. Each with its answer."""
+        work = [self._ask_code(talk, text, order, spec) for talk, text in zip(talks, texts, strict=True)]
+        return list(zip(talks, await asyncio.gather(*work), strict=True))
 
     async def _ask_code(self, talk: Conversation, text: str, order: Order, spec: Specification) -> str:
         reply = await talk.say(text)

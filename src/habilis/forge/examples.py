@@ -47,6 +47,13 @@ def called_name(examples: Sequence[str]) -> str:
     return common.pop() if len(common) == 1 else ''
 
 
+def number_of_arguments(examples: Sequence[str], name: str) -> int | None:
+    """How many arguments all examples call this function with; None if they differ, or there are none."""
+    calls = [call for text in examples for call in _calls(read_example(text), name)]
+    counts = {len(call.args) + len(call.keywords) for call in calls if not _is_unpacked(call)}
+    return counts.pop() if len(counts) == 1 else None
+
+
 def example_tests(examples: Sequence[str]) -> str:
     """The examples as test functions."""
     return '\n\n\n'.join(_functions(examples).values()) + '\n'
@@ -69,9 +76,8 @@ def check_signature(definition: str, examples: Sequence[str]) -> None:
     assert isinstance(function, ast.FunctionDef)
     signature = read_parameters(function)
     for condition in map(read_example, examples):
-        for call in ast.walk(condition):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == function.name:
-                _check_call(signature, call)
+        for call in _calls(condition, function.name):
+            _check_call(signature, call)
         match condition:
             case ast.Compare(left=ast.Call(func=ast.Name(id=function.name)), ops=[ast.Eq()], comparators=[result]):
                 _check_type(result, signature.return_annotation, f'{ast.unparse(condition)} must be possible')
@@ -79,8 +85,18 @@ def check_signature(definition: str, examples: Sequence[str]) -> None:
                 pass
 
 
+def _calls(condition: ast.expr, name: str) -> list[ast.Call]:
+    """The calls of a function in a condition."""
+    calls = (node for node in ast.walk(condition) if isinstance(node, ast.Call))
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == name]
+
+
+def _is_unpacked(call: ast.Call) -> bool:
+    return any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords)
+
+
 def _check_call(signature: Signature, call: ast.Call) -> None:
-    if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg is None for one in call.keywords):
+    if _is_unpacked(call):
         return
     problem = f'{ast.unparse(call)} must be a possible call'
     try:
