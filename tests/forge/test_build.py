@@ -187,7 +187,7 @@ async def test_the_example_of_the_user_decides(library: Library, store: Store) -
     builder = Builder(tests=lying, implement=WRONG, repair=WRONG)
     built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
     assert built.status == 'refused', 'tests and code of the model agree, and both are wrong'
-    assert 'reverse_string(<one parameter with a type hint>)' in builder.prompts[builder.stages.index('spec')]
+    assert 'reverse_string(<name>: str)' in builder.prompts[builder.stages.index('spec')]
 
 
 async def test_a_test_that_independent_implementations_contradict_is_dropped(library: Library, store: Store) -> None:

@@ -15,6 +15,8 @@ from habilis.forge.contract import TESTED_MODULE
 EXAMPLE_TEST = 'test_example_'
 """Start of the names of these tests."""
 
+_NO_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
+
 
 def read_example(text: str) -> ast.expr:
     """The condition of an example. Raises `ForgeError` if it is not one."""
@@ -47,11 +49,26 @@ def called_name(examples: Sequence[str]) -> str:
     return common.pop() if len(common) == 1 else ''
 
 
-def number_of_arguments(examples: Sequence[str], name: str) -> int | None:
-    """How many arguments all examples call this function with; None if they differ, or there are none."""
-    calls = [call for text in examples for call in _calls(read_example(text), name)]
-    counts = {len(call.args) + len(call.keywords) for call in calls if not _is_unpacked(call)}
-    return counts.pop() if len(counts) == 1 else None
+def wanted_parameters(examples: Sequence[str], name: str) -> str:
+    """The parameters that the examples call this function with, as far as they show them: `<name>: list, <name>: str`.
+
+    Empty if they call it in different ways, or not at all."""
+    calls = [call for text in examples for call in _calls(read_example(text), name) if not _is_unpacked(call)]
+    shapes = {(len(call.args), *(one.arg for one in call.keywords)) for call in calls}
+    return _parameters(calls[0]) if len(shapes) == 1 else ''
+
+
+def _parameters(call: ast.Call) -> str:
+    named = [('<name>', value) for value in call.args] + [(one.arg, one.value) for one in call.keywords]
+    return ', '.join(f'{name}: {_type_name(value)}' for name, value in named)
+
+
+def _type_name(value: ast.expr) -> str:
+    try:
+        kind = type(ast.literal_eval(value)).__name__
+    except _NO_LITERAL:
+        return '<type>'
+    return {'int': '<int or float>', 'NoneType': '<type>'}.get(kind, kind)  # whole numbers may be chance
 
 
 def example_tests(examples: Sequence[str]) -> str:
@@ -102,7 +119,7 @@ def _check_call(signature: Signature, call: ast.Call) -> None:
     try:
         bound = signature.bind(*call.args, **{one.arg: one.value for one in call.keywords if one.arg})
     except TypeError as error:
-        msg = f'{problem}: {error}'
+        msg = f'{problem}: {error}; its parameters are ({_parameters(call)})'
         raise ForgeError(msg) from error
     for name, value in bound.arguments.items():
         if isinstance(value, ast.expr):
@@ -112,7 +129,7 @@ def _check_call(signature: Signature, call: ast.Call) -> None:
 def _check_type(value: ast.expr, annotation: Any, problem: str) -> None:
     try:
         literal = ast.literal_eval(value)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+    except _NO_LITERAL:
         return
     try:
         TypeAdapter(annotation).validate_python(literal)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.forge.asking import Conversation, code_block, functions_in, prompt, without_body
 from habilis.forge.contract import Language, Refused
-from habilis.forge.examples import called_name, check_signature, number_of_arguments
+from habilis.forge.examples import called_name, check_signature, wanted_parameters
 from habilis.forge.languages import check_language
 from habilis.forge.reference import Reference, quoted
 from habilis.forge.source import read_source
@@ -62,7 +62,7 @@ async def specify(
         request=order.request,
         examples=order.shown_examples,
         name=wanted or '<name>',
-        parameters=_wanted_parameters(order.examples, wanted),
+        parameters=wanted_parameters(order.examples, wanted) or '<parameters with type hints>',
         naming=f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.',
         lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
         context=order.context,
@@ -76,13 +76,6 @@ async def specify(
             problem = str(error)
             text = f'{problem}\n\nReply with one code block that has the corrected definition.'
     raise Refused(f'no usable specification: {problem}')
-
-
-def _wanted_parameters(examples: Sequence[str], name: str) -> str:
-    count = number_of_arguments(examples, name)
-    if count == 1:
-        return 'one parameter with a type hint'
-    return f'{count} parameters with type hints' if count else 'parameters with type hints'
 
 
 def _read(code: str, wanted: str, order: Order, is_taken: Callable[[str], bool]) -> Specification:
