@@ -155,6 +155,16 @@ class Workspace:
                 except OSError:  # not empty
                     return
 
+    def remove_empty_folders(self, path: str) -> None:
+        """Remove a folder if there is no file in it, but at most other such folders."""
+        with contextlib.suppress(WorkspaceError):  # it is not a folder, or not there
+            entries = list(self.walk(path))
+            if all(stat.S_ISDIR(info.st_mode) for _, info in entries):
+                for folder in reversed([path, *(below for below, _ in entries)]):
+                    *parents, name = _steps(folder, self.target)
+                    with self._folder(folder, parents) as above, contextlib.suppress(OSError):
+                        os.rmdir(name, dir_fd=above)
+
     def read_link(self, path: str) -> bytes:
         """The target of a link."""
         *parents, name = _steps(path, self.target)

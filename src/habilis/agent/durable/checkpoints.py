@@ -70,9 +70,10 @@ class Checkpoints:
         history = history_of(checkpoint)
         is_here = checkpoint.workspace == str(self._workspace.folder)
         try:
-            changed = (
-                history.go_back(checkpoint.commit) if is_here else history.copy_to(checkpoint.commit, self._workspace)
-            )
+            if is_here:
+                changed = history.go_back(checkpoint.commit, keep=checkpoint.too_large)
+            else:
+                changed = history.copy_to(checkpoint.commit, self._workspace)
         except WorkspaceError as error:
             msg = (
                 f'a fork gets the files of its step {checkpoint.step}, but {error}: resume it in an empty folder '

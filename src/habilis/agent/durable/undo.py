@@ -29,7 +29,7 @@ async def take_back(store: Store, run: str, *, user: str | None = None) -> Taken
     files: list[str] = []
     if agents and (stored := [one.checkpoint for one in await read_checkpoints(view, agents[0].path)]):
         first, history = stored[0], history_of(stored[0])
-        _, files = await on_thread(lambda: history.restore(first.commit))
+        _, files = await on_thread(lambda: history.restore(first.commit, keep=first.too_large))
     journal = await Journal.open(store, run, user=user)
     try:
         status = 'stopped' if journal.info.status == 'running' else journal.info.status
