@@ -87,7 +87,8 @@ async def test_d1_d3_folders(sandbox: Sandbox, tmp_path: Path) -> None:
     assert await bash(sandbox, 'basename $PWD', workdir='a/b', shell=shell) == 'b\n'
     shell.workdir = 'a/b'
     assert await bash(sandbox, 'basename $PWD', shell=shell) == 'b\n'
-    assert 'No such file or directory' in await bash(sandbox, 'pwd', workdir='missing')
+    missing = 'missing: No such file or directory\n[exit code 126]\n[tip: there is no missing here: look with ls'
+    assert missing in await bash(sandbox, 'pwd', workdir='missing')
 
 
 async def test_d1_a_command_that_takes_too_long_is_stopped_with_all_it_started(sandbox: Sandbox) -> None:
@@ -201,7 +202,11 @@ async def test_commands_of_a_resumed_run_are_not_repeated(tmp_path: Path) -> Non
 TIPS = {
     'no-such-command': '[tip: no-such-command is not installed here; use another command, or Python]',
     'cat missing.txt': '[tip: there is no missing.txt here: look with ls',
-    "ls 'also missing'": 'No such file',
+    "ls 'also missing'": '[tip: there is no also missing here',
+    "cd 'no where'": '[tip: there is no no where here',
+    'python3 none.py': '/none.py here: look with ls',
+    'python3 -c "open(\'x\')"': "No such file or directory: 'x'\n[exit code 1]",
+    f': {"x" * 200_000}': 'Argument list too long\n[exit code 126]\n[tip: put the text into a file first',
     'touch s; ./s': '[tip: a script runs with `bash FILE`',
     'python3 -c "import no_such"': '[tip: the package no_such is not installed here]',
     'echo "open': 'is not closed]',
