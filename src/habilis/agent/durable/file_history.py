@@ -153,9 +153,10 @@ class FileHistory:
             target.replace(path, data, files[path].mode)
         return list(files)
 
-    def diff(self, before: str | None, after: str) -> str:
-        """The unified diff of two states."""
-        return self._git('diff', *_PLAIN_DIFF, before or _EMPTY_TREE, after).decode('utf-8', 'replace')
+    def diff(self, before: str | None, after: str, *, binary: bool = False) -> str:
+        """The unified diff of two states, decoded like a file name; with `binary`, a patch of binary files too."""
+        options = (*_PLAIN_DIFF, '--binary') if binary else _PLAIN_DIFF
+        return os.fsdecode(self._git('diff', *options, before or _EMPTY_TREE, after))
 
     def changes(self, before: str | None, after: str) -> list[tuple[str, str]]:
         """What is new (`A`), changed (`M`) and gone (`D`) between two states: letters with paths."""

@@ -1,13 +1,15 @@
 """`habilis runs files`, `diff RUN` and `restore`: the files of the workspace at the checkpoints of a run."""
 
 import json
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from habilis.agent.durable.checkpoints import StoredCheckpoint, history_of, read_checkpoints
 from habilis.agent.durable.trajectory import read_trajectories, step_count
-from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.sanitize import diff_lines, one_line
 from habilis.cli.printing import Page, format_time, print_table
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.diff import diff_style
@@ -60,12 +62,15 @@ def diff_files(run: str, at: str | None, *, journal: str | None, user: str | Non
         text = ''
         if stored:
             first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
-            text = history_of(last).diff(first, last.commit)
+            text = history_of(last).diff(first, last.commit, binary=not sys.stdout.isatty())
         if not text:
             say('no files were changed')
-        page = Page()
-        for line in text.splitlines():
-            page.line(line, diff_style(line))
+        elif not sys.stdout.isatty():  # a patch, byte by byte
+            sys.stdout.buffer.write(os.fsencode(text))
+        else:
+            page = Page()
+            for line in diff_lines(text):
+                page.line(line, diff_style(line))
         return 0
 
     return with_journal(journal, user, work)
