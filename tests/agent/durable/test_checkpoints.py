@@ -278,6 +278,12 @@ def test_a_git_that_was_killed_and_a_folder_that_is_gone(space: Workspace) -> No
         history.save('third')
 
 
+def test_a_data_folder_that_cannot_be_written_is_named(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HABILIS_DATA', os.devnull)
+    with pytest.raises(WorkspaceError, match=r"checkpoints cannot be stored in '/dev/null/.*': Not a directory"):
+        FileHistory(space).save('first')
+
+
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 

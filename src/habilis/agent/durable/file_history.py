@@ -311,15 +311,19 @@ class FileHistory:
         """Create the repository if needed, and keep other processes out."""
         if shutil.which('git') is None:
             raise WorkspaceError(NO_GIT)
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / 'habilis.lock').open('w') as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            (self.folder / f'{_REF}.lock').unlink(missing_ok=True)  # of a git that was killed
-            if not (self.folder / 'info' / 'exclude').exists():
-                self._git('init', '-q', '--bare', '--template=')
-                (self.folder / 'info').mkdir(exist_ok=True)
-                (self.folder / 'info' / 'exclude').write_text(''.join(f'{name}/\n' for name in SKIPPED))
-            yield
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with (self.folder / 'habilis.lock').open('w') as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                (self.folder / f'{_REF}.lock').unlink(missing_ok=True)  # of a git that was killed
+                if not (self.folder / 'info' / 'exclude').exists():
+                    self._git('init', '-q', '--bare', '--template=')
+                    (self.folder / 'info').mkdir(exist_ok=True)
+                    (self.folder / 'info' / 'exclude').write_text(''.join(f'{name}/\n' for name in SKIPPED))
+                yield
+        except OSError as error:
+            msg = f'checkpoints cannot be stored in {str(self.folder)!r}: {error.strerror or error}'
+            raise WorkspaceError(msg) from error
 
     def _read_index(self) -> tuple[str | None, dict[str, Stored]]:
         """The last commit, and the files that it has."""
