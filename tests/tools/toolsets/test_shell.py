@@ -270,6 +270,7 @@ async def test_d16_a_failed_command_has_a_tip(sandbox: Sandbox) -> None:
         'sort -o x y',
         'cat <<EOF\n`rm x`\nEOF',
         'cat <<EOF\n$(ls) `rm x`\nEOF',
+        'cat <<EOF\n\\\\`rm x`\nEOF',
         'echo `echo \\`rm x\\``',
         'echo "${x^^$(rm y)}"',
         "x='$(rm y)'; echo ${x@P}",

@@ -16,7 +16,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -87,8 +87,10 @@ class FileHistory:
         with self._locked():
             return self._save(message)
 
-    def restore(self, commit: str, *, keep: Iterable[str] = ()) -> tuple[str, list[str]]:
-        """Bring the files of a state back, after storing those of now.
+    def restore(
+        self, commit: str, *, keep: Iterable[str] = (), only: Container[str] | None = None
+    ) -> tuple[str, list[str]]:
+        """Bring the files of a state back, all or some, after storing those of now.
 
         Returns the state before, and the paths that were changed. Left alone are ignored files, files that are too
         large, and those to `keep`: they were too large for that state.
@@ -97,6 +99,9 @@ class FileHistory:
             then = self._files_of(commit)
             before = self._save('before a restore', also=then)
             now = self._files_of(before.commit)
+            if only is not None:
+                others = {path: file for path, file in now.items() if path not in only}
+                then = {path: file for path, file in then.items() if path in only} | others
             try:
                 changed = self._change(now, then, {*before.too_large, *keep})
             except WorkspaceError as error:
@@ -290,7 +295,11 @@ class FileHistory:
         output, at = self._git('cat-file', '--batch', data=names.encode()) if names else b'', 0
         while at < len(output):
             end = output.index(b'\n', at)
-            size = int(output[at:end].split(b' ')[2])
+            about = output[at:end].split(b' ')
+            if about[1] == b'missing':
+                msg = f'files of this checkpoint are missing in {str(self.folder)!r}'
+                raise WorkspaceError(msg)
+            size = int(about[2])
             yield output[end + 1 : end + 1 + size]
             at = end + size + 2
 

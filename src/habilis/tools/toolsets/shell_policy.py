@@ -54,6 +54,7 @@ _VARIABLES = ('PATH', 'ENV', 'BASH_*', 'LD_*', 'PYTHON*', 'GIT_*', 'PAGER', 'PRO
 _DECLARED = ('-*n*', '*[*]*')
 """Another name for a variable, and a name that is not known before the command runs."""
 
+_BACKTICK = re.compile(r'(?<!\\)(?:\\\\)*`')
 _HIDDEN_CODE = re.compile(r'(?<!\\)(?:\\\\)*(?:`|\$\()')
 _EXPANSIONS = ('simple_expansion', 'expansion', 'command_substitution', 'arithmetic_expansion', 'brace_expression')
 _LITERALS = ('raw_string', 'ansi_c_string', 'comment', 'heredoc_body')
@@ -182,7 +183,7 @@ def _hides_code(node: 'Node') -> bool:
         start = next((_text(child) for child in node.children if child.type == 'heredoc_start'), '')
         is_literal = any(quote in start for quote in '"\'\\')
         bodies = [_text(child) for child in node.children if child.type == 'heredoc_body']
-        return not is_literal and any('`' in body.replace('\\`', '') for body in bodies)
+        return not is_literal and any(map(_BACKTICK.search, bodies))
     if node.type == 'command_substitution':
         return text.startswith('`') and '\\' in text
     if node.type == 'expansion':
