@@ -106,7 +106,7 @@ class Workspace:
 
     def write(self, path: str, data: bytes | str, *, create_dirs: bool = True) -> None:
         """Create or replace a file, and create its parent folders unless told otherwise."""
-        self._check_writable(path)
+        self.check_writable(path)
         if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
             msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
             raise TypeError(msg)
@@ -120,7 +120,7 @@ class Workspace:
 
     def replace(self, path: str, data: bytes, mode: int) -> None:
         """Put a file or link in the place of another, atomically. The data of a link is its target."""
-        self._check_writable(path)
+        self.check_writable(path)
         *parents, name = _steps(path, self.target)
         temporary = f'.habilis-{secrets.token_hex(6)}'
         with self._folder(path, parents, make=True) as folder:
@@ -140,7 +140,7 @@ class Workspace:
 
     def remove(self, path: str) -> None:
         """Remove a file or a link, and the folders that are empty then."""
-        self._check_writable(path)
+        self.check_writable(path)
         *parents, name = _steps(path, self.target)
         with self._folder(path, parents) as folder:
             try:
@@ -174,7 +174,8 @@ class Workspace:
             except OSError as error:
                 raise _explained(path, name, folder, error) from error
 
-    def _check_writable(self, path: str) -> None:
+    def check_writable(self, path: str) -> None:
+        """Raise `WorkspaceError` if the workspace is read-only."""
         if self.read_only:
             msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
             raise WorkspaceError(msg)

@@ -178,6 +178,10 @@ async def test_nobody_is_asked_about_a_change_that_cannot_be_made(tmp_path: Path
             await box.call('write_file', 'x', text)
         with pytest.raises(WorkspaceError, match='was not written'):
             await box.call('update_file', 'x', 'a', text)
+    box = Toolbox([Files(Workspace(tmp_path, read_only=True), needs_approval=True)], approve=person)
+    for call in (('write_file', 'x', 'b'), ('update_file', 'x', 'a', 'b')):
+        with pytest.raises(WorkspaceError, match='read-only'):
+            await box.call(*call)
     assert person.asked == []
 
 

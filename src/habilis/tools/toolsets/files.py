@@ -146,10 +146,12 @@ class Files(Toolset):
         return current.workspace
 
     def _preview_write(self, path: str, text: str, create_dirs: bool = True) -> str:
+        self._space.check_writable(path)
         encoded(path, text)
         return unified_diff(path, read_text_or_none(self._space, path), text)
 
     def _preview_update(self, path: str, old: str, new: str, expected_matches: int = 1) -> str:
+        self._space.check_writable(path)
         before = read_text(self._space, path)
         after = replaced(path, before, old, new, expected_matches)
         encoded(path, after)
