@@ -118,8 +118,11 @@ class Workspace:
             while view:
                 view = view[os.write(descriptor, view) :]
 
-    def replace(self, path: str, data: bytes, mode: int) -> None:
-        """Put a file or link in the place of another, atomically. The data of a link is its target."""
+    def replace(self, path: str, data: bytes, mode: int, permissions: int | None = None) -> None:
+        """Put a file or link in the place of another, atomically. The data of a link is its target.
+
+        By default, a file gets the permissions of any new one: what the umask leaves; executable if `mode` says so.
+        """
         self.check_writable(path)
         *parents, name = _steps(path, self.target)
         temporary = f'.habilis-{secrets.token_hex(6)}'
@@ -129,9 +132,12 @@ class Workspace:
                     os.symlink(data, temporary, dir_fd=folder)
                 else:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
-                    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), 'wb') as file:
+                    usual = 0o777 if mode & 0o100 else 0o666
+                    initial = usual if permissions is None else 0o600
+                    with os.fdopen(os.open(temporary, flags, initial, dir_fd=folder), 'wb') as file:
                         file.write(data)
-                        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                        if permissions is not None:
+                            os.fchmod(file.fileno(), permissions)
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as error:
                 with contextlib.suppress(OSError):

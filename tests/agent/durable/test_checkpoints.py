@@ -94,6 +94,21 @@ def test_a_restore_stores_what_was_there_first(space: Workspace) -> None:
     assert (space.folder / 'x').read_text() == 'mine, never stored'
 
 
+def test_a_restored_file_is_not_for_more_people_than_it_was(space: Workspace) -> None:
+    history, key, script = FileHistory(space), space.folder / 'key', space.folder / 'script'
+    for file in (key, script):
+        file.touch(mode=0o600)
+    first = history.save('first').commit
+    key.unlink()
+    script.chmod(0o700)
+    umask = os.umask(0o077)
+    try:
+        history.restore(first)
+    finally:
+        os.umask(umask)
+    assert [file.stat().st_mode & 0o777 for file in (key, script)] == [0o600, 0o600]
+
+
 def test_d12_the_users_repository_is_not_touched(space: Workspace) -> None:
     folder = space.folder
     git(folder, 'init', '-q')

@@ -133,8 +133,9 @@ class FileHistory:
                 self.workspace.remove(path)
         found = [path for path in paths if path in then]
         for path, data in zip(found, self._blobs([then[path].digest for path in found]), strict=True):
+            mode = then[path].mode
             self.workspace.remove_empty_folders(path)  # they are not stored
-            self.workspace.replace(path, data, self._mode(path, then[path].mode))
+            self.workspace.replace(path, data, mode, self._permissions(path, mode))
 
     def go_back(self, commit: str, *, keep: Iterable[str] = ()) -> list[str]:
         """Bring the files of a state back, unless some have changed since the last state. Returns what was changed."""
@@ -303,15 +304,12 @@ class FileHistory:
             yield output[end + 1 : end + 1 + size]
             at = end + size + 2
 
-    def _mode(self, path: str, mode: int) -> int:
-        """The permissions of a file that is restored: those that it has, unless it is to be executable or not."""
-        if stat.S_ISLNK(mode):
-            return mode
+    def _permissions(self, path: str, mode: int) -> int | None:
+        """Those of the file that is there now, but executable or not as the restored one; None if there is none."""
         with contextlib.suppress(WorkspaceError), self.workspace.opened(path) as file:
-            now = os.fstat(file.fileno()).st_mode
-            if _git_mode(now) == mode:
-                return now
-        return mode
+            now = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            return now if _git_mode(now) == mode else now & ~0o111 | ((now & 0o444) >> 2 if mode & 0o100 else 0)
+        return None
 
     # The repository ---------------------------------------------------------------------------------------------------
 
