@@ -15,7 +15,9 @@ from habilis.agent.durable.records import CHECKPOINT_CODEC, Checkpoint
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.errors import AgentError, WorkspaceError
 from habilis.journal import MemoryStore
+from habilis.journal.files import FileStore
 from habilis.journal.runs import fork, read_run
+from habilis.journal.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox.workspace import Workspace
 from tests.agent.hooks.watching import code
@@ -325,6 +327,18 @@ async def test_d12_each_step_that_changed_files_has_a_checkpoint(space: Workspac
     assert log.startswith("step 3: Count up\n\nopen('a', 'w').write('2')")
     history.restore(found[1].checkpoint.commit)
     assert contents(space.folder) == {'mine': b'before', 'a': b'1'}
+
+
+async def test_a_journal_inside_the_workspace_is_not_stored(space: Workspace) -> None:
+    for store in (SqliteStore(space.folder / 'runs.db'), FileStore(space.folder / 'runs')):
+        async with Agent(ScriptedModel(SCRIPT), workspace=space.folder, journal=store, checkpoints=True) as agent:
+            await agent.run('go', run_id='run-1')
+        view = await read_run(store, 'run-1')
+        [trajectory] = await read_trajectories(view)
+        first, *_, last = await read_checkpoints(view, trajectory.path)
+        assert last.checkpoint.step == 3, 'the journal is not a change'
+        assert FileHistory(space).restore(first.checkpoint.commit)[1] == ['a']
+        assert (await read_run(store, 'run-1')).info.status == 'done'
 
 
 async def test_a_resumed_run_continues_its_checkpoints(space: Workspace) -> None:

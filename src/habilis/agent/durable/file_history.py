@@ -82,6 +82,14 @@ class FileHistory:
         name = hashlib.sha256(os.fsencode(workspace.folder)).hexdigest()[:32]
         self.folder = data_folder() / 'checkpoints' / f'{name}.git'
 
+    def leave_out(self, path: Path) -> None:
+        """Never store or restore a file or folder of the workspace, nor what belongs to it, such as `runs.db-wal`."""
+        if rules := [f'/{name}{rest}\n' for name in _ignore_rules(path, self.workspace.folder) for rest in ('', '-*')]:
+            with self._locked(), (self.folder / 'info' / 'exclude').open('a+') as file:
+                file.seek(0)
+                known = file.readlines()
+                file.writelines(rule for rule in rules if rule not in known)
+
     def save(self, message: str) -> Saved:
         """Store the files. Returns the last state again if nothing has changed. Raises `WorkspaceError`."""
         with self._locked():
@@ -251,7 +259,8 @@ class FileHistory:
 
     def _listed_by_git(self, folder: Path) -> Generator[str]:
         """What git lists. Raises `WorkspaceError` if it does not list all: the rest would count as removed."""
-        command = self._command(*_LIST, *_without_data(folder), tree=folder)
+        data = [f'--exclude=/{name}/' for name in _ignore_rules(data_folder(), folder)]  # this history, and the journal
+        command = self._command(*_LIST, *data, tree=folder)
         try:
             git = subprocess.Popen(
                 command,
@@ -400,13 +409,10 @@ def _folders_of(path: str) -> list[str]:
     return [path[:at] for at in range(len(path)) if path[at] == '/']
 
 
-def _without_data(folder: Path) -> list[str]:
-    """Options that leave out the data folder of Habilis: it has this history, and the journal."""
-    data = data_folder().resolve()
-    if not data.is_relative_to(folder):
-        return []
-    name = re.sub(r'([][*?])', r'\\\1', str(data.relative_to(folder)))
-    return [f'--exclude=/{name}/']
+def _ignore_rules(path: Path, folder: Path) -> list[str]:
+    """The path as a rule of `.gitignore` in the folder; none if it is outside of it."""
+    path = path.resolve()
+    return [re.sub(r'([][*?])', r'\\\1', str(path.relative_to(folder)))] if path.is_relative_to(folder) else []
 
 
 def _too_much(what: str, workspace: Workspace) -> str:
