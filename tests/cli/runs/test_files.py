@@ -3,11 +3,12 @@
 import asyncio
 import json
 import subprocess
+from pathlib import Path
 
 from habilis.agent import Agent
 from habilis.models import ScriptedModel
 from tests.cli.chat import code, script
-from tests.cli.process import habilis
+from tests.cli.process import COMMAND, habilis
 from tests.cli.runs.making import journal, make, runs
 from tests.place import Place
 
@@ -78,6 +79,9 @@ def test_a_diff_in_a_file_is_a_patch_and_a_run_may_begin_without_checkpoints(pla
     after = {file.name: file.read_bytes() for file in space.iterdir()}
     patch = place.folder / 'patch'
     patch.write_text(runs('diff', 'run-1').stdout)
+    with Path('/dev/full').open('wb') as full:
+        lost = subprocess.run([*COMMAND, 'runs', 'diff', 'run-1'], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert lost.stderr == b'habilis: cannot write to stdout: No space left on device\n'
     assert 'run-1 has no checkpoint 0; see: habilis runs files' in runs('restore', 'run-1', '--at', '0').stderr
     assert runs('restore', 'run-1', '--at', '1').returncode == 0
     assert {file.name: file.read_bytes() for file in space.iterdir()} == {'a': b'one\r\n'}

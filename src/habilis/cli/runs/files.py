@@ -14,7 +14,7 @@ from habilis.cli.printing import Page, format_time, print_table
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.diff import diff_style
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
-from habilis.cli.streams import say
+from habilis.cli.streams import say, write_bytes
 from habilis.core.errors import JournalError
 from habilis.journal.runs import RunView
 
@@ -66,7 +66,7 @@ def diff_files(run: str, at: str | None, *, journal: str | None, user: str | Non
         if not text:
             say('no files were changed')
         elif not sys.stdout.isatty():  # a patch, byte by byte
-            sys.stdout.buffer.write(os.fsencode(text))
+            write_bytes(os.fsencode(text))
         else:
             page = Page()
             for line in diff_lines(text):
