@@ -403,23 +403,6 @@ async def test_undo_takes_back_a_turn_with_its_variables_also_for_the_next_proce
         assert chat.messages == ()
 
 
-async def test_undo_brings_the_files_back_if_there_are_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv('HABILIS_DATA', str(tmp_path / 'data'))
-    folder = tmp_path / 'work'
-    folder.mkdir()
-    (folder / 'a.txt').write_text('before')
-    replies = [block("open('a.txt', 'w').write('after')\nopen('b.txt', 'w').write('new')\nfinal_answer(1)")]
-    one = agent(*replies, journal=MemoryStore(), workspace=folder, checkpoints=True)
-    async with one, one.conversation() as chat:
-        await chat.run('Change it.')
-        taken = await chat.undo()
-    assert taken is not None
-    assert taken.files == ('a.txt', 'b.txt')
-    assert [(file.name, file.read_text()) for file in folder.iterdir()] == [('a.txt', 'before')]
-
-
 async def test_a_fork_goes_its_own_way() -> None:
     store = MemoryStore()
     replies = block('x = 1\nfinal_answer(x)'), block('x = 5\nfinal_answer(x)'), block('final_answer(x)')

@@ -6,7 +6,7 @@ A broken stdout loses the answer, so it ends the command. A broken stderr only l
 import io
 import os
 import sys
-from typing import Self, TextIO
+from typing import Never, Self, TextIO
 
 
 class OutputLost(OSError):
@@ -16,6 +16,15 @@ class OutputLost(OSError):
 def say(text: str) -> None:
     """Print a message of the command to stderr."""
     print(f'habilis: {text}', file=sys.stderr, flush=True)
+
+
+def write_bytes(data: bytes) -> None:
+    """Write data to stdout as it is, such as a patch."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        _raise_lost(error)
 
 
 def prepare_streams() -> None:
@@ -95,7 +104,11 @@ class _Stdout(_Stream):
     """A reader that is gone (`| head`) ends the command silently; other errors are reported."""
 
     def _handle_error(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError):
-            raise error
-        msg = f'cannot write to stdout: {error.strerror or error}'
-        raise OutputLost(msg) from error
+        _raise_lost(error)
+
+
+def _raise_lost(error: OSError) -> Never:
+    if isinstance(error, BrokenPipeError):
+        raise error
+    msg = f'cannot write to stdout: {error.strerror or error}'
+    raise OutputLost(msg) from error

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import cast
 from uuid import UUID
 
-from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.integers import safe_repr
@@ -44,7 +44,7 @@ def call_lines(tool: str, arguments: Mapping[str, object], *, diff: str = '', co
     call = [f'{name}({escape_controls(arguments_text(arguments))})']
     if len(call[0]) > MAX_CALL_CHARS:
         call = [f'{name}(', *(f'  {key}={_argument(value)},' for key, value in arguments.items()), ')']
-    lines = [*call, *escape_controls(diff).splitlines()]
+    lines = [*call, *diff_lines(diff)]
     if code.strip():
         lines += ['called by this code:', *(f'  {line}' for line in escape_controls(code.strip('\n')).splitlines())]
     return lines

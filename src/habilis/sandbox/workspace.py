@@ -106,7 +106,7 @@ class Workspace:
 
     def write(self, path: str, data: bytes | str, *, create_dirs: bool = True) -> None:
         """Create or replace a file, and create its parent folders unless told otherwise."""
-        self._check_writable(path)
+        self.check_writable(path)
         if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
             msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
             raise TypeError(msg)
@@ -118,9 +118,12 @@ class Workspace:
             while view:
                 view = view[os.write(descriptor, view) :]
 
-    def replace(self, path: str, data: bytes, mode: int) -> None:
-        """Put a file or link in the place of another, atomically. The data of a link is its target."""
-        self._check_writable(path)
+    def replace(self, path: str, data: bytes, mode: int, permissions: int | None = None) -> None:
+        """Put a file or link in the place of another, atomically. The data of a link is its target.
+
+        By default, a file gets the permissions of any new one: what the umask leaves; executable if `mode` says so.
+        """
+        self.check_writable(path)
         *parents, name = _steps(path, self.target)
         temporary = f'.habilis-{secrets.token_hex(6)}'
         with self._folder(path, parents, make=True) as folder:
@@ -129,9 +132,12 @@ class Workspace:
                     os.symlink(data, temporary, dir_fd=folder)
                 else:
                     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
-                    with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=folder), 'wb') as file:
+                    usual = 0o777 if mode & 0o100 else 0o666
+                    initial = usual if permissions is None else 0o600
+                    with os.fdopen(os.open(temporary, flags, initial, dir_fd=folder), 'wb') as file:
                         file.write(data)
-                        os.fchmod(file.fileno(), stat.S_IMODE(mode))
+                        if permissions is not None:
+                            os.fchmod(file.fileno(), permissions)
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as error:
                 with contextlib.suppress(OSError):
@@ -140,7 +146,7 @@ class Workspace:
 
     def remove(self, path: str) -> None:
         """Remove a file or a link, and the folders that are empty then."""
-        self._check_writable(path)
+        self.check_writable(path)
         *parents, name = _steps(path, self.target)
         with self._folder(path, parents) as folder:
             try:
@@ -155,6 +161,16 @@ class Workspace:
                 except OSError:  # not empty
                     return
 
+    def remove_empty_folders(self, path: str) -> None:
+        """Remove a folder if there is no file in it, but at most other such folders."""
+        with contextlib.suppress(WorkspaceError):  # it is not a folder, or not there
+            entries = list(self.walk(path))
+            if all(stat.S_ISDIR(info.st_mode) for _, info in entries):
+                for folder in reversed([path, *(below for below, _ in entries)]):
+                    *parents, name = _steps(folder, self.target)
+                    with self._folder(folder, parents) as above, contextlib.suppress(OSError):
+                        os.rmdir(name, dir_fd=above)
+
     def read_link(self, path: str) -> bytes:
         """The target of a link."""
         *parents, name = _steps(path, self.target)
@@ -164,7 +180,8 @@ class Workspace:
             except OSError as error:
                 raise _explained(path, name, folder, error) from error
 
-    def _check_writable(self, path: str) -> None:
+    def check_writable(self, path: str) -> None:
+        """Raise `WorkspaceError` if the workspace is read-only."""
         if self.read_only:
             msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
             raise WorkspaceError(msg)

@@ -1,5 +1,6 @@
 """Checkpoints: the files of the workspace after each step, beside the user's own repository."""
 
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from habilis.agent.durable.records import CHECKPOINT_CODEC, Checkpoint
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.errors import AgentError, WorkspaceError
 from habilis.journal import MemoryStore
+from habilis.journal.files import FileStore
 from habilis.journal.runs import fork, read_run
+from habilis.journal.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox.workspace import Workspace
 from tests.agent.hooks.watching import code
@@ -91,6 +94,21 @@ def test_a_restore_stores_what_was_there_first(space: Workspace) -> None:
     assert (space.folder / 'x').stat().st_mode & 0o777 == 0o600, 'nobody else can read it now'
     history.restore(undo)
     assert (space.folder / 'x').read_text() == 'mine, never stored'
+
+
+def test_a_restored_file_is_not_for_more_people_than_it_was(space: Workspace) -> None:
+    history, key, script = FileHistory(space), space.folder / 'key', space.folder / 'script'
+    for file in (key, script):
+        file.touch(mode=0o600)
+    first = history.save('first').commit
+    key.unlink()
+    script.chmod(0o700)
+    umask = os.umask(0o077)
+    try:
+        history.restore(first)
+    finally:
+        os.umask(umask)
+    assert [file.stat().st_mode & 0o777 for file in (key, script)] == [0o600, 0o600]
 
 
 def test_d12_the_users_repository_is_not_touched(space: Workspace) -> None:
@@ -178,6 +196,111 @@ def test_another_git_configuration_and_a_lost_index_change_nothing(
     assert not (tmp_path / 'elsewhere').exists()
 
 
+def test_a_restore_leaves_files_alone_that_are_ignored_in_that_state(space: Workspace) -> None:
+    folder, history = space.folder, FileHistory(space)
+    (folder / '.gitignore').write_text('secret.env\nbuild/\n')
+    (folder / 'secret.env').write_text('TOKEN=1')
+    (folder / 'build').mkdir()
+    (folder / 'build/out').write_text('2')
+    first, before = history.save('first').commit, contents(folder)
+    (folder / '.gitignore').unlink()
+    (folder / 'new').write_text('3')
+    history.save('second')
+    assert history.restore(first)[1] == ['.gitignore', 'new']
+    assert contents(folder) == before
+
+
+def test_a_file_that_is_ignored_later_is_still_stored(space: Workspace) -> None:
+    folder, history = space.folder, FileHistory(space)
+    (folder / 'main.py').write_text('old')
+    first = history.save('first').commit
+    (folder / '.gitignore').write_text('*.py\n')
+    second = history.save('second').commit
+    assert history.changes(first, second) == [('A', '.gitignore')], 'it was not deleted'
+    (folder / 'main.py').write_text('work of a person')
+    undo, _ = history.restore(first)
+    assert contents(folder) == {'main.py': b'old'}
+    history.restore(undo)
+    assert (folder / 'main.py').read_text() == 'work of a person'
+
+
+def test_files_that_git_does_not_list_do_not_count_as_removed(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_history, 'LIST_SECONDS', 0.3)
+    history, file = FileHistory(space), space.folder / 'x'
+    file.write_text('1')
+    first = history.save('first').commit
+    file.write_text('work of a person')
+    os.mkfifo(space.folder / '.gitignore')  # git waits for it to be written
+    with pytest.raises(WorkspaceError, match='cannot be listed'):
+        history.restore(first)
+    assert file.read_text() == 'work of a person'
+
+
+def test_an_empty_folder_makes_room_for_a_file_and_one_with_ignored_files_does_not(space: Workspace) -> None:
+    folder, history = space.folder, FileHistory(space)
+    (folder / '.gitignore').write_text('*.log')
+    (folder / 'out').write_text('1')
+    first = history.save('first').commit
+    (folder / 'out').unlink()
+    (folder / 'out/sub').mkdir(parents=True)
+    undo, _ = history.restore(first)
+    assert (folder / 'out').read_text() == '1'
+    history.restore(undo)
+    (folder / 'out').mkdir()
+    (folder / 'out/x.log').write_text('2')
+    with pytest.raises(WorkspaceError, match='is a folder, not a file; not all files were restored'):
+        history.restore(first)
+    assert (folder / 'out/x.log').read_text() == '2'
+
+
+def test_files_that_are_or_were_too_large_stay_as_they_are(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(file_history, 'MAX_FILE_BYTES', 10)
+    history, file = FileHistory(space), space.folder / 'x'
+    file.write_bytes(b'small')
+    first = history.save('first').commit
+    file.write_bytes(b'large' * 10)
+    second = history.save('second')
+    assert history.restore(first)[1] == []
+    assert 'too large for checkpoints, so it stays as it is: x' in caplog.text
+    file.write_bytes(b'again')
+    history.save('third')
+    assert history.restore(second.commit, keep=second.too_large)[1] == []
+    assert file.read_bytes() == b'again'
+
+
+def test_a_data_folder_inside_the_workspace_is_not_stored(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HABILIS_DATA', str(space.folder / 'my [data]'))
+    history = FileHistory(space)
+    (space.folder / 'x').write_text('1')
+    first = history.save('first').commit
+    (space.folder / 'x').write_text('2')
+    undo, changed = history.restore(first)
+    assert changed == ['x']
+    assert history.changes(first, undo) == [('M', 'x')]
+
+
+def test_a_git_that_was_killed_and_a_folder_that_is_gone(space: Workspace) -> None:
+    history = FileHistory(space)
+    first = history.save('first').commit
+    (history.folder / 'refs/heads/files.lock').touch()
+    (space.folder / 'x').touch()
+    assert history.save('second').commit != first
+    (space.folder / 'x').unlink()
+    space.folder.rmdir()
+    with pytest.raises(WorkspaceError, match='cannot be listed: No such file'):
+        history.save('third')
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv('HABILIS_DATA', os.devnull)
+    with pytest.raises(WorkspaceError, match=r"checkpoints cannot be stored in '/dev/null/.*': Not a directory"):
+        FileHistory(space).save('first')
+
+
 # Runs -----------------------------------------------------------------------------------------------------------------
 
 
@@ -204,6 +327,18 @@ async def test_d12_each_step_that_changed_files_has_a_checkpoint(space: Workspac
     assert log.startswith("step 3: Count up\n\nopen('a', 'w').write('2')")
     history.restore(found[1].checkpoint.commit)
     assert contents(space.folder) == {'mine': b'before', 'a': b'1'}
+
+
+async def test_a_journal_inside_the_workspace_is_not_stored(space: Workspace) -> None:
+    for store in (SqliteStore(space.folder / 'runs.db'), FileStore(space.folder / 'runs')):
+        async with Agent(ScriptedModel(SCRIPT), workspace=space.folder, journal=store, checkpoints=True) as agent:
+            await agent.run('go', run_id='run-1')
+        view = await read_run(store, 'run-1')
+        [trajectory] = await read_trajectories(view)
+        first, *_, last = await read_checkpoints(view, trajectory.path)
+        assert last.checkpoint.step == 3, 'the journal is not a change'
+        assert FileHistory(space).restore(first.checkpoint.commit)[1] == ['a']
+        assert (await read_run(store, 'run-1')).info.status == 'done'
 
 
 async def test_a_resumed_run_continues_its_checkpoints(space: Workspace) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.hooks.sanitize import escape_controls, one_line, strip_controls
+from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line, strip_controls
 
 # Text, with many more control characters than it would have by chance.
 NASTY = st.text(
@@ -67,6 +67,11 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
 )
 def test_what_becomes_of_it(text: str, shown: str) -> None:
     assert escape_controls(text) == shown
+
+
+def test_a_line_of_a_diff_stays_one_line() -> None:
+    assert diff_lines('') == []
+    assert diff_lines('-one\n+# fine\rimport os\x0c\u2028\r\n') == ['-one', r'+# fine\rimport os\x0c\u2028\r']
 
 
 def test_escape_sequences_are_not_sent_to_a_model() -> None:

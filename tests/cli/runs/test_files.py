@@ -1,10 +1,15 @@
 """`habilis runs files`, `diff RUN`, `restore` and `fork`: the files of a run with checkpoints."""
 
+import asyncio
 import json
+import subprocess
+from pathlib import Path
 
+from habilis.agent import Agent
+from habilis.models import ScriptedModel
 from tests.cli.chat import code, script
-from tests.cli.process import habilis
-from tests.cli.runs.making import make, runs
+from tests.cli.process import COMMAND, habilis
+from tests.cli.runs.making import journal, make, runs
 from tests.place import Place
 
 WRITES = (
@@ -51,6 +56,37 @@ def test_files_of_a_run_are_listed_compared_and_restored(place: Place) -> None:
     other.mkdir()
     assert runs('fork', run, '--at', '3', '-q', '--workspace', str(other)).stdout == 'one\n\n'
     assert (space / 'a.txt').read_text() == 'work of a person'
+
+
+def test_a_diff_in_a_file_is_a_patch_and_a_run_may_begin_without_checkpoints(place: Place) -> None:
+    space = place.folder / 'space'
+    space.mkdir()
+    (space / 'a').write_bytes(b'one\r\n')
+    replies = (
+        code('1'),
+        code("for name in 'ab': open(name, 'wb').write(b'\\x0c\\x1b\\r\\0' + name.encode())"),
+        code('final_answer(1)'),
+    )
+
+    async def run() -> None:
+        store = str(journal(place))
+        async with Agent(ScriptedModel(replies[:1]), workspace=space, journal=store) as agent:
+            await agent.run('go', run_id='run-1', max_steps=1)
+        async with Agent(ScriptedModel(replies[1:]), workspace=space, journal=store, checkpoints=True) as agent:
+            await agent.resume('run-1', max_steps=5)
+
+    asyncio.run(run())
+    after = {file.name: file.read_bytes() for file in space.iterdir()}
+    patch = place.folder / 'patch'
+    patch.write_text(runs('diff', 'run-1').stdout)
+    with Path('/dev/full').open('wb') as full:
+        lost = subprocess.run([*COMMAND, 'runs', 'diff', 'run-1'], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert lost.stderr == b'habilis: cannot write to stdout: No space left on device\n'
+    assert 'run-1 has no checkpoint 0; see: habilis runs files' in runs('restore', 'run-1', '--at', '0').stderr
+    assert runs('restore', 'run-1', '--at', '1').returncode == 0
+    assert {file.name: file.read_bytes() for file in space.iterdir()} == {'a': b'one\r\n'}
+    subprocess.run(['git', 'apply', str(patch)], cwd=space, check=True)
+    assert {file.name: file.read_bytes() for file in space.iterdir()} == after
 
 
 def test_a_wrong_step_and_a_run_without_checkpoints_are_refused(place: Place) -> None:

@@ -1,8 +1,6 @@
 """The toolset `files`: text files of a folder, and nothing outside it."""
 
 import contextlib
-import shutil
-import subprocess
 import threading
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from habilis.core.errors import ToolDenied, WorkspaceError
 from habilis.sandbox.workspace import Workspace
 from habilis.tools import ApprovalRequest, Deny, Files, GateCall, Toolbox
-from habilis.tools.toolsets import file_search
+from habilis.tools.toolsets import file_text
 from habilis.tools.toolsets.file_text import MAX_BYTES
 from tests.tools.patches import apply
 
@@ -102,6 +100,7 @@ async def test_text_that_no_file_can_hold_leaves_the_file_untouched(box: Toolbox
         ('a', 3, 'occurs 2 times, not 3'),
         ('z', 0, 'occurs 0 times, not 0'),
         ('', 1, '`old` is empty'),
+        ('new', 1, '`old` and `new` are the same'),
     ],
 )
 async def test_an_update_that_does_not_match_changes_nothing(
@@ -124,6 +123,8 @@ async def test_line_ends_of_windows_are_kept(box: Toolbox, tmp_path: Path) -> No
     await box.call('update_file', 'x', 'one\ntwo\n', '1\n2\n')
     assert (tmp_path / 'x').read_bytes() == b'1\r\n2\r\nthree\r\n'
     assert await box.call('read_file', 'x') == '1\r\n2\r\nthree\r\n'
+    await box.call('update_file', 'x', '2', '2\nand more')
+    assert (tmp_path / 'x').read_bytes() == b'1\r\n2\r\nand more\r\nthree\r\n'
 
 
 async def test_d14_a_denying_gate_stops_write_file(tmp_path: Path) -> None:
@@ -177,6 +178,10 @@ async def test_nobody_is_asked_about_a_change_that_cannot_be_made(tmp_path: Path
             await box.call('write_file', 'x', text)
         with pytest.raises(WorkspaceError, match='was not written'):
             await box.call('update_file', 'x', 'a', text)
+    box = Toolbox([Files(Workspace(tmp_path, read_only=True), needs_approval=True)], approve=person)
+    for call in (('write_file', 'x', 'b'), ('update_file', 'x', 'a', 'b')):
+        with pytest.raises(WorkspaceError, match='read-only'):
+            await box.call(*call)
     assert person.asked == []
 
 
@@ -244,6 +249,20 @@ async def test_lines_of_a_file_that_is_too_large_to_read_whole(box: Toolbox, tmp
         await box.call('read_file', 'x', 2)
 
 
+async def test_a_line_is_found_after_one_that_is_too_long_and_a_search_for_it_ends(
+    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_text, 'MAX_BYTES', 10)
+    (tmp_path / 'x').write_text(f'{"long" * 10}\nsecond\nthird')
+    assert await box.call('read_file', 'x', 2, 1) == 'second\n'
+    assert await box.call('read_file', 'x', 3, numbers=True) == '     3\tthird'
+    with pytest.raises(WorkspaceError, match='has 3 lines, and none at 4'):
+        await box.call('read_file', 'x', 4)
+    monkeypatch.setattr(file_text, 'MAX_SCANNED', 30)
+    with pytest.raises(WorkspaceError, match='line 2 is not in the first 30 bytes'):
+        await box.call('read_file', 'x', 2)
+
+
 async def test_a_binary_line_is_refused_and_an_empty_file_is_not(box: Toolbox, tmp_path: Path) -> None:
     (tmp_path / 'x').write_bytes(b'text\nPNG\0\n')
     assert await box.call('read_file', 'x', max_lines=1) == 'text\n'
@@ -276,130 +295,6 @@ async def test_errors_of_files_say_what_to_do(box: Toolbox, tmp_path: Path) -> N
         await box.call('update_file', 'src/main.py', 'a', 'c')
     with pytest.raises(WorkspaceError, match='line 1 differs in white space'):
         await box.call('update_file', 'src/main.py', 'a\nb\n', 'c')
-
-
-# Search ---------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    texts = {
-        'main.py': 'import os\nTODO = 1\n',
-        'notes.txt': 'a todo\nnothing\r\nTodo: ünlaut\n',
-        'src/app.ts': 'let todo = 1\n',
-        'src/lib/deep/util.ts': 'export const TODO = "x"\nTODO\n',
-        'src/lib/a..b.txt': 'TODO no line end',
-        '.config/settings.toml': 'todo = true\n',
-        'node_modules/dep/index.ts': 'TODO\n',
-        '.git/HEAD': 'TODO\n',
-        'it\'s "so".txt': 'TODO\n',
-        'two\nlines.txt': 'TODO\n',
-    }
-    for path, text in texts.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(text.encode())
-    (tmp_path / 'data.bin').write_bytes(b'TODO\0\x01TODO')
-    (tmp_path / 'link.txt').symlink_to(tmp_path / 'main.py')
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ('pattern', 'paths'),
-    [
-        ('*.py', ['main.py']),
-        ('**/*.py', ['main.py']),
-        ('src/**/*.ts', ['src/app.ts', 'src/lib/deep/util.ts']),
-        ('**/deep/*.ts', ['src/lib/deep/util.ts']),
-        ('src/*', ['src/app.ts', 'src/lib/']),
-        ('src/**', ['src/app.ts', 'src/lib/', 'src/lib/a..b.txt', 'src/lib/deep/', 'src/lib/deep/util.ts']),
-        ('*.{py,bin}', ['data.bin', 'main.py']),
-        ('/workspace/m*', ['main.py']),
-        ('./m*', ['main.py']),
-        ('.config/*', ['.config/settings.toml']),
-        ('node_modules/**/*.ts', ['node_modules/dep/index.ts']),
-        ('?wo*', ['two\nlines.txt']),
-        ('it\'s "so"*', ['it\'s "so".txt']),
-        ('link*', ['link.txt']),
-        ('*.zzz', []),
-        ('**/' * 30 + 'x', []),
-    ],
-)
-async def test_d7_find_files(box: Toolbox, tree: Path, pattern: str, paths: list[str]) -> None:
-    assert await box.call('find_files', pattern) == paths
-
-
-@pytest.mark.parametrize('pattern', ['../*', '/etc/*', 'a/../../*', '', '{a,b}' * 10, 'missing/*'])
-async def test_a_pattern_that_cannot_be_right_is_refused(box: Toolbox, tree: Path, pattern: str) -> None:
-    with pytest.raises(WorkspaceError):
-        await box.call('find_files', pattern)
-
-
-async def test_a_long_list_of_paths_is_cut_and_says_so(tmp_path: Path) -> None:
-    for number in range(1001):
-        (tmp_path / f'{number}').touch()
-    box = Toolbox([Files(tmp_path)])
-    paths = await box.call('find_files', '*')
-    assert isinstance(paths, list)
-    assert len(paths) == 1000  # pyright: ignore[reportUnknownArgumentType]
-    assert box.take_records()[0].log == ('the first 1,000 of 1,001 paths: use a narrower pattern',)
-
-
-GREPS: list[tuple[dict[str, object], list[str]]] = [
-    ({'pattern': 'TODO'}, []),
-    ({'pattern': 'todo', 'ignore_case': True}, ['-i']),
-    ({'pattern': r'^\s*import \w+$'}, []),
-    ({'pattern': 'TODO', 'glob': '*.ts'}, ['-g', '*.ts']),
-    ({'pattern': 'TODO', 'glob': 'src/**/*.ts'}, ['-g', 'src/**/*.ts']),
-    ({'pattern': 'TODO', 'glob': '*.{py,ts}'}, ['-g', '*.{py,ts}']),
-    ({'pattern': 'todo', 'ignore_case': True, 'output': 'files'}, ['-i', '-l']),
-    ({'pattern': 'todo', 'ignore_case': True, 'output': 'count'}, ['-i', '-c']),
-    ({'pattern': 'ü|x"'}, []),
-    ({'pattern': 'nothing.$'}, []),
-    ({'pattern': 'no such thing'}, []),
-]
-
-
-@pytest.mark.parametrize(('arguments', 'options'), GREPS)
-@pytest.mark.skipif(shutil.which('rg') is None, reason='ripgrep is not installed')
-async def test_d8_grep_equals_ripgrep(
-    box: Toolbox, tree: Path, arguments: dict[str, object], options: list[str]
-) -> None:
-    (tree / 'two\nlines.txt').unlink()  # ripgrep prints it in two lines
-    same = ['--no-ignore', '--hidden', '-g', '!.git', '-g', '!node_modules', '--no-heading', '--with-filename']
-    lines = [] if {'-l', '-c'} & {*options} else ['-n']
-    command = ['rg', *same, *lines, *options, '-e', str(arguments['pattern'])]
-    found = subprocess.run(command, cwd=tree, capture_output=True, check=False)
-    ours = str(await box.call('grep', **arguments))
-    assert sorted(ours.split('\n')) == sorted(found.stdout.decode().removesuffix('\n').split('\n'))
-
-
-async def test_d8_grep(box: Toolbox, tree: Path) -> None:
-    """What the comparison with ripgrep covers, where that is not installed; and one file, a folder, odd names."""
-    assert str(await box.call('grep', 'TODO', 'src')).split('\n') == [
-        'src/lib/a..b.txt:1:TODO no line end',
-        'src/lib/deep/util.ts:1:export const TODO = "x"',
-        'src/lib/deep/util.ts:2:TODO',
-    ]
-    assert await box.call('grep', 'TODO', '/workspace/main.py') == 'main.py:2:TODO = 1'
-    assert await box.call('grep', 'TODO', glob='two*') == r"'two\nlines.txt':1:TODO"
-    assert await box.call('grep', 'TODO', output='count', glob='*.ts') == 'src/lib/deep/util.ts:2'
-    assert await box.call('grep', 'nowhere') == ''
-    (tree / 'long').write_text('y' * 600)
-    assert await box.call('grep', 'yy', 'long') == f'long:1:{"y" * 500}… (600 characters)'
-    for path in ('../x', '/etc', 'missing', 'link.txt'):
-        with pytest.raises(WorkspaceError):
-            await box.call('grep', 'TODO', path)
-    with pytest.raises(WorkspaceError, match='is not a regular expression: missing'):
-        await box.call('grep', '(')
-
-
-async def test_a_regular_expression_that_never_ends_is_stopped(
-    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(file_search, 'MAX_SECONDS', 0.5)
-    (tmp_path / 'x').write_text('a' * 50 + 'b\n')
-    with pytest.raises(WorkspaceError, match=r'took longer than 0\.5 s: use a simpler expression'):
-        await box.call('grep', '(a+)+$')
 
 
 # Races ----------------------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ async def test_d1_d3_folders(sandbox: Sandbox, tmp_path: Path) -> None:
     assert await bash(sandbox, 'basename $PWD', workdir='a/b', shell=shell) == 'b\n'
     shell.workdir = 'a/b'
     assert await bash(sandbox, 'basename $PWD', shell=shell) == 'b\n'
-    assert 'No such file or directory' in await bash(sandbox, 'pwd', workdir='missing')
+    missing = 'missing: No such file or directory\n[exit code 126]\n[tip: there is no missing here: look with ls'
+    assert missing in await bash(sandbox, 'pwd', workdir='missing')
 
 
 async def test_d1_a_command_that_takes_too_long_is_stopped_with_all_it_started(sandbox: Sandbox) -> None:
@@ -201,7 +202,11 @@ async def test_commands_of_a_resumed_run_are_not_repeated(tmp_path: Path) -> Non
 TIPS = {
     'no-such-command': '[tip: no-such-command is not installed here; use another command, or Python]',
     'cat missing.txt': '[tip: there is no missing.txt here: look with ls',
-    "ls 'also missing'": 'No such file',
+    "ls 'also missing'": '[tip: there is no also missing here',
+    "cd 'no where'": '[tip: there is no no where here',
+    'python3 none.py': '/none.py here: look with ls',
+    'python3 -c "open(\'x\')"': "No such file or directory: 'x'\n[exit code 1]",
+    f': {"x" * 200_000}': 'Argument list too long\n[exit code 126]\n[tip: put the text into a file first',
     'touch s; ./s': '[tip: a script runs with `bash FILE`',
     'python3 -c "import no_such"': '[tip: the package no_such is not installed here]',
     'echo "open': 'is not closed]',
@@ -263,6 +268,38 @@ async def test_d16_a_failed_command_has_a_tip(sandbox: Sandbox) -> None:
         'git -c core.pager=x status',
         'echo "open',
         'sort -o x y',
+        'cat <<EOF\n`rm x`\nEOF',
+        'cat <<EOF\n$(ls) `rm x`\nEOF',
+        'cat <<EOF\n\\\\`rm x`\nEOF',
+        'echo `echo \\`rm x\\``',
+        'echo "${x^^$(rm y)}"',
+        "x='$(rm y)'; echo ${x@P}",
+        'find . {-delete,}',
+        'find . -{delete,print}',
+        'x=e; find . -del${x}te',
+        'find . "${x}-delete"',
+        'find . `echo -delete`',
+        "find . $'\\x2ddelete'",
+        'sort -uo x y',
+        'sort --outp=x y',
+        'tree -ao x',
+        'rg --hostname-bin=x y',
+        'git diff --outpu=x',
+        'git branch {-D,x}',
+        'git branch -qD x',
+        'git branch --del x',
+        'git branch new',
+        'export "LD_PRELOAD=x"; ls',
+        'export $x; ls',
+        'declare -n p=PATH; p=.; ls',
+        'unset PATH; ls',
+        'read PATH <<< .; ls',
+        'printf -v PATH .; ls',
+        'for PATH in .; do ls; done',
+        ': ${BASH_ENV:=x}',
+        'RIPGREP_CONFIG_PATH=x rg y',
+        'ls;' * 1000,
+        'cat <<A ' * 1000,
     ],
 )
 def test_d2_what_the_policy_refuses(command: str) -> None:
@@ -288,6 +325,18 @@ def test_d2_what_the_policy_refuses(command: str) -> None:
         'find . -name "*.py" -newer x',
         'cd src && ls',
         '# only a comment',
+        "cat <<'EOF'\n`rm x` $(rm x)\nEOF",
+        'echo "\\`ls\\`" \\$\\(',
+        "find . -name '*' -o -name '*.{py,ts}'",
+        'find "$dir/src" -type f',
+        "sort -t$'\\t' -k2,2n data-{1,2}.txt | sort -rnu",
+        'git diff $a..$b && git show HEAD@{1}',
+        'git branch -a && git branch --show-current --sort=-committerdate',
+        'git branch --contains HEAD',
+        'date -Iseconds',
+        'while IFS= read -r line; do echo "$line"; done < x',
+        'export FOO=$x; declare -a y=(1 2); unset y',
+        'echo ${PATH:-none} PATH; printf "%s" "$HOME"',
     ],
 )
 def test_d2_what_the_policy_allows(command: str) -> None:

@@ -55,6 +55,9 @@ class Checkpoints:
     async def _begin(self) -> None:
         """A fork that has no checkpoint of its own yet gets the files that its run had at that step."""
         journal = self._recorder.journal
+        place = getattr(journal.store, 'path', None) or getattr(journal.store, 'folder', None)
+        if isinstance(place, Path):  # a restore must not bring back an older journal
+            await on_thread(lambda: self._history.leave_out(place))
         records = [record for record in journal.loaded if record.path == self._recorder.scope.path]
         found = [(record, await _checkpoint(record, journal.value_of)) for record in records]
         stored = [(record, checkpoint) for record, checkpoint in found if checkpoint is not None and checkpoint.commit]
@@ -70,9 +73,10 @@ class Checkpoints:
         history = history_of(checkpoint)
         is_here = checkpoint.workspace == str(self._workspace.folder)
         try:
-            changed = (
-                history.go_back(checkpoint.commit) if is_here else history.copy_to(checkpoint.commit, self._workspace)
-            )
+            if is_here:
+                changed = history.go_back(checkpoint.commit, keep=checkpoint.too_large)
+            else:
+                changed = history.copy_to(checkpoint.commit, self._workspace)
         except WorkspaceError as error:
             msg = (
                 f'a fork gets the files of its step {checkpoint.step}, but {error}: resume it in an empty folder '

@@ -8,12 +8,15 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
+import threading
 import time
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -30,12 +33,16 @@ MAX_BYTES = 200 << 20
 MAX_FILE_BYTES = 20 << 20
 """Maximum size of a file. Larger ones are left out, and left alone."""
 
+LIST_SECONDS = 20.0
+"""How long git may take to list the files. Code in the sandbox can make a pipe of `.gitignore`, which never ends."""
+
 RECENT_SECONDS = 0.1
 """A file that changed so shortly before it was read is read again: it may change twice within one tick of its clock."""
 
 _REF = 'refs/heads/files'
 _EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904'
 _LIST = ('ls-files', '-z', '--others', '--exclude-standard')
+logger = logging.getLogger('habilis.agent')
 
 
 class Stored(NamedTuple):
@@ -75,30 +82,70 @@ class FileHistory:
         name = hashlib.sha256(os.fsencode(workspace.folder)).hexdigest()[:32]
         self.folder = data_folder() / 'checkpoints' / f'{name}.git'
 
+    def leave_out(self, path: Path) -> None:
+        """Never store or restore a file or folder of the workspace, nor what belongs to it, such as `runs.db-wal`."""
+        if rules := [f'/{name}{rest}\n' for name in _ignore_rules(path, self.workspace.folder) for rest in ('', '-*')]:
+            with self._locked(), (self.folder / 'info' / 'exclude').open('a+') as file:
+                file.seek(0)
+                known = file.readlines()
+                file.writelines(rule for rule in rules if rule not in known)
+
     def save(self, message: str) -> Saved:
         """Store the files. Returns the last state again if nothing has changed. Raises `WorkspaceError`."""
         with self._locked():
             return self._save(message)
 
-    def restore(self, commit: str) -> tuple[str, list[str]]:
-        """Bring the files of a state back, after storing those of now.
+    def restore(
+        self, commit: str, *, keep: Iterable[str] = (), only: Container[str] | None = None
+    ) -> tuple[str, list[str]]:
+        """Bring the files of a state back, all or some, after storing those of now.
 
-        Returns the state before, and the paths that were changed. Ignored files are left alone.
+        Returns the state before, and the paths that were changed. Left alone are ignored files, files that are too
+        large, and those to `keep`: they were too large for that state.
         """
         with self._locked():
-            before = self._save('before a restore')
-            now, then = self._files_of(before.commit), self._files_of(commit)
-            kept = {*before.too_large}
-            gone = [path for path in now if path not in then]
-            changed = [path for path, file in then.items() if now.get(path) != file and path not in kept]
-            for path in gone:
-                self.workspace.remove(path)
-            for path, data in zip(changed, self._blobs([then[path].digest for path in changed]), strict=True):
-                self.workspace.replace(path, data, self._mode(path, then[path].mode))
+            then = self._files_of(commit)
+            before = self._save('before a restore', also=then)
+            now = self._files_of(before.commit)
+            if only is not None:
+                others = {path: file for path, file in now.items() if path not in only}
+                then = {path: file for path, file in then.items() if path in only} | others
+            try:
+                changed = self._change(now, then, {*before.too_large, *keep})
+            except WorkspaceError as error:
+                msg = f'{error}; not all files were restored, and what was there before is {before.commit[:10]}'
+                raise WorkspaceError(msg) from error
             self._save(f'restored {commit}')
-            return before.commit, sorted([*gone, *changed])
+            return before.commit, changed
 
-    def go_back(self, commit: str) -> list[str]:
+    def _change(self, now: Mapping[str, Stored], then: Mapping[str, Stored], kept: set[str]) -> list[str]:
+        """Turn one state into the other. What is ignored then is not removed: it may have been there, unstored."""
+        changed = [path for path, file in then.items() if now.get(path) != file]
+        if left := sorted(kept.intersection(changed)):
+            logger.warning('too large for checkpoints, so it stays as it is: %s', ', '.join(left[:5]))
+        changed = [path for path in changed if path not in kept]
+        gone = [path for path in now if path not in then and path not in kept]
+        rules = [path for path in (*gone, *changed) if path.rpartition('/')[2] == '.gitignore']
+        rules = [path for path in rules if now.keys().isdisjoint(_folders_of(path))]  # or there is nothing to keep
+        self._put(rules, then)
+        if rules:
+            listed = self._listed()
+            gone = [path for path in gone if path in listed or path in rules]
+        self._put([path for path in (*gone, *changed) if path not in rules], then)
+        return sorted([*gone, *changed])
+
+    def _put(self, paths: Sequence[str], then: Mapping[str, Stored]) -> None:
+        """Remove the files that are not in a state, and write those that are."""
+        for path in paths:
+            if path not in then:
+                self.workspace.remove(path)
+        found = [path for path in paths if path in then]
+        for path, data in zip(found, self._blobs([then[path].digest for path in found]), strict=True):
+            mode = then[path].mode
+            self.workspace.remove_empty_folders(path)  # they are not stored
+            self.workspace.replace(path, data, mode, self._permissions(path, mode))
+
+    def go_back(self, commit: str, *, keep: Iterable[str] = ()) -> list[str]:
         """Bring the files of a state back, unless some have changed since the last state. Returns what was changed."""
         with self._locked():
             last, _ = self._read_index()
@@ -108,7 +155,7 @@ class FileHistory:
             if now != last:
                 msg = f'the files of {str(self.workspace.folder)!r} have changed since the last checkpoint'
                 raise WorkspaceError(msg)
-        return self.restore(commit)[1]
+        return self.restore(commit, keep=keep)[1]
 
     def copy_to(self, commit: str, target: Workspace) -> list[str]:
         """Write the files of a state to another folder, which must be empty. Returns their paths."""
@@ -120,9 +167,10 @@ class FileHistory:
             target.replace(path, data, files[path].mode)
         return list(files)
 
-    def diff(self, before: str | None, after: str) -> str:
-        """The unified diff of two states."""
-        return self._git('diff', *_PLAIN_DIFF, before or _EMPTY_TREE, after).decode('utf-8', 'replace')
+    def diff(self, before: str | None, after: str, *, binary: bool = False) -> str:
+        """The unified diff of two states, decoded like a file name; with `binary`, a patch of binary files too."""
+        options = (*_PLAIN_DIFF, '--binary') if binary else _PLAIN_DIFF
+        return os.fsdecode(self._git('diff', *options, before or _EMPTY_TREE, after))
 
     def changes(self, before: str | None, after: str) -> list[tuple[str, str]]:
         """What is new (`A`), changed (`M`) and gone (`D`) between two states: letters with paths."""
@@ -135,9 +183,10 @@ class FileHistory:
 
     # Store ------------------------------------------------------------------------------------------------------------
 
-    def _save(self, message: str) -> Saved:
+    def _save(self, message: str, *, also: Iterable[str] = ()) -> Saved:
+        """Store the files that are not ignored, those that are stored already, and some more."""
         last, stored = self._read_index()
-        contents = self._contents(stored)
+        contents = self._contents(stored, {*stored, *also})
         gone = [path for path in stored if path not in contents.files]
         changed = [path for path in contents.data if stored.get(path) is None or _differs(stored, contents, path)]
         commit = last
@@ -163,10 +212,10 @@ class FileHistory:
         stream.append(b'get-mark :1\ndone\n')
         return self._git('fast-import', '--quiet', '--done', '--force', data=b''.join(stream)).decode().strip()
 
-    def _contents(self, stored: Mapping[str, Stored]) -> _Contents:
+    def _contents(self, stored: Mapping[str, Stored], also: set[str]) -> _Contents:
         """The files now. Those that look as they were stored are not read again."""
-        listed = self._listed()
-        folders = {path[:at] for path in listed for at in range(len(path)) if path[at] == '/'}
+        listed = self._listed() | also
+        folders = {folder for path in listed for folder in _folders_of(path)}
         contents, total, now = _Contents(), 0, time.time()
         for path, info in self.workspace.walk('', lambda path: path not in folders):
             if path not in listed or not (stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode)):
@@ -201,25 +250,45 @@ class FileHistory:
         folders = ['']
         while folders:
             prefix = folders.pop()
-            command = self._command(*_LIST, tree=self.workspace.folder / prefix)
-            with subprocess.Popen(
+            for path in self._listed_by_git(self.workspace.folder / prefix):
+                name = prefix + path
+                (folders.append if name.endswith('/') else found.add)(name)
+                if len(found) + len(folders) > MAX_FILES:
+                    raise WorkspaceError(_too_much(f'more than {MAX_FILES:,} files', self.workspace))
+        return found
+
+    def _listed_by_git(self, folder: Path) -> Generator[str]:
+        """What git lists. Raises `WorkspaceError` if it does not list all: the rest would count as removed."""
+        data = [f'--exclude=/{name}/' for name in _ignore_rules(data_folder(), folder)]  # this history, and the journal
+        command = self._command(*_LIST, *data, tree=folder)
+        try:
+            git = subprocess.Popen(
                 command,
-                cwd=self.workspace.folder / prefix,  # git lists what is below the current folder
+                cwd=folder,  # git lists what is below the current folder
                 env=_environment(),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-            ) as git:
+            )
+        except OSError as error:
+            msg = f'{str(folder)!r} cannot be listed: {error.strerror}'
+            raise WorkspaceError(msg) from error
+        timer = threading.Timer(LIST_SECONDS, git.kill)
+        timer.start()
+        with git:
+            try:
                 assert git.stdout is not None
                 rest = b''
                 while chunk := git.stdout.read(1 << 16):
                     *paths, rest = (rest + chunk).split(b'\0')
-                    for path in paths:
-                        name = prefix + os.fsdecode(path)
-                        (folders.append if name.endswith('/') else found.add)(name)
-                    if len(found) + len(folders) > MAX_FILES:
-                        git.kill()
-                        raise WorkspaceError(_too_much(f'more than {MAX_FILES:,} files', self.workspace))
-        return found
+                    yield from map(os.fsdecode, paths)
+                failed = git.wait() != 0
+            finally:
+                timer.cancel()
+                git.kill()
+        if failed:
+            why = f'git failed, or took longer than {LIST_SECONDS:g} s'
+            msg = f'the files of {str(folder)!r} cannot be listed: {why}; choose a smaller workspace'
+            raise WorkspaceError(msg)
 
     # Load -------------------------------------------------------------------------------------------------------------
 
@@ -236,19 +305,20 @@ class FileHistory:
         output, at = self._git('cat-file', '--batch', data=names.encode()) if names else b'', 0
         while at < len(output):
             end = output.index(b'\n', at)
-            size = int(output[at:end].split(b' ')[2])
+            about = output[at:end].split(b' ')
+            if about[1] == b'missing':
+                msg = f'files of this checkpoint are missing in {str(self.folder)!r}'
+                raise WorkspaceError(msg)
+            size = int(about[2])
             yield output[end + 1 : end + 1 + size]
             at = end + size + 2
 
-    def _mode(self, path: str, mode: int) -> int:
-        """The permissions of a file that is restored: those that it has, unless it is to be executable or not."""
-        if stat.S_ISLNK(mode):
-            return mode
+    def _permissions(self, path: str, mode: int) -> int | None:
+        """Those of the file that is there now, but executable or not as the restored one; None if there is none."""
         with contextlib.suppress(WorkspaceError), self.workspace.opened(path) as file:
-            now = os.fstat(file.fileno()).st_mode
-            if _git_mode(now) == mode:
-                return now
-        return mode
+            now = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            return now if _git_mode(now) == mode else now & ~0o111 | ((now & 0o444) >> 2 if mode & 0o100 else 0)
+        return None
 
     # The repository ---------------------------------------------------------------------------------------------------
 
@@ -257,14 +327,19 @@ class FileHistory:
         """Create the repository if needed, and keep other processes out."""
         if shutil.which('git') is None:
             raise WorkspaceError(NO_GIT)
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with (self.folder / 'habilis.lock').open('w') as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not (self.folder / 'info' / 'exclude').exists():
-                self._git('init', '-q', '--bare', '--template=')
-                (self.folder / 'info').mkdir(exist_ok=True)
-                (self.folder / 'info' / 'exclude').write_text(''.join(f'{name}/\n' for name in SKIPPED))
-            yield
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with (self.folder / 'habilis.lock').open('w') as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                (self.folder / f'{_REF}.lock').unlink(missing_ok=True)  # of a git that was killed
+                if not (self.folder / 'info' / 'exclude').exists():
+                    self._git('init', '-q', '--bare', '--template=')
+                    (self.folder / 'info').mkdir(exist_ok=True)
+                    (self.folder / 'info' / 'exclude').write_text(''.join(f'{name}/\n' for name in SKIPPED))
+                yield
+        except OSError as error:
+            msg = f'checkpoints cannot be stored in {str(self.folder)!r}: {error.strerror or error}'
+            raise WorkspaceError(msg) from error
 
     def _read_index(self) -> tuple[str | None, dict[str, Stored]]:
         """The last commit, and the files that it has."""
@@ -327,6 +402,17 @@ def _environment() -> dict[str, str]:
     """Without the user's configuration of git, and without variables that name another repository."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith('GIT_')}
     return {**kept, 'GIT_CONFIG_NOSYSTEM': '1', 'GIT_CONFIG_GLOBAL': os.devnull, 'LC_ALL': 'C'}
+
+
+def _folders_of(path: str) -> list[str]:
+    """The folders above a path."""
+    return [path[:at] for at in range(len(path)) if path[at] == '/']
+
+
+def _ignore_rules(path: Path, folder: Path) -> list[str]:
+    """The path as a rule of `.gitignore` in the folder; none if it is outside of it."""
+    path = path.resolve()
+    return [re.sub(r'([][*?])', r'\\\1', str(path.relative_to(folder)))] if path.is_relative_to(folder) else []
 
 
 def _too_much(what: str, workspace: Workspace) -> str:

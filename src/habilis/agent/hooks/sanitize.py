@@ -24,6 +24,11 @@ def escape_controls(text: str) -> str:
     return _CONTROL.sub(_escaped, text)
 
 
+def diff_lines(diff: str) -> list[str]:
+    """The lines of a diff, with all control characters escaped: no part of a line looks like another line."""
+    return [_CONTROL.sub(_escaped, line) for line in diff.removesuffix('\n').split('\n')] if diff else []
+
+
 def one_line(text: str, limit: int) -> str:
     """The text on one line, escaped and truncated to `limit` characters."""
     line = ' '.join(escape_controls(text[: 4 * limit]).split())
@@ -39,4 +44,6 @@ def strip_controls(text: str) -> str:
 
 def _escaped(found: 're.Match[str]') -> str:
     code = ord(found[0])
+    if found[0] == '\r':
+        return '\\r'
     return f'\\x{code:02x}' if code < 0x100 else f'\\u{code:04x}'

@@ -38,7 +38,7 @@ from habilis.agent.events import (
 from habilis.agent.hooks.inner_runs import InnerRuns
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, Piece, ReplyStream
-from habilis.agent.hooks.sanitize import escape_controls, one_line
+from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line
 from habilis.agent.hooks.tokens import format_cost
 from habilis.core.previews import shorten
 from habilis.models.contract import Usage
@@ -381,7 +381,7 @@ class TerminalView:
 
     def _show_request(self, request: ApprovalRequest) -> None:
         self._console.line(f'approval needed: {request.question}', 'bold magenta')
-        diff = request.diff.splitlines()
+        diff = diff_lines(request.diff)
         for line in diff[:MAX_DIFF_LINES]:
             self._console.line(line, _DIFF_STYLES.get(line[:1], 'dim'))
         if len(diff) > MAX_DIFF_LINES:

@@ -167,6 +167,8 @@ class Commands:
             return
         files = f'; files as before: {", ".join(taken.files)}' if taken.files else ''
         _say(f'taken back: {one_line(as_said(taken.task), 60)}{files}')
+        if taken.files:
+            _say(f'the files until now: habilis runs restore {taken.run} --at {taken.checkpoint[:10]}')
 
     async def _fork(self, _: str) -> None:
         left = await self._session.fork()

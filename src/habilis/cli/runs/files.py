@@ -1,18 +1,20 @@
 """`habilis runs files`, `diff RUN` and `restore`: the files of the workspace at the checkpoints of a run."""
 
 import json
+import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 
 from habilis.agent.durable.checkpoints import StoredCheckpoint, history_of, read_checkpoints
 from habilis.agent.durable.trajectory import read_trajectories, step_count
-from habilis.agent.hooks.sanitize import one_line
+from habilis.agent.hooks.sanitize import diff_lines, one_line
 from habilis.cli.printing import Page, format_time, print_table
 from habilis.cli.run.report import count_steps
 from habilis.cli.runs.diff import diff_style
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
-from habilis.cli.streams import say
+from habilis.cli.streams import say, write_bytes
 from habilis.core.errors import JournalError
 from habilis.journal.runs import RunView
 
@@ -21,7 +23,7 @@ SHOWN_ID = 10
 
 MAX_NAMED = 5
 _ID = re.compile('[0-9a-f]{7,40}')
-_KINDS = {'A': 'new', 'M': 'changed', 'D': 'deleted'}
+_KINDS = {'A': 'new', 'D': 'deleted'}
 
 
 def list_checkpoints(run: str, *, as_json: bool, journal: str | None, user: str | None) -> int:
@@ -60,12 +62,15 @@ def diff_files(run: str, at: str | None, *, journal: str | None, user: str | Non
         text = ''
         if stored:
             first, last = stored[0].before or stored[0].checkpoint.commit, stored[-1].checkpoint
-            text = history_of(last).diff(first, last.commit)
+            text = history_of(last).diff(first, last.commit, binary=not sys.stdout.isatty())
         if not text:
             say('no files were changed')
-        page = Page()
-        for line in text.splitlines():
-            page.line(line, diff_style(line))
+        elif not sys.stdout.isatty():  # a patch, byte by byte
+            write_bytes(os.fsencode(text))
+        else:
+            page = Page()
+            for line in diff_lines(text):
+                page.line(line, diff_style(line))
         return 0
 
     return with_journal(journal, user, work)
@@ -77,15 +82,17 @@ def restore_files(run: str, at: str, *, journal: str | None, user: str | None) -
     async def work(access: JournalAccess) -> int:
         reading, found = await _read(access, run)
         stored = [each.checkpoint for each in found if each.checkpoint.commit]
-        history = history_of(stored[-1])
-        commit = at
         if not _ID.fullmatch(at):
             _check_step(reading, at)
-            commit = [checkpoint.commit for checkpoint in stored if checkpoint.step <= int(at)][-1]
-        elif not history.has(at):
+            stored = [checkpoint for checkpoint in stored if checkpoint.step <= int(at)]
+        history = history_of(stored[-1]) if stored else None
+        if history is None or (_ID.fullmatch(at) and not history.has(at)):
             msg = f'{reading.run} has no checkpoint {at}; see: {access.command("files", reading.run)}'
             raise JournalError(msg)
-        before, changed = history.restore(commit)
+        if _ID.fullmatch(at):
+            before, changed = history.restore(at)
+        else:
+            before, changed = history.restore(stored[-1].commit, keep=stored[-1].too_large)
         folder = str(history.workspace.folder)
         if not changed:
             say(f'the files of {folder} are so already')
@@ -115,16 +122,20 @@ async def _read(access: JournalAccess, run: str) -> tuple[RunView, list[StoredCh
 
 
 def _changes(stored: StoredCheckpoint) -> list[tuple[str, str]]:
-    """What has changed since the checkpoint before; all files for the first one."""
-    if not stored.checkpoint.commit:
+    """How files have changed since the checkpoint before, with their paths; all files for the first one."""
+    checkpoint = stored.checkpoint
+    if not checkpoint.commit:
         return []
-    return history_of(stored.checkpoint).changes(stored.before, stored.checkpoint.commit)
+    changes = history_of(checkpoint).changes(stored.before, checkpoint.commit)
+    return [
+        ('too large' if path in checkpoint.too_large else _KINDS.get(kind, 'changed'), path) for kind, path in changes
+    ]
 
 
 def _summary(changes: Sequence[tuple[str, str]], *, is_first: bool) -> str:
     if is_first:
         return f'{_count(len(changes))} at the start'
-    counts = Counter(_KINDS.get(kind, 'changed') for kind, _ in changes)
+    counts = Counter(kind for kind, _ in changes)
     kinds = ', '.join(f'{count} {kind}' for kind, count in counts.items())
     return f'{kinds}: {_names([path for _, path in changes])}'
 
@@ -145,7 +156,7 @@ def _as_json(stored: StoredCheckpoint, changes: Sequence[tuple[str, str]]) -> di
         'at': stored.at,
         'id': checkpoint.commit,
         'workspace': checkpoint.workspace,
-        'changes': {path: _KINDS.get(kind, 'changed') for kind, path in changes} if stored.before else {},
+        'changes': {path: kind for kind, path in changes} if stored.before else {},
         'too_large': list(checkpoint.too_large),
         'problem': checkpoint.problem,
     }

@@ -58,7 +58,8 @@ def run_command(command: str, workdir: str, seconds: float, limit: int) -> Json:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        return {'exit_code': 126, 'stdout': '', 'stderr': f'{error}\n', 'timed_out': False}
+        reason = f'{error.filename}: {error.strerror}' if isinstance(error, OSError) else str(error)
+        return {'exit_code': 126, 'stdout': '', 'stderr': f'{reason}\n', 'timed_out': False}
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = BoundedOutput(process.stdout, limit), BoundedOutput(process.stderr, limit)

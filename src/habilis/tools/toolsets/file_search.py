@@ -97,8 +97,8 @@ class Found:
 
 
 def find(space: Workspace, pattern: str) -> Found:
-    """Files and folders whose path fits the pattern; folders end with a slash."""
-    parts = _relative(pattern, space).split('/')
+    """Files and folders whose path fits the pattern; folders end with a slash. With one, it fits folders only."""
+    parts = _relative(pattern, space).rstrip('/').split('/')
     start = list(itertools.takewhile(lambda part: not _WILD.search(part), parts[:-1]))
     matcher = PathPattern('/'.join(parts))
     names = {*parts}
@@ -106,8 +106,9 @@ def find(space: Workspace, pattern: str) -> Found:
     for count, (path, info) in enumerate(space.walk('/'.join(start), lambda path: _is_skipped(path, names))):
         if count >= MAX_ENTRIES:
             return Found(paths=paths, complete=False)
-        if matcher.matches(path):
-            paths.append(f'{path}/' if stat.S_ISDIR(info.st_mode) else path)
+        is_folder = stat.S_ISDIR(info.st_mode)
+        if matcher.matches(path) and (is_folder or not pattern.endswith('/')):
+            paths.append(f'{path}/' if is_folder else path)
     return Found(paths=paths)
 
 
@@ -118,7 +119,7 @@ def _is_skipped(path: str, wanted: set[str]) -> bool:
 
 def _relative(pattern: str, space: Workspace) -> str:
     text = pattern.removeprefix(f'{space.target}/').removeprefix('./')
-    if not text or text.startswith('/') or '..' in text.split('/') or '\0' in text:
+    if text in ('', '.') or text.startswith('/') or '..' in text.split('/') or '\0' in text:
         msg = f'{pattern!r} is not a pattern inside the workspace; write it as in src/**/*.py'
         raise WorkspaceError(msg)
     return text
@@ -137,50 +138,65 @@ class Match:
 
 
 def search(
-    space: Workspace, expression: str, *, path: str = '', names: str | None = None, ignore_case: bool = False
+    space: Workspace,
+    expression: str,
+    *,
+    path: str = '',
+    names: str | None = None,
+    ignore_case: bool = False,
+    too_large: Callable[[str], object] = lambda _: None,
 ) -> Iterator[Match]:
     """The lines of text files that match a regular expression, file by file. Binary and large files are left out.
 
     Args:
         space: the workspace.
         expression: a regular expression of Python, applied to each line.
-        path: a file, or a folder to search in.
+        path: a folder to search in; or a file, which may be neither binary nor large.
         names: a pattern for the files; without a slash it is for their names, in any folder.
         ignore_case: whether case is ignored.
+        too_large: called with the path of each large file that is left out.
     """
-    wanted = None if names is None else PathPattern(names if '/' in names else f'**/{names}')
+    wanted = None if names is None else PathPattern(_relative(names, space) if '/' in names else f'**/{names}')
+    path = '' if path in ('', '.', './', space.target, f'{space.target}/') else _relative(path, space).rstrip('/')
+    is_file = bool(path) and space.is_file(path)
     with _worker(expression, ignore_case) as matching_lines:
-        for file in _files(space, path):
+        for file, size in [(path, 0)] if is_file else _files(space, path):
             if wanted is not None and not wanted.matches(file):
                 continue
-            data = _text(space, file)
+            if size > MAX_BYTES:
+                too_large(file)
+                continue
+            data = _text(space, file, is_required=is_file)
             numbers = matching_lines(data) if data else []
-            lines = data.decode('utf-8', 'replace').split('\n') if numbers else []
+            lines = data.decode('utf-8-sig', 'replace').split('\n') if numbers else []
             for number in numbers:
                 yield Match(path=file, line=number, text=lines[number - 1])
 
 
-def _files(space: Workspace, path: str) -> Iterator[str]:
-    """The files to search: one, or those of a folder."""
-    path = '' if path in ('', '.', './', space.target, f'{space.target}/') else _relative(path, space).rstrip('/')
-    if path and space.is_file(path):
-        yield path
-        return
+def _files(space: Workspace, path: str) -> Iterator[tuple[str, int]]:
+    """The files of a folder, with their sizes."""
     for count, (file, info) in enumerate(space.walk(path, lambda path: _is_skipped(path, set()))):
         if count >= MAX_ENTRIES:
             msg = f'the folder has more than {MAX_ENTRIES:,} files: give a path to search in'
             raise WorkspaceError(msg)
-        if stat.S_ISREG(info.st_mode) and info.st_size <= MAX_BYTES:
-            yield file
+        if stat.S_ISREG(info.st_mode):
+            yield file, info.st_size
 
 
-def _text(space: Workspace, path: str) -> bytes:
-    """The bytes of a text file; empty for a binary one, and for one that cannot be read."""
+def _text(space: Workspace, path: str, *, is_required: bool) -> bytes:
+    """The bytes of a text file; empty for a binary one, and for one that cannot be read, unless it is required."""
     try:
         data = space.read(path, limit=MAX_BYTES)
     except WorkspaceError:
+        if is_required:
+            raise
         return b''
-    return b'' if b'\0' in data else data
+    if b'\0' not in data:
+        return data
+    if is_required:
+        msg = f'{path!r} is not a text file, but binary data: search it with code'
+        raise WorkspaceError(msg)
+    return b''
 
 
 @contextlib.contextmanager
@@ -205,7 +221,7 @@ def _worker(expression: str, ignore_case: bool) -> Generator[Callable[[bytes], l
         timer.start()
         try:
             if problem := ask(f'{json.dumps([expression, ignore_case])}\n'.encode()):
-                msg = f'{expression!r} is not a regular expression: {problem}'
+                msg = f'{expression[:100]!r} is not a regular expression: {problem}'
                 raise WorkspaceError(msg)
             yield lambda data: [int(number) for number in ask(f'{len(data)}\n'.encode() + data)]
         finally:

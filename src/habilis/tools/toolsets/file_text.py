@@ -1,12 +1,13 @@
 """Text files of a workspace: whole, some of their lines, with a part replaced."""
 
-from itertools import count
-
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.workspace import Workspace
 
 MAX_BYTES = 10 << 20
 """Maximum size of a file, or of the lines that are read of a larger one."""
+
+MAX_SCANNED = 1 << 30
+"""Maximum number of bytes that are read to find a line: a file may have a hole, or grow."""
 
 MAX_PLACES = 10
 """Maximum number of places that an error names."""
@@ -17,7 +18,10 @@ def read_text(space: Workspace, path: str) -> str:
     with space.opened(path) as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
-        msg = f'{path!r} has more than {MAX_BYTES:,} bytes: read some of its lines, with start_line and max_lines'
+        msg = (
+            f'{path!r} has more than {MAX_BYTES:,} bytes: read some of its lines, with start_line and max_lines, '
+            'or change it with code'
+        )
         raise WorkspaceError(msg)
     return _decoded(path, data)
 
@@ -37,26 +41,31 @@ def selected_lines(space: Workspace, path: str, start: int, most: int | None, *,
     if start < 1 or (most is not None and most < 1):
         msg = 'start_line and max_lines must be 1 or more'
         raise WorkspaceError(msg)
-    found: list[str] = []
-    size = last = 0
+    found: list[bytes] = []
+    size = scanned = last = 0
+    in_line = False  # a line that is too long comes in chunks
     with space.opened(path) as file:
-        for number in count(1):
-            line = file.readline(MAX_BYTES + 1)
-            if not line or (most is not None and number >= start + most):
+        while most is None or last + (not in_line) < start + most:
+            chunk = file.readline(MAX_BYTES + 1)
+            if not chunk:
                 break
-            last = number
-            if number < start:
-                continue
-            size += len(line)
+            last += not in_line
+            in_line = not chunk.endswith(b'\n')
+            scanned += len(chunk)
+            if last >= start:
+                found.append(chunk)
+                size += len(chunk)
             if size > MAX_BYTES:
                 msg = f'{path!r}: these lines have more than {MAX_BYTES:,} bytes; read fewer lines'
                 raise WorkspaceError(msg)
-            text = _decoded(path, line)
-            found.append(f'{number:>6}\t{text}' if numbers else text)
+            if scanned > MAX_SCANNED:
+                msg = f'{path!r}: line {start:,} is not in the first {MAX_SCANNED:,} bytes; read it with code'
+                raise WorkspaceError(msg)
     if last < start and (last or start > 1):
         msg = f'{path!r} has {last:,} lines, and none at {start:,}'
         raise WorkspaceError(msg)
-    return ''.join(found)
+    texts = [_decoded(path, line) for line in found]
+    return ''.join(f'{at:>6}\t{text}' for at, text in enumerate(texts, start)) if numbers else ''.join(texts)
 
 
 def _decoded(path: str, data: bytes) -> str:
@@ -88,7 +97,10 @@ def replaced(path: str, text: str, old: str, new: str, expected: int) -> str:
     if not old:
         msg = f'{path!r} was not changed: `old` is empty; give the text to replace'
         raise WorkspaceError(msg)
-    if old not in text and '\r\n' in text:  # the file has Windows line endings
+    if old == new:
+        msg = f'{path!r} was not changed: `old` and `new` are the same'
+        raise WorkspaceError(msg)
+    if '\r\n' in text and (old not in text or text.count('\r\n') == text.count('\n')):  # line endings of Windows
         old, new = _with_crlf(old), _with_crlf(new)
     found = text.count(old)
     if found != expected or not found:

@@ -120,7 +120,9 @@ class Files(Toolset):
         ] = 'content',
     ) -> str:
         """Search text files for a regular expression. Returns one line for each match; empty if nothing matches."""
-        found = search(self._space, pattern, path=path, names=glob, ignore_case=ignore_case)
+        large: list[str] = []
+        space = self._space
+        found = search(space, pattern, path=path, names=glob, ignore_case=ignore_case, too_large=large.append)
         if output == 'content':
             matches = list(islice(found, MAX_MATCHES + 1))
             lines = [f'{_shown(match.path)}:{match.line}:{_cut(match.text)}' for match in matches[:MAX_MATCHES]]
@@ -129,6 +131,8 @@ class Files(Toolset):
         else:
             counts = Counter(_shown(match.path) for match in found)
             lines = list(counts) if output == 'files' else [f'{name}:{count}' for name, count in counts.items()]
+        if large:
+            log(f'too large, and not searched: {", ".join(map(_shown, large[:5]))}{", …" if large[5:] else ""}')
         return '\n'.join(lines)
 
     @property
@@ -142,10 +146,12 @@ class Files(Toolset):
         return current.workspace
 
     def _preview_write(self, path: str, text: str, create_dirs: bool = True) -> str:
+        self._space.check_writable(path)
         encoded(path, text)
         return unified_diff(path, read_text_or_none(self._space, path), text)
 
     def _preview_update(self, path: str, old: str, new: str, expected_matches: int = 1) -> str:
+        self._space.check_writable(path)
         before = read_text(self._space, path)
         after = replaced(path, before, old, new, expected_matches)
         encoded(path, after)

@@ -9,21 +9,23 @@ match, from 1, in one line.
 import json
 import re
 import sys
+import warnings
 
 
 def main() -> None:
     """Answer until the input ends."""
     texts, replies = sys.stdin.buffer, sys.stdout.buffer
     pattern, ignore_case = json.loads(texts.readline())
+    warnings.simplefilter('error', FutureWarning)  # such as [[:alpha:]], which means something else in Python
     try:
         expression = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
         error = ''
-    except (re.error, RecursionError, OverflowError) as raised:
+    except (re.error, RecursionError, OverflowError, FutureWarning) as raised:
         expression, error = re.compile(''), str(raised)
     replies.write(f'{json.dumps(error)}\n'.encode())
     replies.flush()
     while length := texts.readline():
-        lines = texts.read(int(length)).decode('utf-8', 'replace').split('\n')
+        lines = texts.read(int(length)).decode('utf-8-sig', 'replace').split('\n')
         if not lines[-1]:
             lines.pop()
         found = [number for number, line in enumerate(lines, 1) if expression.search(line)]

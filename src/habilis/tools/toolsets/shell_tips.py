@@ -4,7 +4,10 @@ import re
 
 _NOT_FOUND = re.compile(r'(?:line \d+: |sh: \d+: |: )?(?P<name>[^\s:]+): (?:command )?not found')
 _NO_MODULE = re.compile(r"No module named '?(?P<name>[\w.]+)")
-_MISSING = re.compile(r"(?P<name>[^\s:'\"‘’]+)['’]?: No such file or directory")
+_MISSING = re.compile(
+    r"['‘]([^'‘’\n]+)['’]: (?:\[Errno 2\] )?No such file or directory|(?:^|: )([^:'‘’\n]+): No such file or directory",
+    re.MULTILINE,
+)
 
 _INSTEAD = {
     'pip': 'packages are chosen by the caller: packages=[…]',
@@ -26,16 +29,19 @@ def tip_for(command: str, code: int, stderr: str) -> str:
         return f'{name} is not installed here; {_INSTEAD.get(name, "use another command, or Python")}'
     if missing := _NO_MODULE.search(stderr):
         return f'the package {missing["name"].partition(".")[0]} is not installed here'
-    if code == 126 or 'Permission denied' in stderr:
+    if 'Argument list too long' in stderr:
+        return 'put the text into a file first, with write_file or in Python'
+    if 'Permission denied' in stderr:
         return 'a script runs with `bash FILE`, or after `chmod +x FILE`; only the workspace and /tmp can be written'
     if 'Read-only file system' in stderr:
         return 'only the workspace and /tmp can be written'
     if absent := _MISSING.search(stderr):
-        return f'there is no {absent["name"]} here: look with ls; paths start in the folder that the command runs in'
+        name = absent[1] or absent[2]
+        return f'there is no {name} here: look with ls; paths start in the folder that the command runs in'
     if code == 137:
         return 'it was killed, perhaps because of its memory: work on less at a time'
     if code == 2 and re.search('unexpected (EOF|end of file)', stderr):
         return 'a quote, a bracket or a here-document is not closed'
-    if command.lstrip().startswith(('vi ', 'vim ', 'nano ', 'less ', 'top')):
+    if command.split()[:1] in (['vi'], ['vim'], ['nano'], ['less'], ['top']):
         return 'there is no terminal: interactive programs do not work'
     return ''
