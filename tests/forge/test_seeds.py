@@ -7,7 +7,8 @@ from importlib.resources import files
 import pytest
 
 from habilis.forge.contract import Candidate
-from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
+from habilis.forge.mutation import KILL_SHARE, mutation_score
+from habilis.forge.verification import passes_on_stub, verify
 from habilis.tools.tool_names import check_name
 
 SEEDS = files('habilis.forge').joinpath('seeds')

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate, Verification
-from habilis.forge.verification import guest_code, mutation_score, passes_on_stub, used_tools, verify, verify_all
+from habilis.forge.verification import guest_code, passes_on_stub, used_tools, verify, verify_all
 from habilis.sandbox import Sandbox
 from tests.forge.samples import double, fourfold, tool
 
@@ -106,14 +106,6 @@ async def test_several_candidates_do_not_see_each_other() -> None:
     reading = tool('double', 'import builtins; return number * (3 if hasattr(builtins, "mark") else 2)')
     results = await verify_all([replace(one, tests=double().tests) for one in (marking, reading, reading)])
     assert [result.ok for result in results] == [True, True, True]
-
-
-async def test_good_tests_notice_wrong_variants_and_weak_ones_do_not() -> None:
-    good = await mutation_score(double(), seconds=0.1)
-    assert good.share == 1
-    weak = await mutation_score(with_tests('def test_a() -> None:\n    assert double(0) == 0\n'), seconds=0.1)
-    assert weak.share < 1
-    assert weak.survivors == ('line 3: 2 → 3',)
 
 
 async def test_the_cases_of_parametrize_are_one_test() -> None:

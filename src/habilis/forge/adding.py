@@ -6,9 +6,10 @@ from dataclasses import replace
 from habilis.core.errors import ForgeError, ToolExists
 from habilis.forge.contract import Candidate, Manifest
 from habilis.forge.library import Library
+from habilis.forge.mutation import KILL_SHARE, mutation_score
 from habilis.forge.review import review
 from habilis.forge.source import read_source
-from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
+from habilis.forge.verification import passes_on_stub, verify
 
 
 def function_name(code: str, preferred: str = '') -> str:

@@ -19,12 +19,13 @@ from habilis.forge.examples import module_with_tests, read_example
 from habilis.forge.languages import implementation_prompt, no_code, read_code, tests_in, usable_tests
 from habilis.forge.lessons import Lessons
 from habilis.forge.library import Library
+from habilis.forge.mutation import KILL_SHARE, mutation_score
 from habilis.forge.reference import Reference, read_references
 from habilis.forge.reuse import Finder
 from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
 from habilis.forge.specification import TRIES, Order, Specification, specify
-from habilis.forge.verification import KILL_SHARE, mutation_score, passes_on_stub, verify
+from habilis.forge.verification import passes_on_stub, verify
 from habilis.forge.written_tests import has_enough_tests, outlying_tests, passes_examples, passing_tests, read_tests
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model

@@ -42,6 +42,8 @@ class Mutant:
     """What differs: `line 3: a < b → a <= b`."""
 
     code: str
+    boundary: str = ''
+    """For `<`, `<=`, `>`, `>=`: code that fails where both sides are equal, which is where the variant differs."""
 
 
 def mutants(code: str, *, limit: int = 50) -> list[Mutant]:
@@ -58,8 +60,21 @@ def mutants(code: str, *, limit: int = 50) -> list[Mutant]:
         variant = _with_change(tree, parents[id(node)], node, new)
         if variant != unchanged:
             before, after = (' '.join(ast.unparse(item).split())[:60] for item in (node, new))
-            made.append(Mutant(change=f'line {getattr(node, "lineno", 0)}: {before} → {after}', code=variant))
+            change = f'line {getattr(node, "lineno", 0)}: {before} → {after}'
+            probe = _fails_at_boundary(node)
+            boundary = _with_change(tree, parents[id(node)], node, probe) if probe else ''
+            made.append(Mutant(change=change, code=variant, boundary=boundary))
     return made
+
+
+def _fails_at_boundary(node: ast.AST) -> ast.AST | None:
+    match node:
+        case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]):
+            is_equal = ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])
+            failure = ast.parse('1 / 0', mode='eval').body
+            return ast.IfExp(test=is_equal, body=failure, orelse=node)
+        case _:
+            return None
 
 
 def _untouched(tree: ast.AST) -> Iterator[ast.AST]:

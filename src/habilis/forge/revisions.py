@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Candidate, Manifest, Verification
 from habilis.forge.library import Library
-from habilis.forge.verification import mutation_score, passes_on_stub, verify
+from habilis.forge.mutation import mutation_score
+from habilis.forge.verification import passes_on_stub, verify
 
 
 @dataclass(frozen=True, kw_only=True)

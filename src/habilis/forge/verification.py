@@ -1,4 +1,4 @@
-"""Runs the tests of a candidate in a fresh sandbox, and measures whether the tests can fail."""
+"""Runs the tests of candidates, each in a fresh sandbox."""
 
 import ast
 import asyncio
@@ -11,10 +11,8 @@ from importlib.resources import files
 from typing import cast
 
 from habilis.core.limits import Limits
-from habilis.forge.contract import Candidate, MutationScore, TestOutcome, Verification
+from habilis.forge.contract import Candidate, TestOutcome, Verification
 from habilis.forge.javascript.definition import has_function
-from habilis.forge.javascript.mutants import mutants as javascript_mutants
-from habilis.forge.mutants import mutants
 from habilis.sandbox import Cell, Sandbox
 
 LIMITS = Limits(seconds=10, memory_mb=256)
@@ -22,13 +20,6 @@ LIMITS = Limits(seconds=10, memory_mb=256)
 
 PARALLEL = 4
 """Sandboxes at a time, for several candidates and mutants."""
-
-KILL_SHARE = 0.8
-"""Share of the mutants that tests must notice."""
-
-MUTANT_SECONDS = 0.5
-"""A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
-
 
 _COMPILE = """
 import marshal, sys
@@ -99,16 +90,6 @@ async def passes_on_stub(candidate: Candidate) -> bool:
     """Whether the tests pass on a function that does nothing. Such tests prove nothing."""
     stub = replace(candidate, code=stub_of(candidate))
     return (await verify(stub, stop=True)).ok
-
-
-async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
-    """How many wrong variants of the code its tests notice. `seconds`: how long they take on the right code."""
-    variants = (javascript_mutants if candidate.language == 'javascript' else mutants)(candidate.code, limit=limit)
-    limits = replace(LIMITS, seconds=max(MUTANT_SECONDS, 10 * seconds))
-    wrong = [replace(candidate, code=variant.code) for variant in variants]
-    results = await verify_all(wrong, limits=limits, stop=True)
-    survivors = tuple(variant.change for variant, result in zip(variants, results, strict=True) if result.ok)
-    return MutationScore(killed=len(variants) - len(survivors), total=len(variants), survivors=survivors)
 
 
 def stub_of(candidate: Candidate) -> str:

@@ -8,7 +8,8 @@ from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
 from habilis.forge.contract import Candidate
 from habilis.forge.library_tools import call_candidate
-from habilis.forge.verification import mutation_score, passes_on_stub, verify, verify_all
+from habilis.forge.mutation import mutation_score
+from habilis.forge.verification import passes_on_stub, verify, verify_all
 from tests.forge.javascript.samples import double, fourfold, tool
 
 pytestmark = pytest.mark.usefixtures('quickjs')

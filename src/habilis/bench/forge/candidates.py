@@ -15,9 +15,10 @@ from habilis.bench.installation import PeerError, why_missing
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Candidate
 from habilis.forge.library import CODE, TESTS, Library
+from habilis.forge.mutation import mutation_score
 from habilis.forge.retests import retest
 from habilis.forge.seeding import seed, seeds
-from habilis.forge.verification import mutation_score, verify, verify_all
+from habilis.forge.verification import verify, verify_all
 
 SAMPLE = 'parse_date'
 """The seed that is verified: it has ten tests, and more than fifty mutants."""

@@ -9,8 +9,8 @@ from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
 from habilis.forge.library import Library
 from habilis.forge.merging import merge
+from habilis.forge.mutation import KILL_SHARE
 from habilis.forge.revisions import Revision, revise
-from habilis.forge.verification import KILL_SHARE
 
 
 def edit_tool(name: str, file: Path, tests: Path | None, note: str, folder: str | None, *, as_json: bool) -> int:

@@ -1,0 +1,56 @@
+"""Measures whether tests can fail: how many wrong variants of the code (mutants) they notice."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from habilis.forge.agreement import calls_in, generate_inputs, outcomes_of
+from habilis.forge.contract import Candidate, MutationScore
+from habilis.forge.javascript.mutants import mutants as javascript_mutants
+from habilis.forge.mutants import Mutant, mutants
+from habilis.forge.verification import LIMITS, verify_all
+
+KILL_SHARE = 0.8
+"""Share of the mutants that tests must notice."""
+
+MUTANT_SECONDS = 0.5
+"""A mutant that takes longer, and longer than ten times the code itself, loops for ever: it counts as noticed."""
+
+INPUTS = 100
+"""Generated inputs on which a mutant is compared with the code."""
+
+
+async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
+    """How many wrong variants of the code its tests notice. `seconds`: how long they take on the right code.
+
+    If too few are noticed, those do not count that do the same as the code: no test could notice them.
+    """
+    variants = (javascript_mutants if candidate.language == 'javascript' else mutants)(candidate.code, limit=limit)
+    limits = replace(LIMITS, seconds=max(MUTANT_SECONDS, 10 * seconds))
+    wrong = [replace(candidate, code=variant.code) for variant in variants]
+    results = await verify_all(wrong, limits=limits, stop=True)
+    survivors = [variant for variant, result in zip(variants, results, strict=True) if result.ok]
+    killed = len(variants) - len(survivors)
+    if killed < KILL_SHARE * len(variants) and candidate.language == 'python':
+        survivors = await _different(candidate, survivors)
+    changes = tuple(variant.change for variant in survivors)
+    return MutationScore(killed=killed, total=killed + len(changes), survivors=changes)
+
+
+async def _different(candidate: Candidate, variants: Sequence[Mutant]) -> list[Mutant]:
+    """The variants without those that are known to do the same as the code: `if number >= best: best = number`.
+
+    They give the same results for generated inputs, near those of the tests and of the right types, although some of
+    these inputs reach the place where a difference is possible. Nothing is known of a variant that they do not reach.
+    """
+    near = generate_inputs(candidate, calls_in(candidate.tests, candidate.name), count=INPUTS)
+    inputs = [*near, *generate_inputs(candidate, (), count=INPUTS)]
+    right = await outcomes_of(candidate, inputs)
+
+    async def is_same(code: str) -> bool:
+        return await outcomes_of(replace(candidate, code=code), inputs) == right
+
+    return [
+        variant
+        for variant in variants
+        if not variant.boundary or await is_same(variant.boundary) or not await is_same(variant.code)
+    ]
