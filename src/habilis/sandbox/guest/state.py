@@ -16,13 +16,14 @@ import pickle
 import sys
 import types
 import typing
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
 
 from habilis.sandbox.guest.tracebacks import CELL_PREFIX, remember_source
 
 QUICK_BYTES = 2000
+_SIZED = frozenset({str, bytes, bytearray, list, tuple, dict, set, frozenset})
 _QUICK_TYPES = frozenset({int, float, bool, str, bytes, type(None), complex})
 _REMEMBER_NAMESPACE = b'\x80\x05N' + pickle.BINPERSID + pickle.MEMOIZE + pickle.POP
 _dumps = pickle.dumps
@@ -168,8 +169,12 @@ def _saved_size(name: str, value: object, namespace: Values, shared: Values) -> 
 
 
 def _is_large(value: object) -> bool:
-    """Whether an array or a table is known to be too large, without saving it."""
-    if max_bytes is None or type(value).__module__.partition('.')[0] not in ('numpy', 'pandas'):
+    """Whether data, an array or a table is known to be too large, without saving it."""
+    if max_bytes is None:
+        return False
+    if type(value) in _SIZED:  # each item takes a byte at least
+        return len(cast('Any', value)) > max_bytes
+    if type(value).__module__.partition('.')[0] not in ('numpy', 'pandas'):
         return False
     try:
         table: Any = value
