@@ -136,7 +136,7 @@ def test_files_and_links_are_replaced_and_removed_themselves_not_what_they_point
     folder = space.folder
     (folder / 'link').symlink_to(tmp_path / 'secret')
     assert space.read_link('link') == os.fsencode(tmp_path / 'secret')
-    space.replace('link', b'mine', 0o640)
+    space.replace('link', b'mine', 0o644, 0o640)
     assert ((folder / 'link').read_bytes(), (folder / 'link').stat().st_mode & 0o777) == (b'mine', 0o640)
     space.replace('deep/er/link', b'../../../secret', stat.S_IFLNK)
     assert (folder / 'deep/er/link').is_symlink()

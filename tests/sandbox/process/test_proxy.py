@@ -22,7 +22,7 @@ from habilis.sandbox.process.proxy import serve
 from tests.sandbox.test_network import GRANTS, Echo, grants, secure_server
 from tests.sandbox.test_network import serve as serve_http
 
-TIMEOUT = 10.0
+TIMEOUT = 60.0
 
 
 class Mirror(Echo):
