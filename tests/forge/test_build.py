@@ -190,18 +190,21 @@ async def test_the_example_of_the_user_decides(library: Library, store: Store) -
     assert 'reverse_string(<name>: str)' in builder.prompts[builder.stages.index('spec')]
 
 
+ONE_WRONG = TESTS.replace(
+    'def test_empty', "def test_wrong():\n    assert reverse_string(' x ') == 'x'\n\ndef test_empty"
+)
+
+
 async def test_a_test_that_independent_implementations_contradict_is_dropped(library: Library, store: Store) -> None:
-    tests = TESTS.replace(
-        'def test_empty', "def test_wrong():\n    assert reverse_string(' x ') == 'x'\n\ndef test_empty"
-    )
-    built = await forge(library, Builder(tests=tests)).build('Reverse', journal=store)
+    built = await forge(library, Builder(tests=ONE_WRONG)).build('Reverse', journal=store)
     assert built.status == 'built'
     assert 'test_wrong' not in library.candidate('reverse_string').tests
 
 
-async def test_tests_that_are_mostly_wrong_are_written_anew(library: Library, store: Store) -> None:
+@pytest.mark.parametrize('better', [TESTS, ONE_WRONG])
+async def test_tests_that_are_mostly_wrong_are_written_anew(library: Library, store: Store, better: str) -> None:
     wrong = TESTS.replace("'cba'", "'abc'").replace("'ba '", "' ab'")
-    builder = Builder(tests=[wrong, TESTS])
+    builder = Builder(tests=[wrong, better])
     built = await forge(library, builder).build('Reverse', ["reverse_string('ab') == 'ba'"], journal=store)
     assert built.status == 'built'
     assert builder.stages.count('tests') == 2

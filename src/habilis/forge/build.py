@@ -4,8 +4,8 @@ search → spec → tests → candidates → repair → agreement → mutants �
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -33,6 +33,9 @@ from habilis.models.contract import Message, Model
 Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
 """Called with the name of a stage and its result."""
+
+Written = tuple[Conversation, str]
+"""Code, and the conversation in which it was written."""
 
 BUILD_FLOW = f'{__name__}:build_tool'
 """The name of builds in the journal."""
@@ -206,7 +209,6 @@ class Forge:
 
     async def _implement(self, order: Order, spec: Specification, tests: str) -> tuple[str, str]:
         """Code that passes all tests, and on which independent implementations agree; and these tests."""
-        rewrite = partial(self._write_tests, order, spec, temperature=VARIED)
         text = implementation_prompt(
             spec.stub,
             order.language,
@@ -230,9 +232,7 @@ class Forge:
                 await self._check_agreement(passing, tests)
                 return passing[0].code, tests
             if round_ == 0:
-                tests = await self._mend_tests(spec.name, tests, results, rewrite)
-                mended = tests_in(spec.stub, tests, order.language)
-                results = await verify_reviewed([replace(one, tests=mended) for one in candidates])
+                tests, results = await self._mend_tests(order, spec, tests, written, results)
                 if any(result.ok for result in results):
                     written = [one for one, result in zip(written, results, strict=True) if result.ok]
                     continue
@@ -247,17 +247,26 @@ class Forge:
         raise Refused(f'no implementation passes the tests: {results[0].report[:500]}')
 
     async def _mend_tests(
-        self, name: str, tests: str, results: list[Verification], rewrite: Callable[[], Awaitable[str]]
-    ) -> str:
-        """Tests without those that all candidates agree against. If there are too many of them, new tests.
+        self, order: Order, spec: Specification, tests: str, written: Sequence[Written], results: list[Verification]
+    ) -> tuple[str, list[Verification]]:
+        """Tests without those that all candidates agree against, and what the candidates make of them. If there are too
+        many of these tests, new ones are written, and looked at in the same way.
 
         If all candidates fail the user's examples, the code is wrong, and the tests stay.
         """
-        if outliers := outlying_tests(results):
-            self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
-            kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
-            return module_with_tests(name, kept)
-        return await rewrite() if any(passes_examples(result) for result in results) else tests
+        for is_new in (False, True):
+            if outliers := outlying_tests(results):
+                self._tell('tests', f'dropped, as independent implementations agree against them: {outliers}')
+                kept = {key: source for key, source in functions_in(tests).items() if key not in outliers}
+                tests = module_with_tests(spec.name, kept)
+            elif not is_new and any(passes_examples(result) for result in results):
+                tests = await self._write_tests(order, spec, temperature=VARIED)
+            else:
+                break
+            results = await verify_reviewed([self._candidate(order, spec, code, tests) for _, code in written])
+            if outliers or any(result.ok for result in results):
+                break
+        return tests, results
 
     async def _check_agreement(self, passing: list[Candidate], tests: str) -> None:
         if not self.options.agreement:
@@ -333,7 +342,7 @@ class Forge:
 
     async def _write_code(
         self, talks: Sequence[Conversation], texts: Sequence[str], order: Order, spec: Specification
-    ) -> list[tuple[Conversation, str]]:
+    ) -> list[Written]:
         """Ask for code in each conversation, with its text. Each with its answer."""
         work = [self._ask_code(talk, text, order, spec) for talk, text in zip(talks, texts, strict=True)]
         return list(zip(talks, await asyncio.gather(*work), strict=True))
