@@ -224,6 +224,7 @@ class Runner:
                 files=files,
                 sandboxes=sandboxes,
                 library=self._library,
+                own_tools=frozenset(tool.name for tool in each_tool(more)),
                 hooks=hooks,
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,

@@ -191,15 +191,10 @@ asyncio.get_event_loop().call_later(0.1, lambda: final_answer(3))
 await asyncio.sleep(0.2)
 """
 
-    async def let_go() -> None:
-        await until(obstacle.reached.is_set)
-        await asyncio.sleep(0.6)
-        obstacle.released.set()
-
     async with Agent(ScriptedModel([block(code)]), tools=payments(paid), gates=[gate]) as agent:
-        letting_go = asyncio.ensure_future(let_go())
         result = await agent.run('go')
-        await letting_go
+        assert obstacle.reached.is_set()
+        obstacle.released.set()
         await asyncio.sleep(AFTERWARDS)
     assert result.output == 3
     assert paid == []

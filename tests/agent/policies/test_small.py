@@ -1,5 +1,6 @@
 """The policy of small models: what it adds to the general one."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,24 @@ async def test_an_answer_without_any_tool_call_is_questioned_once() -> None:
         result = await agent.run('What do 3 teas cost?')
     assert (result.output, len(result.steps)) == (1.5, 2)
     assert 'No tool was called: price.' in sent(model, 1)
+
+
+async def test_an_answer_without_the_tools_of_the_agent_itself_is_not_questioned(tmp_path: Path) -> None:
+    model = small([block('final_answer(1.5)')])
+    async with Agent(model, library=tmp_path / 'library', helpers=True) as agent:
+        result = await agent.run('What is 3 times 0.5?')
+    assert 'make_tool' in sent(model, 0)
+    assert (result.output, len(result.steps)) == (1.5, 1)
+
+
+async def test_a_reply_that_is_repeated_and_cannot_be_used_is_followed_by_a_fresh_start() -> None:
+    copied = '```python\n1044.0\nNew variables: cost = 1044.0'
+    model = small([block('cost = 1044.0\nprint(cost)'), copied, copied, block('final_answer(2.3)')])
+    async with Agent(model) as agent:
+        assert (await agent.run('What does it cost?')).output == 2.3
+    assert copied in sent(model, 2)
+    assert copied not in sent(model, 3)
+    assert temperatures(model) == [None, None, None, RETRY_TEMPERATURE]
 
 
 async def test_an_answer_in_words_without_any_tool_call_is_questioned_once() -> None:

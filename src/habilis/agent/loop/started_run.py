@@ -47,6 +47,9 @@ class RunInputs:
     library: ToolLibrary | None = None
     """Where code finds tools that it calls by name, beside those it is told about."""
 
+    own_tools: frozenset[str] = frozenset()
+    """Names of the tools that are not the user's, but of the library and for subagents."""
+
     hooks: Sequence[Hook] = ()
     deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None

@@ -35,12 +35,17 @@ class SmallPolicy(GeneralPolicy):
         """Higher after a failure that would otherwise be repeated word for word."""
         last = history.turns[-1][0] if history.turns else None
         unusable = isinstance(last, SeenReply) and last.form in ('empty', 'repeating')
-        is_stuck = history.failures() >= STUCK or unusable or _repeats(history.cells)
+        is_stuck = history.failures() >= STUCK or unusable or _repeats(history.cells) or _repeats_reply(history)
         return RETRY_TEMPERATURE if is_stuck else None
 
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
-        """As for every model, but an answer without any tool call is questioned once."""
-        return self._question_answer(history) if reply.is_answer else super().after_reply(reply, history)
+        """As for every model, but an answer without any tool call is questioned once. A model that repeats a reply that
+        could not be used copies what it sees: it starts afresh."""
+        if reply.is_answer:
+            return self._question_answer(history)
+        verdict = super().after_reply(reply, history)
+        is_repeated = bool(history.turns) and history.turns[-1][0] == reply and bool(reply.text)
+        return replace(verdict, forget='steps') if is_repeated else verdict
 
     def after_cell(self, cell: SeenCell, history: History) -> Verdict:
         """As for every model; a failure that repeats is forgotten, and a result is followed by what to do with it."""
@@ -58,9 +63,10 @@ class SmallPolicy(GeneralPolicy):
 
     def _question_answer(self, history: History) -> Verdict:
         """A small model invents the data it should ask a tool for. Nothing can be repeated: no tool was called."""
-        if history.is_talk or not history.tools or history.has_called_tools or history.has_refused:
+        tools = [name for name in history.tools if name not in history.own_tools]
+        if history.is_talk or not tools or history.has_called_tools or history.has_refused:
             return Verdict()
-        return Verdict(note=_prompt('no_tool_called').replace('{tools}', ', '.join(history.tools)), refuse=True)
+        return Verdict(note=_prompt('no_tool_called').replace('{tools}', ', '.join(tools)), refuse=True)
 
     def _after_failure(self, cell: SeenCell, history: History, verdict: Verdict) -> Verdict:
         """A small model copies the code it sees, also the line that fails: after some failures it starts afresh."""
@@ -77,6 +83,12 @@ def _repeats(cells: list[SeenCell]) -> bool:
         return False
     one, other = cells[-2:]
     return (one.code, one.cell.stdout, one.cell.text) == (other.code, other.cell.stdout, other.cell.text)
+
+
+def _repeats_reply(history: History) -> bool:
+    """Whether the last two replies could not be used, and are the same."""
+    seen = [seen for seen, _ in history.turns[-2:]]
+    return len(seen) == 2 and isinstance(seen[0], SeenReply) and seen[0] == seen[1]
 
 
 def _start_over_note(cell: SeenCell) -> str:
