@@ -91,16 +91,19 @@ class SandboxConformance(ToolConformance):
         assert (cell.stdout, cell.stderr) == ('out\n', 'err\n')
 
     def test_output_arrives_while_the_cell_runs(self) -> None:
-        heard: list[tuple[str, float]] = []
-        with self.create() as sandbox:
-            start = time.monotonic()
-            sandbox.run(
-                "import time\nprint('now')\ntime.sleep(0.5)\nprint('later')",
-                on_output=lambda stream, text: heard.append((text, time.monotonic() - start)),
-            )
-            end = time.monotonic() - start
-        assert [text for text, _ in heard] == ['now\n', 'later\n']
-        assert heard[0][1] < end - 0.3
+        heard: list[str] = []
+
+        def heard_so_far() -> list[str]:
+            end = time.monotonic() + 10
+            while not heard and time.monotonic() < end:
+                time.sleep(0.01)
+            return list(heard)
+
+        with self.create(tools=[heard_so_far]) as sandbox:
+            code = "print('now')\nfirst = heard_so_far()\nprint('later')\nfirst"
+            cell = sandbox.run(code, on_output=lambda stream, text: heard.append(text))
+        assert cell.value == ['now\n']
+        assert heard == ['now\n', 'later\n']
 
     def test_an_error_has_its_line_and_only_the_users_frames(self) -> None:
         cell = self.run("def f():\n    raise ValueError('no')\nprint('before')\nf()")
@@ -172,7 +175,6 @@ class SandboxConformance(ToolConformance):
             cell = sandbox.run(f"x.append(2)\nprint('partial')\n{loop}")
             assert cell.error is not None
             assert (cell.error.kind, cell.stdout) == ('time', 'partial\n')
-            assert cell.seconds < 8
             assert sandbox.run('f()').value == [1]
 
     def test_the_memory_limit_ends_the_cell_and_brings_the_variables_back(self) -> None:
