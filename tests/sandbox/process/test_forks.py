@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from habilis.core.limits import Limits
-from habilis.sandbox.contract import Guest
+from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.process.guest import ProcessGuest
@@ -301,6 +301,15 @@ async def test_a_spare_ends_with_its_zygote(zygote_without_folders: Zygotes) -> 
     spare = await spare_of(zygote_without_folders)
     zygote_without_folders.interrupt()
     await until(lambda: not Path('/proc', str(spare.pid)).exists())
+
+
+async def test_nothing_is_made_ahead_from_a_zygote_that_is_used_no_longer(zygote_without_folders: Zygotes) -> None:
+    zygotes, spec = zygote_without_folders, GuestSpec()
+    [(found, zygote)] = zygotes._zygotes.items()  # pyright: ignore[reportPrivateUsage]
+    zygotes.interrupt()
+    for _ in range(2):  # as a request that was under way at that moment
+        zygotes._make_spare_soon(zygote, found, spec, (found, spec.limits))  # pyright: ignore[reportPrivateUsage]
+    assert zygote.spare_for is None
 
 
 async def spare_of(zygotes: Zygotes) -> ProcessGuest:

@@ -146,7 +146,8 @@ class Zygotes(Interruptible):
         """Make the next guest in the background, if the same was asked for twice in a row."""
         with self._lock:
             last, zygote.last = zygote.last, wanted
-            if last != wanted or zygote.spare_for == wanted:
+            is_discarded = self._zygotes.get(found) is not zygote
+            if is_discarded or last != wanted or zygote.spare_for == wanted:
                 return
             old, zygote.spare, zygote.spare_for = zygote.spare, None, wanted
             zygote.stem.hold()
