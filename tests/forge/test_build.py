@@ -182,6 +182,18 @@ async def test_tests_that_notice_few_mutants_are_refused(library: Library, store
     assert 'the tests notice only' in built.reason
 
 
+async def test_more_tests_are_asked_for_with_calls_that_none_covers(library: Library, store: Store) -> None:
+    code = CODE.replace('return text[::-1]', "if text == '':\n        return '-'\n    return text[::-1]")
+    weak = TESTS.replace("reverse_string('') == ''", "reverse_string('aba') == 'aba'")
+    more = "```python\ndef test_nothing():\n    assert reverse_string('') == '-'\n```"
+    builder = Builder(implement=code, tests=weak, more_tests=more)
+    built = await forge(library, builder).build('Reverse a string; nothing gives a dash', journal=store)
+    assert built.status == 'built'
+    asked = builder.prompts[builder.stages.index('more tests')]
+    assert "- reverse_string('')\n" in asked
+    assert 'line' not in asked, 'who writes tests does not see the code'
+
+
 async def test_the_example_of_the_user_decides(library: Library, store: Store) -> None:
     lying = TESTS.replace("'cba'", "'abc'")
     builder = Builder(tests=lying, implement=WRONG, repair=WRONG)

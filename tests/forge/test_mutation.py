@@ -38,7 +38,7 @@ async def test_a_variant_that_does_the_same_as_the_code_does_not_count() -> None
 async def test_a_case_that_no_test_has_is_not_taken_for_one_that_does_not_exist() -> None:
     code = LARGEST.replace('    best = numbers[0]\n', f'{NONE}    best = numbers[0]\n')
     score = await mutation_score(with_asserts(code, 'largest([5]) == 5', 'largest([1, 3, 2]) == 3'), seconds=0.1)
-    assert score.survivors == ('line 4: 0 → 1',)
+    assert (score.survivors, score.calls) == (('line 4: 0 → 1',), ('largest([])',))
 
 
 async def test_a_variant_whose_place_is_never_reached_counts() -> None:

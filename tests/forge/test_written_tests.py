@@ -1,6 +1,9 @@
 """Tests as models write them."""
 
-from habilis.forge.written_tests import MAX_ASSERTS, has_enough_tests, read_tests
+import pytest
+
+from habilis.forge.contract import TestOutcome, Verification
+from habilis.forge.written_tests import MAX_ASSERTS, has_enough_tests, outlying_tests, read_tests
 
 
 def test_asserts_of_one_function_become_tests_of_their_own() -> None:
@@ -36,3 +39,32 @@ def test_a_reply_is_complete_with_a_closed_block_or_many_asserts() -> None:
     assert not has_enough_tests('```python\ndef test_it():\n' + line * MAX_ASSERTS)
     assert has_enough_tests('```python\ndef test_it():\n' + line * (MAX_ASSERTS + 1))
     assert has_enough_tests('```python\ndef test_it():\n' + line + '```\n')
+
+
+def ran(*errors: str, **named: str) -> Verification:
+    """An implementation that has run tests with these errors; an empty one for a test that passed."""
+    tests = {**{f'test_{number}': error for number, error in enumerate(errors)}, **named}
+    return Verification(tests=tuple(TestOutcome(name=name, error=error) for name, error in tests.items()))
+
+
+WRONG = ran('', '', '', 'got 1')
+"""Fails the last of four tests."""
+
+OUTLIERS: dict[str, tuple[list[Verification], list[str]]] = {
+    'all agree against it': ([WRONG, WRONG, WRONG], ['test_3']),
+    'most agree, and the other fails it too': ([WRONG, WRONG, ran('got 5', '', '', 'got 7')], ['test_3']),
+    'most agree, and the other could not be run': ([WRONG, WRONG, Verification(error='SyntaxError')], ['test_3']),
+    'one of them passes it': ([WRONG, WRONG, ran('got 5', '', '', '')], []),
+    'they give different values': ([WRONG, ran('', '', '', 'got 2'), ran('', '', '', 'got 3')], []),
+    'only half agree': ([WRONG, WRONG, ran('got 5', '', '', 'got 7'), ran('got 6', '', '', 'got 7')], []),
+    'one implementation alone': ([WRONG], []),
+    'none could be run': ([Verification(error='SyntaxError')] * 2, []),
+    'too many tests': ([ran('', '', 'got 0', 'got 1')] * 3, []),
+    'an example of the user': ([ran('', '', '', test_example_1='got 1')] * 3, []),
+}
+
+
+@pytest.mark.parametrize('case', OUTLIERS)
+def test_a_test_is_an_outlier_if_most_implementations_agree_against_it_and_none_passes_it(case: str) -> None:
+    results, expected = OUTLIERS[case]
+    assert outlying_tests(results) == expected

@@ -32,7 +32,7 @@ class Difference:
     @property
     def outcomes(self) -> list[str]:
         """What the implementations do, in words."""
-        return [f'raises {one[1:]}' if one.startswith('!') else f'gives {one[:200]}' for one in self.results]
+        return [f'raises {one[1:]}' if is_error(one) else f'gives {one[:200]}' for one in self.results]
 
 
 async def find_difference(
@@ -49,10 +49,19 @@ async def find_difference(
     outcomes = [await outcomes_of(candidate, inputs) for candidate in candidates]
     for index, arguments in enumerate(inputs):
         results = [outcome[index] for outcome in outcomes]
-        if not _are_equal(results) and not all(result.startswith('!') for result in results):
-            shown = ', '.join(repr(argument) for argument in arguments)
-            return Difference(call=f'{name}({shown})', results=tuple(dict.fromkeys(results)))
+        if not _are_equal(results) and not all(map(is_error, results)):
+            return Difference(call=shown_call(name, arguments), results=tuple(dict.fromkeys(results)))
     return None
+
+
+def shown_call(name: str, arguments: Sequence[object]) -> str:
+    """A call as it is written."""
+    return f'{name}({", ".join(map(repr, arguments))})'
+
+
+def is_error(outcome: str) -> bool:
+    """Whether an outcome is an exception."""
+    return outcome.startswith('!')
 
 
 def calls_in(tests: str, name: str) -> list[str]:

@@ -298,7 +298,8 @@ class Forge:
             if score.share >= KILL_SHARE:
                 return tests, score
             if attempt < TRIES - 1:
-                reply = await talk.say(prompt('more_tests').format(survivors='\n'.join(score.survivors[:10])))
+                gaps = ''.join(f'- {one}\n' for one in (score.calls or score.survivors)[:10])
+                reply = await talk.say(prompt('more_tests').format(gaps=gaps))
                 more = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
                 tests = await passing_tests(make, spec.name, {**more, **functions_in(tests)})
         raise Refused(

@@ -108,6 +108,9 @@ class MutationScore:
     survivors: tuple[str, ...] = ()
     """The changes that no test noticed: `line 3: a < b → a <= b`."""
 
+    calls: tuple[str, ...] = ()
+    """Calls that would notice some of these changes, if too few are noticed."""
+
     @property
     def share(self) -> float:
         """Share of the variants that were noticed; 1 if there is nothing to vary."""

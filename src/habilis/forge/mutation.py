@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.forge.agreement import calls_in, generate_inputs, outcomes_of
+from habilis.forge.agreement import calls_in, generate_inputs, is_error, outcomes_of, shown_call
 from habilis.forge.contract import Candidate, MutationScore
 from habilis.forge.javascript.mutants import mutants as javascript_mutants
 from habilis.forge.mutants import Mutant, mutants
@@ -29,28 +29,34 @@ async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 5
     wrong = [replace(candidate, code=variant.code) for variant in variants]
     results = await verify_all(wrong, limits=limits, stop=True)
     survivors = [variant for variant, result in zip(variants, results, strict=True) if result.ok]
-    killed = len(variants) - len(survivors)
+    killed, calls = len(variants) - len(survivors), list[str]()
     if killed < KILL_SHARE * len(variants) and candidate.language == 'python':
-        survivors = await _different(candidate, survivors)
+        survivors, calls = await _look_closer(candidate, survivors)
     changes = tuple(variant.change for variant in survivors)
-    return MutationScore(killed=killed, total=killed + len(changes), survivors=changes)
+    return MutationScore(killed=killed, total=killed + len(changes), survivors=changes, calls=tuple(calls))
 
 
-async def _different(candidate: Candidate, variants: Sequence[Mutant]) -> list[Mutant]:
-    """The variants without those that are known to do the same as the code: `if number >= best: best = number`.
+async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tuple[list[Mutant], list[str]]:
+    """The variants without those that are known to do the same as the code, and a call for each other that shows it.
 
-    They give the same results for generated inputs, near those of the tests and of the right types, although some of
-    these inputs reach the place where a difference is possible. Nothing is known of a variant that they do not reach.
+    `if number >= best: best = number` does the same: it gives the same results for generated inputs, near those of the
+    tests and of the right types, although some of these inputs reach the place where a difference is possible. Nothing
+    is known of a variant that they do not reach.
     """
     near = generate_inputs(candidate, calls_in(candidate.tests, candidate.name), count=INPUTS)
     inputs = [*near, *generate_inputs(candidate, (), count=INPUTS)]
     right = await outcomes_of(candidate, inputs)
-
-    async def is_same(code: str) -> bool:
-        return await outcomes_of(replace(candidate, code=code), inputs) == right
-
-    return [
-        variant
-        for variant in variants
-        if not variant.boundary or await is_same(variant.boundary) or not await is_same(variant.code)
-    ]
+    kept, calls = list[Mutant](), dict[str, None]()
+    for variant in variants:
+        results = await outcomes_of(replace(candidate, code=variant.code), inputs)
+        if results != right:
+            shown = [
+                shown_call(candidate.name, one)
+                for one, *pair in zip(inputs, right, results, strict=True)
+                if pair[0] != pair[1] and not is_error(pair[0])
+            ]
+            calls |= dict.fromkeys(sorted(shown, key=len)[:1])
+        elif variant.boundary and await outcomes_of(replace(candidate, code=variant.boundary), inputs) != right:
+            continue
+        kept.append(variant)
+    return kept, list(calls)

@@ -1,6 +1,7 @@
 """Tests as models write them: read one assert at a time, extended, and left out where all implementations disagree."""
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from habilis.forge.asking import code_block, functions_in, has_code_block
@@ -53,20 +54,18 @@ async def passing_tests(make: Callable[[str], Candidate], name: str, tests: Mapp
 
 
 def outlying_tests(results: Sequence[Verification]) -> list[str]:
-    """Tests that all independent implementations fail with the same values, while they pass most of the others.
+    """Tests that no implementation passes, and for which most give the same other value, if these pass all other tests.
 
     An example of the user is never one. With one implementation there is nothing to compare.
     """
-    runs = [{test.name: test for test in result.tests} for result in results if result.tests]
-    if len(runs) < 2 or len(runs) < len(results):
+    runs = [result.tests for result in results if result.tests and not result.error]
+    [(agreed, votes)] = Counter(runs).most_common(1) or [((), 0)]
+    failed = {test.name for test in agreed if not test.ok}
+    passed_by_any = {test.name for run in runs for test in run if test.ok}
+    is_majority = votes >= 2 and 2 * votes > len(results)
+    if not is_majority or failed & passed_by_any or any(name.startswith(EXAMPLE_TEST) for name in failed):
         return []
-    same = [
-        key
-        for key, test in runs[0].items()
-        if not key.startswith(EXAMPLE_TEST) and test.error and all(run.get(key) == test for run in runs)
-    ]
-    failed = {key for run in runs for key, test in run.items() if not test.ok}
-    return same if failed == {*same} and 3 * len(same) <= len(runs[0]) else []
+    return sorted(failed) if 3 * len(failed) <= len(agreed) else []
 
 
 def passes_examples(result: Verification) -> bool:
