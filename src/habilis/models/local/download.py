@@ -18,8 +18,8 @@ OnMessage = Callable[[str], None]
 """Called with messages for the user, on a thread."""
 
 FreeSpace = Callable[[Path], int]
-GRACE = 2.0
-"""Seconds to wait for a cancelled installation to end."""
+GRACE = 0.5
+"""Seconds to wait for a cancelled installation to end: less than a command waits after Ctrl-C."""
 
 
 def _free_space(folder: Path) -> int:
