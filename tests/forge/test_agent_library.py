@@ -69,6 +69,15 @@ async def test_a_run_is_told_about_tools_that_fit_its_task_and_calls_them(librar
     assert [(used.name, used.calls) for used in library.usage.read()] == [('double', 1)]
 
 
+async def test_a_small_model_reads_of_tools_that_fit_below_its_task_and_need_not_call_them(library: Library) -> None:
+    model = ScriptedModel([cell('final_answer(42)')], small=True)
+    async with Agent(model, library=library, journal='off') as agent:
+        assert (await agent.run('What is twice 21, the double of it?')).output == 42
+    note = model.requests[0].messages[-1].text
+    assert '- double(number: int) -> int' in note
+    assert 'make_tool' not in note
+
+
 async def test_a_tool_that_does_not_fit_is_not_shown_but_found_on_request(library: Library, store: Store) -> None:
     worker = Worker(cell("print(find_tools('twice a number'))"), cell('final_answer(double(4))'))
     async with worker.agent(library, store) as agent:

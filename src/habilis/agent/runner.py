@@ -204,11 +204,11 @@ class Runner:
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
         hooks = (*self.setup.hooks, *(request.hooks or ())) or tuple(automatic_hooks(self.setup.settings))
-        more = await self._library_tools(inputs)
+        found, helpers = await self._library_tools(inputs)
         if self._delegation is not None:
-            more.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, hooks))
+            helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, hooks))
         started = await start_run(
-            replace(self.setup, tools=(*tools, *more)),
+            replace(self.setup, tools=(*tools, *found, *helpers)),
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
@@ -224,7 +224,8 @@ class Runner:
                 files=files,
                 sandboxes=sandboxes,
                 library=self._library,
-                own_tools=frozenset(tool.name for tool in each_tool(more)),
+                found_tools=frozenset(tool.name for tool in each_tool(found)),
+                helpers=frozenset(tool.name for tool in each_tool(helpers)),
                 hooks=hooks,
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
@@ -250,12 +251,12 @@ class Runner:
         taken = {tool.name for tool in each_tool(tools)}
         return tuple(self._library.find(request.task, taken | (request.variables or {}).keys()))
 
-    async def _library_tools(self, inputs: Inputs) -> list[AnyTool]:
+    async def _library_tools(self, inputs: Inputs) -> tuple[list[AnyTool], list[AnyTool]]:
         """Those tools, and the ones to find and build more."""
         if self._library is None:
-            return []
+            return [], []
         found = [tool for name in inputs.library if (tool := self._library.tool(name)) is not None]
-        return [*found, *self._library.helpers(await self._loaded_model())]
+        return [*found], [*self._library.helpers(await self._loaded_model())]
 
     async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
         """The instructions of a run. Functions among them are called once: a resumed run has them in its record."""

@@ -87,7 +87,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy = load_policy(setup.loop_policy, model.traits)
-    history = History(tools=toolbox.signatures(), own_tools=inputs.own_tools, is_talk=setup.talk)
+    history = History(
+        tools=toolbox.signatures(), found_tools=inputs.found_tools, helpers=inputs.helpers, is_talk=setup.talk
+    )
     answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None

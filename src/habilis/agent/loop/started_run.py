@@ -47,8 +47,11 @@ class RunInputs:
     library: ToolLibrary | None = None
     """Where code finds tools that it calls by name, beside those it is told about."""
 
-    own_tools: frozenset[str] = frozenset()
-    """Names of the tools that are not the user's, but of the library and for subagents."""
+    found_tools: frozenset[str] = frozenset()
+    """Names of the tools of the library that fit the task."""
+
+    helpers: frozenset[str] = frozenset()
+    """Names of the tools that search and extend the library, and delegate."""
 
     hooks: Sequence[Hook] = ()
     deps: object = field(default=None, repr=False)

@@ -67,8 +67,11 @@ class History:
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Signatures of the tools that code can call, by name."""
 
-    own_tools: frozenset[str] = frozenset()
-    """Those that the agent brings itself, such as `make_tool` and `delegate`; the others are the user's."""
+    found_tools: frozenset[str] = frozenset()
+    """Those that were found in the library for the task."""
+
+    helpers: frozenset[str] = frozenset()
+    """Those that the agent brings for any task, such as `make_tool` and `delegate`."""
 
     is_talk: bool = False
     """Whether the task is what a person said in a conversation: words are an answer as good as any."""

@@ -22,13 +22,17 @@ class SmallPolicy(GeneralPolicy):
     """The general policy, and more for models that copy, forget the protocol and go in circles."""
 
     def task_note(self, history: History, *, can_stop: bool) -> str:
-        """The tools and the protocol once more: a small model does what it read last. In a talk that would be code."""
+        """The tools and the protocol once more: a small model does what it read last. In a talk that would be code.
+
+        Not the helpers: few tasks need them, and the model would define them, or call them without need.
+        """
         if history.is_talk and can_stop:
             return ''
         protocol = _prompt('protocol' if can_stop else 'protocol_without_stop')
-        if not history.tools:
+        tools = [f'- {name}{signature}' for name, signature in history.tools.items() if name not in history.helpers]
+        if not tools:
             return protocol
-        listed = '\n'.join(f'- {name}{signature}' for name, signature in history.tools.items())
+        listed = '\n'.join(tools)
         return f'{_prompt("tools").replace("{tools}", listed)}\n\n{protocol}'
 
     def temperature(self, history: History) -> float | None:
@@ -63,7 +67,7 @@ class SmallPolicy(GeneralPolicy):
 
     def _question_answer(self, history: History) -> Verdict:
         """A small model invents the data it should ask a tool for. Nothing can be repeated: no tool was called."""
-        tools = [name for name in history.tools if name not in history.own_tools]
+        tools = [name for name in history.tools if name not in history.found_tools | history.helpers]
         if history.is_talk or not tools or history.has_called_tools or history.has_refused:
             return Verdict()
         return Verdict(note=_prompt('no_tool_called').replace('{tools}', ', '.join(tools)), refuse=True)
