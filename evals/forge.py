@@ -62,6 +62,9 @@ class BuildOutcome:
     tokens: int
     """Of all requests to the model, input and output."""
 
+    stages: tuple[str, ...] = ()
+    """What happened, in short."""
+
 
 def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
     """The tasks in the order of their file, or shuffled. Raises `MissingData`."""
@@ -84,9 +87,14 @@ async def build_one(problem: Problem, model: RepeatedReplies, options: Options) 
     ledger, started = Ledger(), time.monotonic()
     model.start_again()
     status, reason, right = 'failed', '', None
+    stages: list[str] = []
+
+    def watch(stage: str, text: str) -> None:
+        stages.append(f'{stage}: {text}'[:200])
+
     with tempfile.TemporaryDirectory() as folder:
         library = Library(f'{folder}/library')
-        forge = Forge(library, CountingModel(model, ledger.record), options=options)
+        forge = Forge(library, CountingModel(model, ledger.record), options=options, watch=watch)
         try:
             built = await forge.build(problem.text, problem.tests[:1], journal=f'sqlite:{folder}/runs.db')
             status, reason = built.status, built.reason
@@ -102,6 +110,7 @@ async def build_one(problem: Problem, model: RepeatedReplies, options: Options) 
         reason=reason,
         seconds=round(time.monotonic() - started + model.saved_seconds, 1),
         tokens=ledger.total.tokens,
+        stages=tuple(stages),
     )
 
 

@@ -194,6 +194,16 @@ async def test_more_tests_are_asked_for_with_calls_that_none_covers(library: Lib
     assert 'line' not in asked, 'who writes tests does not see the code'
 
 
+async def test_code_that_contradicts_many_of_the_tests_it_lacked_is_refused(library: Library, store: Store) -> None:
+    code = CODE.replace('return text[::-1]', "if text == '':\n        return '-'\n    return text[::-1]")
+    weak = TESTS.replace("reverse_string('') == ''", "reverse_string('aba') == 'aba'")
+    more = "```python\ndef test_word():\n    assert reverse_string('') == ''\n```"
+    builder = Builder(implement=code, tests=weak, more_tests=more)
+    built = await forge(library, builder).build('Reverse a string', journal=store)
+    assert built.status == 'refused'
+    assert "reverse_string('') == '': got '-', expected ''" in built.reason
+
+
 async def test_the_example_of_the_user_decides(library: Library, store: Store) -> None:
     lying = TESTS.replace("'cba'", "'abc'")
     builder = Builder(tests=lying, implement=WRONG, repair=WRONG)

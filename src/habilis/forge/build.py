@@ -26,7 +26,13 @@ from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
 from habilis.forge.specification import TRIES, Order, Specification, specify
 from habilis.forge.verification import passes_on_stub, verify
-from habilis.forge.written_tests import has_enough_tests, outlying_tests, passes_examples, passing_tests, read_tests
+from habilis.forge.written_tests import (
+    has_enough_tests,
+    outlying_tests,
+    passes_examples,
+    read_tests,
+    with_more_tests,
+)
 from habilis.journal import Store, recording_scope
 from habilis.models.contract import Message, Model
 
@@ -301,7 +307,7 @@ class Forge:
                 gaps = ''.join(f'- {one}\n' for one in (score.calls or score.survivors)[:10])
                 reply = await talk.say(prompt('more_tests').format(gaps=gaps))
                 more = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
-                tests = await passing_tests(make, spec.name, {**more, **functions_in(tests)})
+                tests = await with_more_tests(make, spec.name, tests, more)
         raise Refused(
             f'the tests notice only {score.killed} of {score.total} wrong variants, such as {score.survivors[0]}'
         )

@@ -2,10 +2,11 @@
 
 import ast
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import count
 
 from habilis.forge.asking import code_block, functions_in, has_code_block
-from habilis.forge.contract import Candidate, Verification
+from habilis.forge.contract import Candidate, Refused, Verification
 from habilis.forge.examples import EXAMPLE_TEST, module_with_tests
 from habilis.forge.verification import verify
 
@@ -46,11 +47,31 @@ def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
         yield f'{name}_{number}', f'def {name}_{number}() -> None:\n    {text}'
 
 
-async def passing_tests(make: Callable[[str], Candidate], name: str, tests: Mapping[str, str]) -> str:
-    """The module of those tests that the candidate passes which `make` makes of them."""
-    checked = await verify(make(module_with_tests(name, tests)))
-    passed = {test.name for test in checked.tests if test.ok}
-    return module_with_tests(name, {key: source for key, source in tests.items() if key in passed})
+async def with_more_tests(make: Callable[[str], Candidate], name: str, tests: str, more: Mapping[str, str]) -> str:
+    """The module with those of the new tests that the candidate passes which `make` makes of them.
+
+    Raises `Refused` if it fails more than a few: then who writes tests understands the request in another way.
+    """
+    known = functions_in(tests)
+    new = dict(_renamed(key, source, known) for key, source in more.items() if source != known.get(key))
+    checked = await verify(make(module_with_tests(name, {**known, **new})))
+    if checked.error:  # one of the new tests does not end, or breaks the others
+        return tests
+    failed = {test.name: test.error for test in checked.tests if test.name in new and not test.ok}
+    if not _are_few(len(failed), len(new)):
+        msg = f'the request leaves open what is right; give an example for this: {next(iter(failed.values()))[:300]}'
+        raise Refused(msg)
+    return module_with_tests(name, {**known, **{key: text for key, text in new.items() if key not in failed}})
+
+
+def _renamed(name: str, source: str, known: Collection[str]) -> tuple[str, str]:
+    """A test with a name that no known test has."""
+    new = next(one for number in count(1) if (one := name if number == 1 else f'{name}_{number}') not in known)
+    return new, source.replace(f'def {name}(', f'def {new}(', 1)
+
+
+def _are_few(some: int, total: int) -> bool:
+    return 3 * some <= total
 
 
 def outlying_tests(results: Sequence[Verification]) -> list[str]:
@@ -65,7 +86,7 @@ def outlying_tests(results: Sequence[Verification]) -> list[str]:
     is_majority = votes >= 2 and 2 * votes > len(results)
     if not is_majority or failed & passed_by_any or any(name.startswith(EXAMPLE_TEST) for name in failed):
         return []
-    return sorted(failed) if 3 * len(failed) <= len(agreed) else []
+    return sorted(failed) if _are_few(len(failed), len(agreed)) else []
 
 
 def passes_examples(result: Verification) -> bool:
