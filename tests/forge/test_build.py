@@ -174,6 +174,17 @@ async def test_tests_that_cannot_fail_are_sent_back(library: Library, store: Sto
     assert 'the tests pass on a function that does nothing' in builder.prompts[builder.stages.index('again')]
 
 
+async def test_tests_that_all_expect_the_same_are_sent_back(library: Library, store: Store) -> None:
+    spec = '```python\ndef is_even(number: int) -> bool:\n    """Whether the number is even."""\n```'
+    code = spec.replace('\n```', '\n    return number % 2 == 0\n```')
+    same = '```python\n' + '\n'.join(f'def test_{n}():\n    assert is_even({2 * n})\n' for n in range(3)) + '```'
+    better = same.replace('is_even(0)', 'not is_even(3)')
+    builder = Builder(spec=spec, tests=same, again=better, implement=code)
+    built = await forge(library, builder).build('Is it even?', ['is_even(10) == True'], journal=store)
+    assert built.status == 'built'
+    assert 'pass on a function that always returns True' in builder.prompts[builder.stages.index('again')]
+
+
 async def test_tests_that_notice_few_mutants_are_refused(library: Library, store: Store) -> None:
     code = CODE.replace('return text[::-1]', 'if len(text) > 50:\n        return text + "?"\n    return text[::-1]')
     builder = Builder(implement=code, more_tests=TESTS)

@@ -25,12 +25,13 @@ from habilis.forge.reuse import Finder
 from habilis.forge.review import review, verify_reviewed
 from habilis.forge.source import imported_tools, read_source
 from habilis.forge.specification import TRIES, Order, Specification, specify
-from habilis.forge.verification import passes_on_stub, verify
+from habilis.forge.verification import verify
 from habilis.forge.written_tests import (
     has_enough_tests,
     outlying_tests,
     passes_examples,
     read_tests,
+    weakness,
     with_more_tests,
 )
 from habilis.journal import Store, recording_scope
@@ -203,11 +204,10 @@ class Forge:
             whole = module_with_tests(spec.name, tests, order.examples)
             if len(tests) < 3:
                 problem = f'{len(tests)} tests call {spec.name} with plain values; at least three are needed'
-            elif self.options.red_check and await passes_on_stub(
-                Candidate(name=spec.name, code=spec.stub, tests=whole)
-            ):
-                problem = 'the tests pass on a function that does nothing, so they show nothing'
             else:
+                stub = Candidate(name=spec.name, code=spec.stub, tests=whole)
+                problem = await weakness(stub) if self.options.red_check else ''
+            if not problem:
                 self._tell('tests', f'{len(tests)} tests')
                 return whole
             text = f'{problem}. Reply with one code block of better tests.'

@@ -8,7 +8,7 @@ from itertools import count
 from habilis.forge.asking import code_block, functions_in, has_code_block
 from habilis.forge.contract import Candidate, Refused, Verification
 from habilis.forge.examples import EXAMPLE_TEST, module_with_tests
-from habilis.forge.verification import verify
+from habilis.forge.verification import passes_on_stub, verify
 
 MAX_ASSERTS = 20
 """Asserts after which a model on this machine is stopped: small models go on until their context is full."""
@@ -45,6 +45,30 @@ def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
     asserts = dict.fromkeys(ast.unparse(one) for one in body)
     for number, text in enumerate(asserts, start=1):
         yield f'{name}_{number}', f'def {name}_{number}() -> None:\n    {text}'
+
+
+async def weakness(candidate: Candidate) -> str:
+    """Why tests show nothing, whatever the code is; empty if they can fail."""
+    if await passes_on_stub(candidate):
+        return 'the tests pass on a function that does nothing, so they show nothing'
+    nodes = ast.walk(ast.parse(candidate.tests))
+    expected = {_expected(node, candidate.name) for node in nodes if isinstance(node, ast.Assert)}
+    if len(expected) == 1 and (always := expected.pop()):
+        return f'the tests pass on a function that always returns {always[:100]}: add inputs that give something else'
+    return ''
+
+
+def _expected(node: ast.Assert, name: str) -> str:
+    """What an assert expects of a call of the function; empty if it is another kind of assert."""
+    match node.test:
+        case ast.Compare(left=ast.Call(func=ast.Name(id=called)), ops=[ast.Eq() | ast.Is()], comparators=[value]):
+            return ast.unparse(value) if called == name else ''
+        case ast.Call(func=ast.Name(id=called)):
+            return 'True' if called == name else ''
+        case ast.UnaryOp(op=ast.Not(), operand=ast.Call(func=ast.Name(id=called))):
+            return 'False' if called == name else ''
+        case _:
+            return ''
 
 
 async def with_more_tests(make: Callable[[str], Candidate], name: str, tests: str, more: Mapping[str, str]) -> str:
