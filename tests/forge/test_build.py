@@ -185,6 +185,15 @@ async def test_tests_that_all_expect_the_same_are_sent_back(library: Library, st
     assert 'pass on a function that always returns True' in builder.prompts[builder.stages.index('again')]
 
 
+async def test_a_function_may_give_the_same_for_all_inputs(library: Library, store: Store) -> None:
+    spec = '```python\ndef cleared(items: list[int]) -> list[int]:\n    """The list without its items."""\n```'
+    code = spec.replace('\n```', '\n    return []\n```')
+    tests = '```python\n' + '\n'.join(f'def test_{n}():\n    assert cleared([{n}]) == []\n' for n in range(3)) + '```'
+    builder = Builder(spec=spec, tests=tests, again=tests, implement=code)
+    assert (await forge(library, builder).build('Clear it', journal=store)).status == 'built'
+    assert builder.stages.count('again') == 1
+
+
 async def test_tests_that_notice_few_mutants_are_refused(library: Library, store: Store) -> None:
     code = CODE.replace('return text[::-1]', 'if len(text) > 50:\n        return text + "?"\n    return text[::-1]')
     builder = Builder(implement=code, more_tests=TESTS)

@@ -198,7 +198,7 @@ class Forge:
             context=order.context,
         )
         problem = ''
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
             reply = await conversation.say(text)
             tests = usable_tests(spec.stub, read_tests(reply, spec.name), order.language)
             whole = module_with_tests(spec.name, tests, order.examples)
@@ -206,7 +206,7 @@ class Forge:
                 problem = f'{len(tests)} tests call {spec.name} with plain values; at least three are needed'
             else:
                 stub = Candidate(name=spec.name, code=spec.stub, tests=whole)
-                problem = await weakness(stub) if self.options.red_check else ''
+                problem = await weakness(stub, is_first=attempt == 0) if self.options.red_check else ''
             if not problem:
                 self._tell('tests', f'{len(tests)} tests')
                 return whole

@@ -47,10 +47,15 @@ def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
         yield f'{name}_{number}', f'def {name}_{number}() -> None:\n    {text}'
 
 
-async def weakness(candidate: Candidate) -> str:
-    """Why tests show nothing, whatever the code is; empty if they can fail."""
+async def weakness(candidate: Candidate, *, is_first: bool) -> str:
+    """Why tests show nothing, whatever the code is; empty if they can fail.
+
+    The first time, tests that all expect the same are weak. After that there may be nothing else to expect.
+    """
     if await passes_on_stub(candidate):
         return 'the tests pass on a function that does nothing, so they show nothing'
+    if not is_first:
+        return ''
     nodes = ast.walk(ast.parse(candidate.tests))
     expected = {_expected(node, candidate.name) for node in nodes if isinstance(node, ast.Assert)}
     if len(expected) == 1 and (always := expected.pop()):
