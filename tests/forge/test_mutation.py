@@ -50,3 +50,12 @@ async def test_a_variant_whose_place_is_never_reached_counts() -> None:
         'line 3: 50 → 51',
         'line 4: 0 → 1',
     }
+
+
+async def test_a_call_that_shows_a_variant_is_short() -> None:
+    code = 'def without_first(items: list[str]) -> list[str]:\n    """All but the first."""\n    return items[1:]\n'
+    long = [f'item {number}' for number in range(30)]
+    tests = f'from tool import without_first\n\n\ndef test_a() -> None:\n    assert without_first({long}) != {long}\n'
+    score = await mutation_score(Candidate(name='without_first', code=code, tests=tests), seconds=0.1)
+    assert score.share < 1
+    assert max(map(len, score.calls)) < len(str(long)) / 4

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from habilis.forge.agreement import calls_in, generate_inputs, is_error, outcomes_of, shown_call
 from habilis.forge.contract import Candidate, MutationScore
@@ -17,6 +18,9 @@ MUTANT_SECONDS = 0.5
 
 INPUTS = 100
 """Generated inputs on which a mutant is compared with the code."""
+
+SHORT = range(1, 6)
+"""Lengths of what is also tried in place of longer lists and texts: results of short inputs can be worked out."""
 
 
 async def mutation_score(candidate: Candidate, *, seconds: float, limit: int = 50) -> MutationScore:
@@ -44,7 +48,7 @@ async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tupl
     is known of a variant that they do not reach.
     """
     near = generate_inputs(candidate, calls_in(candidate.tests, candidate.name), count=INPUTS)
-    inputs = [*near, *generate_inputs(candidate, (), count=INPUTS)]
+    inputs = [*near, *_shortened(near), *generate_inputs(candidate, (), count=INPUTS)]
     right = await outcomes_of(candidate, inputs)
     kept, calls = list[Mutant](), dict[str, None]()
     for variant in variants:
@@ -60,3 +64,11 @@ async def _look_closer(candidate: Candidate, variants: Sequence[Mutant]) -> tupl
             continue
         kept.append(variant)
     return kept, list(calls)
+
+
+def _shortened(inputs: Sequence[Sequence[Any]]) -> list[list[object]]:
+    return [
+        [value[:length] if isinstance(value, str | list | tuple) else value for value in arguments]
+        for length in SHORT
+        for arguments in inputs
+    ]
