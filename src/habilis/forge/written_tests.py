@@ -3,7 +3,6 @@
 import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import count
 
 from habilis.forge.asking import code_block, functions_in, has_code_block
 from habilis.forge.contract import Candidate, Refused, Verification
@@ -95,7 +94,9 @@ async def with_more_tests(make: Callable[[str], Candidate], name: str, tests: st
 
 def _renamed(name: str, source: str, known: Collection[str]) -> tuple[str, str]:
     """A test with a name that no known test has."""
-    new = next(one for number in count(1) if (one := name if number == 1 else f'{name}_{number}') not in known)
+    new = name
+    while new in known:
+        new += '_more'
     return new, source.replace(f'def {name}(', f'def {new}(', 1)
 
 
