@@ -1,10 +1,12 @@
 """Writes untrusted text to a rich console: escape sequences and markup in it have no effect."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.markdown import Markdown
@@ -79,6 +81,13 @@ def _encodable(text: str, console: Console) -> str:
     return text.encode(console.encoding, 'backslashreplace').decode(console.encoding, 'replace')
 
 
+def _like(console: Console) -> Console:
+    """A console that renders in the same way, with a lock of its own, and writes nowhere."""
+    colors = cast('Literal["standard", "256", "truecolor", "windows"] | None', console.color_system)
+    nowhere = io.TextIOWrapper(io.BytesIO(), encoding=console.encoding)
+    return Console(file=nowhere, force_terminal=console.is_terminal, color_system=colors, no_color=console.no_color)
+
+
 class SafeConsole:
     """A console that escapes what it writes and knows whether its cursor is at the start of a line."""
 
@@ -86,6 +95,7 @@ class SafeConsole:
         self._console = console
         if console.width < 1:  # some parent processes set COLUMNS=0; nothing would be shown
             console.width = WIDTH
+        self._draft_console = _like(console)
         self._is_at_line_start = True
         self._is_broken = False
         self._unfinished: list[tuple[str, str]] = []
@@ -139,7 +149,7 @@ class SafeConsole:
         """Show unfinished text above the status line, if there is one, until something is printed."""
         status = self._status
         if status is not None:
-            status.set_preview(lambda width: self._rows(content, width))
+            status.set_preview(lambda width: self.draft_rows(content, width))
 
     def draft_markdown(self, text: str) -> None:
         """Show unfinished Markdown above the status line."""
@@ -150,9 +160,13 @@ class SafeConsole:
         for text in self._highlight([line], before):
             self.draft(text)
 
-    def _rows(self, content: RenderableType, width: int) -> list[str]:
-        with self._console.capture() as capture:  # belongs to the thread that draws
-            self._console.print(_Escaped(content), width=width, highlight=False)
+    def draft_rows(self, content: RenderableType, width: int) -> list[str]:
+        """What a draft looks like.
+
+        Also while the console is printing: what it prints waits for the status line, which waits for these rows.
+        """
+        with self._draft_console.capture() as capture:  # belongs to the thread that draws
+            self._draft_console.print(_Escaped(content), width=width, highlight=False)
         return [row.rstrip() for row in capture.get().splitlines()]
 
     def line(self, text: str, style: str = '') -> None:
