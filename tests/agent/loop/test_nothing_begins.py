@@ -155,9 +155,9 @@ async def test_no_tool_begins_after_the_time_limit_of_its_cell(kind: str, code: 
     obstacle = Obstacle()
     of_tools, of_agent = obstacles(kind, obstacle)
     model = ScriptedModel([block(code), block('final_answer(1)')])
-    settings = SandboxSettings(limits=Limits(seconds=0.5))
+    settings = SandboxSettings(limits=Limits(seconds=1.5))
     made = Agent(model, tools=payments(paid, **of_tools), sandbox_settings=settings, **of_agent)
-    releasing = asyncio.ensure_future(obstacle.release_after(0.7))
+    releasing = asyncio.ensure_future(obstacle.release_after(1.7))
     result = await made.run('go')
     await releasing
     await asyncio.sleep(AFTERWARDS)
