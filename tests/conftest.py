@@ -4,10 +4,13 @@ import contextlib
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+
+from tests import requirements
 
 # A busy machine is slow, not wrong: hypothesis may take its time.
 settings.register_profile('habilis', deadline=None)
@@ -18,8 +21,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     with contextlib.suppress(ValueError):  # not on the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The tests start the command some hundred times. Where nothing compiled is kept, each time it would be compiled anew.
+# The tests start the command some hundred times, and each worker reads all tests. Where nothing compiled is kept, that
+# would be compiled anew each time.
 os.environ.pop('PYTHONDONTWRITEBYTECODE', None)
+sys.dont_write_bytecode = False
 
 # The embedded model fetches llama.cpp from the npm registry, which the tests do not reach.
 os.environ['NPM_CONFIG_OFFLINE'] = 'true'
@@ -37,6 +42,31 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Describe a failure without the garbage collector.
+
+    pytest parses the source of what failed. If the collector runs a finalizer meanwhile that parses something, too (any
+    traceback that is formatted does), CPython 3.11 raises `SystemError: AST constructor recursion depth mismatch`: the
+    whole run would end.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count what was not tested here, and say how to change that."""
+    skipped = [report.longrepr for report in terminalreporter.stats.get('skipped', ())]
+    reasons = [reason[2].removeprefix('Skipped: ') for reason in skipped if isinstance(reason, tuple)]
+    if reasons:
+        terminalreporter.section('not tested here')
+        for line in requirements.summary(reasons):
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope='session', autouse=True)

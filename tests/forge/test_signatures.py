@@ -1,6 +1,5 @@
 """Files of tools that are signed."""
 
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -13,8 +12,12 @@ from habilis.forge.library import Library
 from habilis.forge.sharing import export_tools, import_tools
 from habilis.forge.signatures import NoSshKeygen, check_signature, public_keys, sign
 from tests.forge.samples import double
+from tests.requirements import require
 
-pytestmark = pytest.mark.skipif(shutil.which('ssh-keygen') is None, reason='needs ssh-keygen')
+
+@pytest.fixture(autouse=True)
+def _ssh_keygen() -> None:  # pyright: ignore[reportUnusedFunction]
+    require('ssh-keygen')
 
 
 def new_key(path: Path) -> Path:

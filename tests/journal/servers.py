@@ -14,19 +14,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import pytest
 
+from tests.requirements import missing
+
 SECONDS = 60
-
-
-def missing(what: str) -> NoReturn:
-    """The tests cannot be run here. In continuous integration that is a failure."""
-    msg = f'this test needs {what}; on Debian or Ubuntu: apt-get install postgresql redis-server'
-    if os.environ.get('CI'):
-        pytest.fail(msg, pytrace=False)
-    pytest.skip(msg)
 
 
 class Server:
@@ -206,7 +200,7 @@ def _redis() -> str:
     for name in ('redis-server', 'valkey-server'):
         if found := shutil.which(name):
             return found
-    return missing('a Redis server (redis-server)')
+    return missing('redis-server')
 
 
 def postgres_program(program: str) -> str:
@@ -217,7 +211,7 @@ def postgres_program(program: str) -> str:
     for folder in (*folders, None):
         if found := shutil.which(program, path=folder):
             return found
-    return missing(f'a PostgreSQL server ({program})')
+    return missing('postgres')
 
 
 def _to_die_with_us(sign: signal.Signals) -> list[str]:

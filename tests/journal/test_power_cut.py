@@ -16,6 +16,7 @@ from habilis.journal.postgres import PostgresStore
 from habilis.journal.sqlite_file import SqliteFile
 from tests.journal.dying import dead_owner
 from tests.journal.servers import PostgresServer
+from tests.requirements import missing
 
 # Plain files: only what was flushed is left ---------------------------------------------------------------------------
 
@@ -134,7 +135,7 @@ def _calls(command: list[str], trace: Path) -> list[str]:
     try:
         subprocess.run(['strace', '-f', '-y', '-o', str(trace), '-e', f'trace={traced}', *command], check=True)
     except (FileNotFoundError, subprocess.CalledProcessError):
-        pytest.skip('this test needs strace, and the right to use it')
+        missing('strace')
     return trace.read_text(errors='replace').splitlines()
 
 

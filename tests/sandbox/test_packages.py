@@ -20,6 +20,7 @@ from habilis.core.errors import PackageError, SandboxError, SnapshotError
 from habilis.sandbox.options import choose_backend
 from habilis.sandbox.packages import native_reason, package_folder
 from habilis.sandbox.snapshot import from_bytes, to_bytes
+from tests.requirements import missing
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def fetch(*packages: str) -> Path:
         return package_folder(list(packages))
     except PackageError as error:
         if 'no network' in str(error):
-            pytest.skip('needs the package registry')
+            missing('registry')
         raise
 
 

@@ -10,6 +10,7 @@ from tests.cli.chat import code, script
 from tests.cli.process import habilis
 from tests.cli.test_sixel import ROWS, png
 from tests.place import Place
+from tests.requirements import missing
 
 PNG = png(ROWS)
 FIGURE = f'class Figure:\n    def _repr_png_(self): return {PNG!r}\n'
@@ -66,7 +67,7 @@ def test_a_plot_of_a_table_becomes_a_file_whose_path_is_said(place: Place, monke
     packages = 'numpy,pandas,matplotlib'
     done = run('Which region grew most? Draw it.', '--packages', packages, '--workspace', 'sales', '--model', model)
     if 'no network' in done.stderr:
-        pytest.skip('needs the package registry')
+        missing('registry')
     assert (done.returncode, done.stdout) == (0, 'South: 60%\n')
     assert done.stderr.count('habilis: sandbox: process, because the packages need native code\n') == 1
     assert '\nNorth    100   110\n' in done.stderr, 'a table is shown as text'

@@ -1,6 +1,5 @@
 """`habilis tools seed`, `add`, `edit`, `merge`, `rollback`, `rm`, `export`, `import` and `doctor`."""
 
-import shutil
 import subprocess
 import zipfile
 from pathlib import Path
@@ -12,6 +11,7 @@ from habilis.forge.seeding import seeds
 from tests.cli.process import COMMAND, environment, habilis, on_terminal
 from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double
+from tests.requirements import require
 
 ADDING = 'def double(number: int) -> int:\n    """Twice a number."""\n    return number + number\n'
 
@@ -133,8 +133,8 @@ def test_export_and_import(tools: Tools, tmp_path: Path) -> None:
     assert 'in the library already' in again.stderr
 
 
-@pytest.mark.skipif(shutil.which('ssh-keygen') is None, reason='needs ssh-keygen')
 def test_a_signed_file_is_imported_by_those_who_trust_its_key(tools: Tools, tmp_path: Path) -> None:
+    require('ssh-keygen')
     key, path, other = tmp_path / 'key', str(tmp_path / 'x.zip'), ('--library', str(tmp_path / 'other'))
     subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', key], check=True)
     assert f'signed with {key}' in tools('export', 'double', path, '--sign', str(key)).stderr

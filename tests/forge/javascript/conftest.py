@@ -6,6 +6,7 @@ import pytest
 
 from habilis.core.errors import ForgeError
 from habilis.forge.javascript.installation import javascript_engine
+from tests.requirements import missing
 
 
 @pytest.fixture(scope='session')
@@ -16,4 +17,4 @@ def quickjs() -> None:
         try:
             asyncio.run(javascript_engine())
         except ForgeError as error:
-            pytest.skip(str(error))
+            missing('registry', str(error))

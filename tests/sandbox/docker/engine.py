@@ -9,7 +9,6 @@ import hashlib
 import io
 import os
 import re
-import shutil
 import subprocess
 import sys
 import sysconfig
@@ -17,23 +16,13 @@ import tarfile
 from collections.abc import Generator, Iterable
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
-
-import pytest
 
 from habilis.sandbox import backends
 from habilis.sandbox.docker.backend import DockerBackend
+from tests.requirements import missing, require
 
 BACKEND = 'docker-test'
 _USERS = 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n'
-
-
-def missing(what: str) -> NoReturn:
-    """The tests cannot be run here. In continuous integration that is a failure."""
-    msg = f'this test needs {what}; on Debian or Ubuntu: apt-get install docker.io, and start dockerd'
-    if os.environ.get('CI'):
-        pytest.fail(msg, pytrace=False)
-    pytest.skip(msg)
 
 
 def docker(*arguments: str) -> str:
@@ -44,12 +33,11 @@ def docker(*arguments: str) -> str:
 @cache
 def test_image() -> str:
     """Name of the image; made if it is not there."""
-    if shutil.which('docker') is None:
-        missing('the docker command')
+    require('docker')
     try:
         docker('version')
-    except subprocess.CalledProcessError as error:
-        missing(f'a Docker engine ({error.stderr.strip()})')
+    except subprocess.CalledProcessError:
+        missing('docker')
     if given := os.environ.get('HABILIS_TEST_IMAGE'):  # to test with another Python
         return given
     name = f'habilis-test:{hashlib.sha256(f"1 {sys.version} {sys.base_prefix}".encode()).hexdigest()[:12]}'

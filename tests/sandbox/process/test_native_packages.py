@@ -16,6 +16,7 @@ from habilis.sandbox.contract import PythonTarget
 from habilis.sandbox.packages import package_folder
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
+from tests.requirements import missing
 from tests.sandbox.test_packages import make_wheel
 
 PACKAGES = ['numpy', 'pandas', 'matplotlib']
@@ -30,7 +31,7 @@ def data() -> Iterator[SyncSandbox]:
         )
     except PackageError as error:
         if 'no network' in str(error):
-            pytest.skip('needs the package registry')
+            missing('registry')
         raise
     with made:
         assert made.run('import numpy as np, pandas as pd, matplotlib.pyplot as plt').ok

@@ -5,7 +5,6 @@ import contextlib
 import ensurepip
 import io
 import os
-import shutil
 import socket
 import threading
 import zipfile
@@ -19,6 +18,7 @@ from habilis.sandbox import Sandbox, network
 from habilis.sandbox.network import Grant, make_network
 from habilis.sandbox.process import proxy
 from habilis.sandbox.process.proxy import serve
+from tests.requirements import require
 from tests.sandbox.test_network import GRANTS, Echo, grants, secure_server
 from tests.sandbox.test_network import serve as serve_http
 
@@ -176,8 +176,8 @@ async def test_a_connection_ends_with_its_sandbox() -> None:
             assert connection.recv(1) == b''
 
 
-@pytest.mark.skipif(shutil.which('curl') is None, reason='needs curl')
 async def test_curl_reaches_granted_hosts_only(web: int) -> None:
+    require('curl')
     async with await Sandbox.create('process', network=['localhost']) as sandbox:
         await sandbox.run(
             'import subprocess\ndef curl(*more):\n'

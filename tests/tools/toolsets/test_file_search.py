@@ -1,6 +1,5 @@
 """Files of a folder by name and by content."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from habilis.core.errors import WorkspaceError
 from habilis.tools import Files, Toolbox
 from habilis.tools.toolsets import file_search
+from tests.requirements import require
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ GREPS: list[tuple[dict[str, object], list[str]]] = [
 
 
 @pytest.mark.parametrize(('arguments', 'options'), GREPS)
-@pytest.mark.skipif(shutil.which('rg') is None, reason='ripgrep is not installed')
 async def test_d8_grep_equals_ripgrep(
     box: Toolbox, tree: Path, arguments: dict[str, object], options: list[str]
 ) -> None:
+    require('rg')
     (tree / 'two\nlines.txt').unlink()  # ripgrep prints it in two lines
     same = ['--no-ignore', '--hidden', '-g', '!.git', '-g', '!node_modules', '--no-heading', '--with-filename']
     lines = [] if {'-l', '-c'} & {*options} else ['-n']

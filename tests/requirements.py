@@ -1,0 +1,47 @@
+"""What a test needs beyond Python and its packages: programs, servers, the package registry.
+
+Where one is missing the test is skipped, with the line that installs it; a summary at the end counts these lines. In
+continuous integration all of them are there, so a test that lacks one fails.
+"""
+
+import os
+import shutil
+from collections import Counter
+from typing import NoReturn
+
+import pytest
+
+INSTALLATION = {
+    'bwrap': 'a bubblewrap that may make namespaces here',
+    'curl': 'curl: apt-get install curl',
+    'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
+    'git': 'git: apt-get install git',
+    'postgres': 'a PostgreSQL server: apt-get install postgresql',
+    'redis-server': 'a Redis server: apt-get install redis-server',
+    'registry': 'the package registries, which cannot be reached from here',
+    'rg': 'ripgrep: apt-get install ripgrep',
+    'ssh-keygen': 'ssh-keygen: apt-get install openssh-client',
+    'strace': 'strace, and the right to use it: apt-get install strace',
+}
+"""What each requirement is and, after a colon, how to get it."""
+
+PREFIX = 'needs '
+
+
+def missing(requirement: str, detail: str = '') -> NoReturn:
+    """Skip this test; in continuous integration it fails."""
+    msg = PREFIX + INSTALLATION[requirement] + (f' ({detail})' if detail else '')
+    if os.environ.get('CI'):
+        pytest.fail(msg, pytrace=False)
+    pytest.skip(msg)
+
+
+def require(program: str) -> str:
+    """Path of a program, without which this test is skipped."""
+    return shutil.which(program) or missing(program)
+
+
+def summary(reasons: list[str]) -> list[str]:
+    """One line for each reason to skip a test, the most frequent first."""
+    counted = Counter(sorted(reasons)).most_common()
+    return [f'{number:5} {"test" if number == 1 else "tests"}: {reason}' for reason, number in counted]
