@@ -82,6 +82,10 @@ class Terminal:
         self.shown += data.decode(errors='replace').replace('\r\n', '\n')
         return bool(data)
 
+    def exit_code(self) -> int:
+        """How it has ended; waits for that."""
+        return self.process.wait(timeout=PATIENCE)
+
     def close(self) -> None:
         """End it, however it is doing."""
         with contextlib.suppress(ProcessLookupError):

@@ -43,7 +43,7 @@ def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_varia
         terminal.wait_for('The boat is called Nordlicht')
         terminal.type('q\r')
         terminal.wait_for('habilis chat --resume chat-')
-        assert terminal.process.wait(timeout=60) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_an_approval_that_waited_when_the_process_was_killed_is_asked_again_with_its_diff(
@@ -73,7 +73,7 @@ def test_an_approval_that_waited_when_the_process_was_killed_is_asked_again_with
         terminal.type('Thanks.\r')
         terminal.wait_for('You are welcome.')
         terminal.type('q\r')
-        assert terminal.process.wait(timeout=60) == 0
+        assert terminal.exit_code() == 0
     assert (place.folder / 'work' / 'boat.txt').read_text() == 'a blue boat\n'
 
 
@@ -105,12 +105,12 @@ def test_habilis_alone_opens_the_chat_in_a_terminal_and_plain_shows_no_control_s
         shown = terminal.wait_for('**Hello** you.')
         terminal.type('\x04')
         terminal.wait_for('habilis chat --resume chat-')
-        assert terminal.process.wait(timeout=60) == 0
+        assert terminal.exit_code() == 0
     assert '\x1b' not in shown
     with on_terminal() as terminal:
         terminal.wait_for('>')
         terminal.type('q\r')
-        assert terminal.process.wait(timeout=60) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_a_pipe_is_answered_line_by_line(place: Place) -> None:

@@ -55,7 +55,7 @@ def rest(terminal: Terminal) -> str:
     """All that is shown until the command ends."""
     while terminal._read(60):  # pyright: ignore[reportPrivateUsage]
         pass
-    terminal.process.wait(timeout=60)
+    terminal.exit_code()
     return terminal.shown
 
 
@@ -187,7 +187,7 @@ def test_the_second_ctrl_c_prints_the_command_too() -> None:
         terminal.wait_for('habilis: stopping')
         terminal.type('\x03')
         terminal.wait_for('\nhabilis: resume with: this\n')
-        assert terminal.process.wait(timeout=60) == 130
+        assert terminal.exit_code() == 130
 
 
 # Scripts --------------------------------------------------------------------------------------------------------------

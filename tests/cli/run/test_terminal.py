@@ -28,8 +28,8 @@ def test_the_words_of_the_model_appear_before_it_has_ended(server: ProtocolServe
         terminal.wait_for('think about ')
         assert terminal.process.poll() is None
         terminal.type('\x03')
-        terminal.wait_for('\nhabilis: interrupted after 0 steps; resume with: habilis runs resume run-', seconds=20)
-        assert terminal.process.wait(timeout=20) == 130
+        terminal.wait_for('\nhabilis: interrupted after 0 steps; resume with: habilis runs resume run-')
+        assert terminal.exit_code() == 130
     assert server.wait_until_hung_up()
 
 
@@ -43,7 +43,7 @@ def test_a_second_ctrl_c_ends_it_at_once(place: Place) -> None:
         with pytest.raises(subprocess.TimeoutExpired):
             terminal.process.wait(timeout=1)
         terminal.type('\x03')
-        assert terminal.process.wait(timeout=20) == 130
+        assert terminal.exit_code() == 130
 
 
 def test_a_question_is_asked_and_the_run_goes_on_with_the_answer(place: Place) -> None:
@@ -53,7 +53,7 @@ def test_a_question_is_asked_and_the_run_goes_on_with_the_answer(place: Place) -
         terminal.type('blue\n')
         terminal.wait_for('done')
         terminal.wait_for('painted\n')
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_the_answer_of_the_person_reaches_the_model(server: ProtocolServer) -> None:
@@ -62,7 +62,7 @@ def test_the_answer_of_the_person_reaches_the_model(server: ProtocolServer) -> N
         terminal.wait_for('Which colour?\n> ')
         terminal.type('ultramarine\n')
         terminal.wait_for('Done.')
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
     assert server.last.json['messages'][-1]['content'] == 'ultramarine'
 
 
@@ -73,22 +73,22 @@ def test_a_question_that_the_person_will_not_answer_ends_the_run(place: Place) -
         terminal.type('\x04')
         shown = terminal.wait_for('\nhabilis: answer with: habilis runs resume run-')
         assert 'Which colour?' not in shown
-        assert terminal.process.wait(timeout=20) == 4
+        assert terminal.exit_code() == 4
 
 
 def test_ctrl_c_at_a_question_stops(place: Place) -> None:
     model = script(place.folder, code("ask_user('Which colour?')"), 'never said')
     with on_terminal('run', 'Paint it', '--model', model) as terminal:
-        terminal.wait_for('> ')
+        terminal.wait_for('Which colour?\n> ')
         terminal.type('\x03')
-        terminal.wait_for('habilis: interrupted after 1 step; resume with: habilis runs resume run-', seconds=20)
-        assert terminal.process.wait(timeout=20) == 130
+        terminal.wait_for('habilis: interrupted after 1 step; resume with: habilis runs resume run-')
+        assert terminal.exit_code() == 130
 
 
 def test_without_a_task_a_person_is_told_how_to_give_one() -> None:
     with on_terminal('run') as terminal:
         terminal.wait_for('no task given; for example: habilis run "')
-        assert terminal.process.wait(timeout=20) == 2
+        assert terminal.exit_code() == 2
 
 
 def test_a_download_is_asked_for_first(place: Place) -> None:
@@ -98,14 +98,14 @@ def test_a_download_is_asked_for_first(place: Place) -> None:
         terminal.wait_for('[y/N] ')
         terminal.type('n\n')
         terminal.wait_for('was not installed')
-        assert terminal.process.wait(timeout=20) == 1
+        assert terminal.exit_code() == 1
 
 
 def test_what_an_answer_holds_is_not_obeyed_by_the_terminal(place: Place) -> None:
     model = script(place.folder, code(r"final_answer('a\x1b[2Jb')"))
     with on_terminal('run', 'Clear it', '--quiet', '--model', model) as terminal:
         terminal.wait_for('a\\x1b[2Jb')
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_runs_are_deleted_after_asking(place: Place) -> None:
         terminal.wait_for(f'Delete {run} (What is it?) permanently? [y/N]')
         terminal.type('n\n')
         terminal.wait_for('nothing deleted')
-        assert terminal.process.wait(timeout=20) == 1
+        assert terminal.exit_code() == 1
     assert len(listed()) == 1
     assert runs('delete', run, run, '--yes').stderr == f'habilis: deleted 1 run: {run} (What is it?)\n'
     assert listed() == []

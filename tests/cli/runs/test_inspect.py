@@ -87,7 +87,7 @@ def test_on_a_terminal_the_list_is_a_table_that_obeys_nobody(place: Place) -> No
         shown = terminal.wait_for('Clear \\x1b[2J')
         assert 'STATUS' in shown
         assert '\x1b[2J' not in shown
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
 
 
 # show -----------------------------------------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_a_list_fits_the_width_of_a_terminal(place: Place) -> None:
     for columns in (80, 60):
         with on_terminal('runs', 'list', columns=columns) as terminal:
             shown = terminal.wait_for('…')
-            assert terminal.process.wait(timeout=20) == 0
+            assert terminal.exit_code() == 0
         row = shown.splitlines()[-1]
         assert row.startswith(('\x1b[', run))
         assert '東京の天気' in row

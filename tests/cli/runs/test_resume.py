@@ -105,7 +105,7 @@ def test_ctrl_c_while_going_on_says_how_to_go_on(place: Place) -> None:
         terminal.wait_for('looping')
         terminal.type('\x03')
         terminal.wait_for(f'resume with: habilis runs resume {run}', seconds=20)
-        assert terminal.process.wait(timeout=20) == 130
+        assert terminal.exit_code() == 130
 
 
 def test_a_limit_gives_as_much_again_or_as_much_as_is_said(place: Place) -> None:
@@ -214,7 +214,7 @@ def test_a_person_at_the_terminal_is_asked(asking: str) -> None:
         terminal.wait_for('Which colour?\n> ')
         terminal.type('blue\n')
         terminal.wait_for('painted')
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_ctrl_d_at_the_question_ends_its_line_and_does_not_ask_again(asking: str) -> None:
@@ -222,7 +222,7 @@ def test_ctrl_d_at_the_question_ends_its_line_and_does_not_ask_again(asking: str
         terminal.wait_for('Which colour?\n> ')
         terminal.type('\x04')
         assert terminal.wait_for('habilis: answer with').startswith('\n')
-        assert terminal.process.wait(timeout=20) == 4
+        assert terminal.exit_code() == 4
 
 
 def test_a_question_that_was_asked_is_no_error_of_its_step(asking: str) -> None:

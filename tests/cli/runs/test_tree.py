@@ -149,11 +149,11 @@ def test_a_person_sees_the_call_and_its_code_before_they_approve_it(place: Place
         )
         terminal.type('n\n')
         terminal.wait_for('not approved; nothing was recorded')
-        assert terminal.process.wait(timeout=20) == 1
+        assert terminal.exit_code() == 1
     assert {run['run']: run['status'] for run in listed()}['run-boss'] == 'waiting'
     with on_terminal('runs', 'approve', 'run-boss', '--app', 'firm:boss', '--yes', '-q') as terminal:
         assert 'Approve?' not in terminal.wait_for("Decimal('3.50')")
-        assert terminal.process.wait(timeout=20) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_deep_trees_are_wrapped_at_the_width_of_a_terminal(place: Place) -> None:

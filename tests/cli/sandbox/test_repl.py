@@ -164,7 +164,7 @@ def test_a_session_on_a_terminal() -> None:
         assert answer(terminal, 'f()').endswith('8\n')
         assert '\x1b[31mNameError' in answer(terminal, 'missing')
         terminal.type('\x04')
-        assert terminal.process.wait(timeout=10) == 0
+        assert terminal.exit_code() == 0
 
 
 def test_ctrl_c_ends_a_running_cell_only() -> None:

@@ -151,7 +151,7 @@ def test_ctrl_c_ends_the_code_cleanly() -> None:
         terminal.wait_for('ready')
         terminal.type('\x03')
         terminal.wait_for('habilis: the cell was cancelled', seconds=5)
-        assert terminal.process.wait(timeout=5) == 130
+        assert terminal.exit_code() == 130
 
 
 def test_ctrl_c_ends_code_that_waits_for_input(script: Path) -> None:
@@ -160,7 +160,7 @@ def test_ctrl_c_ends_code_that_waits_for_input(script: Path) -> None:
         terminal.wait_for('who? ')
         terminal.type('\x03')
         terminal.wait_for('habilis: the cell was cancelled', seconds=5)
-        assert terminal.process.wait(timeout=5) == 130
+        assert terminal.exit_code() == 130
 
 
 def test_an_interrupted_run_still_gives_its_json(script: Path) -> None:
