@@ -157,7 +157,7 @@ async def test_different_requests_do_not_wait_for_each_other(tmp_path: Path) -> 
         return 'done'
 
     model = CachedModel(ScriptedModel(script), tmp_path)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await asyncio.gather(model.request(ASK), model.request(ASK * 2))
 
 

@@ -36,7 +36,7 @@ def bits(model: EngineModel) -> AsyncGenerator[Delta | Reply]:
 async def test_text_is_there_before_the_answer_is_over(provider: str, server: ProtocolServer) -> None:
     server.will_answer(replace(exchange(provider, 'stream').answer(), silent_after=text_only(provider)))
     model = streaming(server, provider)
-    async with asyncio.timeout(20), aclosing(bits(model)) as stream:
+    async with asyncio.timeout(60), aclosing(bits(model)) as stream:
         first = [item async for item in _until_text(stream)]
     await model.close()
     assert first[-1] == Delta(text='Let me ')
@@ -54,7 +54,7 @@ async def test_who_stops_listening_closes_the_connection(provider: str, server: 
     server.will_answer(replace(exchange(provider, 'stream').answer(), silent_after=text_only(provider)))
     model = streaming(server, provider)
     stream = bits(model)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (await anext(stream)).text:
             pass
         await stream.aclose()
@@ -74,7 +74,7 @@ async def test_a_cancelled_task_closes_the_connection(provider: str, server: Pro
                 if item.text:
                     heard.set()
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         task = asyncio.create_task(listen())
         await heard.wait()
         task.cancel()
