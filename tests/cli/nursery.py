@@ -12,6 +12,7 @@ import importlib
 import io
 import json
 import os
+import runpy
 import select
 import shutil
 import signal
@@ -104,13 +105,23 @@ class Nursery:
         self._path = ''
 
     def run(
-        self, arguments: Sequence[str], data: bytes, env: Mapping[str, str], *, seconds: float
+        self,
+        arguments: Sequence[str],
+        data: bytes,
+        env: Mapping[str, str],
+        *,
+        seconds: float,
+        folder: Path | None = None,
+        program: str = '',
     ) -> subprocess.CompletedProcess[bytes] | None:
-        """Run a command to its end; None if it has to be started in the usual way."""
+        """Run a command to its end; None if it has to be started in the usual way.
+
+        `program`: a file of Python that is run instead of the command.
+        """
         stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
         theirs = [stdin[0], stdout[1], stderr[1]]
         try:
-            started = self.start(arguments, env, theirs)
+            started = self.start(arguments, env, theirs, folder=folder, program=program)
         finally:
             for fd in theirs:
                 os.close(fd)
@@ -128,11 +139,18 @@ class Nursery:
         return subprocess.CompletedProcess(arguments, code, output, errors)
 
     def start(
-        self, arguments: Sequence[str], env: Mapping[str, str], fds: Sequence[int], *, terminal: bool = False
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        fds: Sequence[int],
+        *,
+        terminal: bool = False,
+        folder: Path | None = None,
+        program: str = '',
     ) -> Started | None:
         """Start a command with these standard streams; with `terminal`, they are its controlling terminal."""
-        order = {'arguments': arguments, 'env': dict(env), 'folder': str(Path.cwd()), 'terminal': terminal}
-        text = json.dumps(order).encode()
+        order = {'arguments': arguments, 'env': dict(env), 'folder': str(folder or Path.cwd()), 'terminal': terminal}
+        text = json.dumps({**order, 'program': program}).encode()
         path = self.path(env)
         if len(text) > LARGEST or _of_python(env) != self._env:
             return None
@@ -229,10 +247,14 @@ def _become(order: Mapping[str, object], fds: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order['env'])  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownMemberType]
     os.chdir(str(order['folder']))
-    sys.argv = ['habilis', *order['arguments']]  # pyright: ignore[reportGeneralTypeIssues]
+    sys.argv = [order.get('program') or 'habilis', *order['arguments']]  # pyright: ignore[reportGeneralTypeIssues, reportAttributeAccessIssue]
 
 
 if __name__ == '__main__' and serve(socket.socket(fileno=int(sys.argv[1]))):
-    from habilis.cli.main import main
+    if sys.argv[0] == 'habilis':
+        from habilis.cli.main import main
 
-    main()
+        main()
+    else:
+        sys.path.remove(str(ROOT))  # a program sees what is installed
+        runpy.run_path(sys.argv[0], run_name='__main__')

@@ -1,6 +1,7 @@
 """Which room imports which: the rule of the house, checked on the syntax tree of every module."""
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,8 +65,13 @@ def violations(package: Path) -> list[str]:
     return found
 
 
-def modules(package: Path) -> Iterator[Module]:
-    """Read every module under `package`, the folder of `habilis`."""
+@functools.cache
+def modules(package: Path) -> tuple[Module, ...]:
+    """Every module under `package`, the folder of `habilis`."""
+    return tuple(_read_modules(package))
+
+
+def _read_modules(package: Path) -> Iterator[Module]:
     for path in sorted(package.rglob('*.py')):
         inside = path.relative_to(package)
         if inside.is_relative_to(SEEDS):

@@ -113,6 +113,7 @@ def run_command(command: str, exit_code: int, commands: str = '') -> str | None:
     """Run one line of the shell; return what is wrong with it, or None."""
     folders = [commands, str(Path(sys.executable).parent), os.environ.get('PATH', os.defpath)]
     environment = os.environ | {'PATH': os.pathsep.join(filter(None, folders))}
+    environment.pop('PYTHONWARNINGS', None)  # ours are errors; those of other programs are not our business
     child = subprocess.run(
         command,
         shell=True,

@@ -102,7 +102,7 @@ def needs_model(page: Path) -> bool:
 
 
 def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
-    """Run all that a page shows, in a new process and an empty folder; return what is wrong with it, or None.
+    """Run all that a page shows, in a process of its own and an empty folder; return what is wrong with it, or None.
 
     `model` is the one that the parts which need a model find as their default.
     """
@@ -113,6 +113,12 @@ def run(page: Path, folder: Path, *, model: str | None = None) -> str | None:
     job.write_text(json.dumps(todo), encoding='utf-8')
     empty = folder / 'empty'
     empty.mkdir()
+    if model is None:
+        started = NURSERY.run(
+            [str(job)], b'', environment(), seconds=SECONDS, folder=empty, program=page_runner.__file__
+        )
+        if started is not None:
+            return (started.stdout + started.stderr).decode() if started.returncode else None
     child = subprocess.run(
         [sys.executable, '-P', '-W', 'error', page_runner.__file__, job],
         cwd=empty,
