@@ -6,15 +6,19 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
-# Processes that test at the same time. For two cores: about half of the time of a test is waiting.
-WORKERS ?= 3
+# Processes that test at the same time: two per core, as half of the time of a test is waiting.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(2 * (os.cpu_count() or 1), 12))')
+
+# Folders that `make test-quick` leaves out.
+SLOW := bench cli crash evals flows forge/javascript house/test_docs.py models/local sandbox/cloud sandbox/docker sandbox/process \
+  sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-model test-crash soak eval-local eval-forge eval-library lint format bench recording docs wheel clean
+.PHONY: help demo test pytest test-quick test-model test-crash soak eval-local eval-forge eval-library lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	@if [ ! -t 0 ] && $(BIN)/habilis models | tail -1 | grep -q '^No model available: the embedded'; then \
@@ -22,8 +26,14 @@ demo: $(BASE) ## Watch a sandbox at work, then a model that solves a task in it
 	$(BIN)/python examples/sandbox_tour.py
 	@if [ -t 0 ]; then $(BIN)/habilis demo 1; else $(BIN)/habilis demo 1 --yes; fi
 
-test: lint ## Check everything: lint, types, tests, documentation
+test: $(READY) ## Check everything: lint, types, tests, documentation
+	@$(MAKE) --no-print-directory --jobs 2 --keep-going pytest lint
+
+pytest: $(READY) ## Run the tests alone; PYTEST_ARGS='tests/sandbox -k fork' chooses some
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not model and not crash' $(PYTEST_ARGS)
+
+test-quick: $(READY) ## Run the tests that take little time: no servers, terminals, benchmarks, pages or kills
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m 'not model and not crash and not slow' $(SLOW:%=--ignore=tests/%) $(PYTEST_ARGS)
 
 test-model: $(READY) ## Run the tests that ask the embedded model: some minutes, and 1.1 GB once
 	$(BIN)/pytest -m model $(PYTEST_ARGS)

@@ -2,8 +2,6 @@
 
 from typing import assert_type, get_args
 
-import pytest
-
 from habilis.agent.events import (
     AgentEvent,
     CodeEvent,
@@ -20,6 +18,7 @@ from habilis.models.retry import RetryNotice
 from habilis.sandbox.contract import ToolCall
 from habilis.tools.contract import GateCall
 from tests.agent.hooks.samples import SAMPLES, sample
+from tests.cases import each_case
 
 CLASSES: tuple[type[Event], ...] = get_args(AgentEvent)
 
@@ -33,13 +32,13 @@ def test_the_union_has_every_event_class() -> None:
     assert len(SAMPLES) == len(CLASSES)
 
 
-@pytest.mark.parametrize('event', CLASSES)
+@each_case('event', CLASSES)
 def test_a_class_is_named_after_its_kind(event: type[Event]) -> None:
     words = event.kind.split('_')
     assert event.__name__ == ''.join(word.title() for word in words) + ('Event' if len(words) == 1 else '')
 
 
-@pytest.mark.parametrize('kind', SAMPLES)
+@each_case('kind', SAMPLES)
 def test_an_event_has_a_kind_and_a_text_and_no_untyped_data(kind: str) -> None:
     event = sample(kind, 'hello')
     assert event.kind == kind
@@ -47,7 +46,7 @@ def test_an_event_has_a_kind_and_a_text_and_no_untyped_data(kind: str) -> None:
     assert not hasattr(event, 'data')
 
 
-@pytest.mark.parametrize('kind', SAMPLES)
+@each_case('kind', SAMPLES)
 def test_a_printed_event_is_one_short_line(kind: str) -> None:
     event = sample(kind, 'word\n' * 10_000)
     assert repr(event).startswith(f'{type(event).__name__}(')

@@ -13,6 +13,7 @@ from habilis.agent.team import plan_and_implement
 from habilis.models import ScriptedModel
 from habilis.tools import Toolset
 from tests.agent.scripts import block
+from tests.cases import each_case
 
 Call = Callable[[Agent[Any], dict[str, Any]], Coroutine[Any, Any, object]]
 
@@ -97,7 +98,7 @@ async def test_a_task_is_text(task: Any) -> None:
             await plan_and_implement(agent, agent, task)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('model', 'options', 'message'),
     [
         (5, {}, 'Agent: model must be a name such as `provider:model`'),
@@ -170,7 +171,7 @@ async def test_documents_for_a_step_by_hand_are_texts() -> None:
             await run.step(artifacts=documents)
 
 
-@pytest.mark.parametrize('value', [True, 1.5, '3', 0, -1, float('inf')])
+@each_case('value', [True, 1.5, '3', 0, -1, float('inf')])
 def test_a_limit_that_counts_is_a_whole_number(value: Any) -> None:
     with pytest.raises(ValueError, match=r'RunLimits\.steps must be a whole number more than zero, or None'):
         RunLimits(steps=value)

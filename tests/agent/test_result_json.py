@@ -20,6 +20,7 @@ from habilis.core.errors import DocumentError
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall
 from tests.agent.scripts import block
+from tests.cases import each_case
 from tests.core.plain import plain, shape
 
 DOCUMENTS = Path(__file__).parent / 'documents'
@@ -252,7 +253,7 @@ def test_a_document_of_a_newer_version_says_so() -> None:
 # Bad text -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'words'),
     [
         ('', 'cannot read this result: not JSON'),

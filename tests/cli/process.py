@@ -22,15 +22,20 @@ _WITH_TERMINAL = (
 
 
 def habilis(
-    *arguments: str, stdin: str | bytes = '', env: Mapping[str, str] | None = None, fresh: bool = False
+    *arguments: str,
+    stdin: str | bytes = '',
+    env: Mapping[str, str] | None = None,
+    fresh: bool = False,
+    program: str = '',
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end. `fresh`: by starting Python, as its users do."""
+    """Run it to its end. `fresh`: by starting Python, as its users do. `program`: a file to run instead."""
     data = stdin.encode() if isinstance(stdin, str) else stdin
     wanted = environment(env)
-    done = None if fresh else NURSERY.run(arguments, data, wanted, seconds=PATIENCE)
+    done = None if fresh else NURSERY.run(arguments, data, wanted, seconds=PATIENCE, program=program)
     if done is None:
+        command = (sys.executable, program) if program else COMMAND
         done = subprocess.run(
-            [*COMMAND, *arguments], input=data, capture_output=True, env=wanted, check=False, timeout=PATIENCE
+            [*command, *arguments], input=data, capture_output=True, env=wanted, check=False, timeout=PATIENCE
         )
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 

@@ -29,6 +29,7 @@ from habilis.core.codec import (
     parse_with,
     unpack,
 )
+from tests.cases import each_case
 from tests.core.plain import any_text, plain, shape
 
 # What comes back ------------------------------------------------------------------------------------------------------
@@ -206,7 +207,7 @@ def test_a_key_that_is_not_plain_is_told_from_a_value() -> None:
         encode({'a': {Thing(): 1}})
 
 
-@pytest.mark.parametrize('value', [print, object(), Thing, range(3), memoryview(b''), iter([]), (1).__add__, ...])
+@each_case('value', [print, object(), Thing, range(3), memoryview(b''), iter([]), (1).__add__, ...])
 def test_what_only_looks_like_data_is_refused(value: object) -> None:
     with pytest.raises(NotPlain):
         encode({'a': value})

@@ -14,6 +14,7 @@ from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec, pack_or_repr
 from habilis.core.errors import NotDurable
+from tests.cases import each_case
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,7 +136,7 @@ DAMAGED: list[tuple[Json, str]] = [
 ]
 
 
-@pytest.mark.parametrize(('written', 'reason'), DAMAGED)
+@each_case(('written', 'reason'), DAMAGED)
 def test_damaged_data_is_refused_with_the_place(written: Json, reason: str) -> None:
     with pytest.raises(NotDurable, match=f'saved Whole cannot be read.*{reason}'):
         WHOLE.decode(written)

@@ -7,6 +7,7 @@ import pytest
 
 from habilis.core.settings import NAMES, ModelSettings, Settings, load_settings
 from habilis.models.providers import PROVIDERS
+from tests.cases import each_case
 from tests.house.repository import ROOT
 from tests.place import Place
 
@@ -53,7 +54,7 @@ def test_every_key_of_a_provider_is_in_the_example_of_dotenv() -> None:
     assert {key for key in wanted if f'#{key}=' not in DOTENV.read_text(encoding='utf-8')} == set()
 
 
-@pytest.mark.parametrize('name', NAMES)
+@each_case('name', NAMES)
 def test_every_setting_is_on_the_page_with_its_default(name: str) -> None:
     row = re.search(
         rf'^\| `{name}` \| `HABILIS_{name.upper()}`[^|]*\| (?P<default>[^|]*) \|', PAGE.read_text(), re.MULTILINE
@@ -68,7 +69,7 @@ def test_every_setting_is_on_the_page_with_its_default(name: str) -> None:
         assert row['default'] == f'`{default}`'
 
 
-@pytest.mark.parametrize('field', ModelSettings.model_fields)
+@each_case('field', ModelSettings.model_fields)
 def test_every_setting_of_an_alias_is_on_the_page(field: str) -> None:
     section = PAGE.read_text(encoding='utf-8').partition('## Aliases')[2].partition('\n## ')[0]
     assert f'`{field}`' in section

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from habilis import Limits
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('field', 'value'),
     [
         ('seconds', 0),

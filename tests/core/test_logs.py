@@ -25,6 +25,7 @@ from habilis.core.logs import (
 )
 from habilis.core.secrets import hide, redact
 from habilis.core.settings import load_settings
+from tests.cases import each_case
 from tests.place import Place
 
 KEY = f'private-{uuid.uuid4().hex}'
@@ -233,7 +234,7 @@ class TestKeys:
         assert redact(text).startswith('aaa')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'expected'),
     [
         ('key sk-proj-abcdefghijkl used', 'key *** used'),

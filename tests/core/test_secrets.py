@@ -8,11 +8,11 @@ import string
 import time
 import uuid
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.core.secrets import HIDDEN, redact
+from tests.cases import each_case
 
 
 def random_text(length: int, alphabet: str = string.ascii_letters + string.digits) -> str:
@@ -55,8 +55,8 @@ KEYS = {
 AROUND = ['{}', 'key={} and more', '"{}"', "os.environ['KEY'] = '{}'", '{{"a": ["{}"]}}', 'a\n{}\nb', '({}).', 'x:{},y']
 
 
-@pytest.mark.parametrize('name', KEYS)
-@pytest.mark.parametrize('around', AROUND)
+@each_case('name', KEYS)
+@each_case('around', AROUND)
 def test_a_key_is_hidden_wherever_it_is(name: str, around: str) -> None:
     key = KEYS[name]
     text = redact(around.format(key))
@@ -66,7 +66,7 @@ def test_a_key_is_hidden_wherever_it_is(name: str, around: str) -> None:
     assert redact(text) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'secret'),
     [
         ('Authorization: Bearer {}', random_text(30)),
@@ -104,7 +104,7 @@ KINDS = [
 ]
 
 
-@pytest.mark.parametrize('kind', KINDS)
+@each_case('kind', KINDS)
 def test_private_keys_are_hidden_in_every_form(kind: str) -> None:
     key = pem(kind, headers='Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,00FF' if kind.startswith('RSA') else '')
     secret = random_text(64)
@@ -127,7 +127,7 @@ def test_a_private_key_that_is_cut_off_is_hidden_as_far_as_it_goes() -> None:
     assert redact(f'{key}\nand\n{key}') == f'{HIDDEN}\nand\n{HIDDEN}'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         'a task: none of sk-learn, sk-learn-contrib, hf_hub, hf_hub_download_from_a_repository and api keys is secret',
@@ -176,7 +176,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize('unit', HOSTILE)
+@each_case('unit', HOSTILE)
 def test_hostile_text_takes_linear_time(unit: str) -> None:
     """Eight times the text takes about eight times as long, not sixty-four times."""
 

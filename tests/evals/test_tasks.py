@@ -12,6 +12,7 @@ from evals.outcomes import Outcome
 from evals.sets import load_set
 from evals.tasks import Task, last_number, same
 from habilis.models import ScriptedModel
+from tests.cases import each_case
 from tests.evals.solutions import SOLUTIONS
 
 FORTY, HELD_OUT = load_set('forty'), load_set('held-out')
@@ -165,7 +166,7 @@ def test_a_block_that_was_cut_off_counts() -> None:
 # The check ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('answer', 'expected'),
     [
         (434, 434.0),
@@ -191,7 +192,7 @@ def test_these_are_the_same(answer: object, expected: object) -> None:
     assert same(answer, expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('answer', 'expected'),
     [
         (None, 434.0),
@@ -244,7 +245,7 @@ def test_whatever_the_answer_is_it_is_right_or_wrong(answer: object, task: Task)
     assert isinstance(task.accepts(answer), bool)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'number'),
     [
         ('Kekai has $10 left.', 10),

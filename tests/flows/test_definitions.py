@@ -21,6 +21,7 @@ from habilis.flows import (
 )
 from habilis.journal import MemoryStore
 from habilis.tools import Context
+from tests.cases import each_case
 
 
 @dataclass(frozen=True)
@@ -218,7 +219,7 @@ async def test_wrong_arguments_of_a_step_fail_the_flow_with_the_problem() -> Non
         await (await work.start(journal=MemoryStore())).result()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('options', 'problem'),
     [
         ({'retries': -1}, 'retries=-1'),
@@ -233,7 +234,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, int], problem
         step(**options)  # pyright: ignore[reportCallIssue, reportArgumentType, reportUnknownVariableType]
 
 
-@pytest.mark.parametrize('name', ['a/b', 'a#1', '~1', 'f(x)', 'a\nb', ''])
+@each_case('name', ['a/b', 'a#1', '~1', 'f(x)', 'a\nb', ''])
 def test_a_name_that_would_be_a_path_is_refused(name: str) -> None:
     with pytest.raises(FlowDefinitionError):
         step(name=name)(lambda: None)  # pyright: ignore[reportUnknownLambdaType]

@@ -9,6 +9,7 @@ from habilis.models.contract import Delta, Message, Options, Reply, Traits
 from habilis.models.counting import CountingModel
 from habilis.models.usage import Ledger
 from habilis.models.wrapper import WrapperModel
+from tests.cases import each_case
 
 BLOCK = '```python\ndef area(a, b):\n    return a * b\n```\n'
 
@@ -54,7 +55,7 @@ async def test_the_tokens_of_a_reply_that_was_stopped_are_counted() -> None:
     assert 10 <= ledger.total.output_tokens <= 40
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('reply', 'code'),
     [
         (BLOCK, 'def area(a, b):\n    return a * b'),

@@ -6,9 +6,10 @@ import pytest
 
 from habilis.core.errors import ForgeError
 from habilis.forge.examples import check_signature, wanted_parameters
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('definition', 'problem'),
     [
         ('def f(a: int) -> int: ...', ''),
@@ -28,7 +29,7 @@ def test_a_signature_must_admit_the_examples(definition: str, problem: str) -> N
         check_signature(definition, ['assert f(2) == 4'])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('examples', 'parameters'),
     [
         (["assert f([1], 'a', b={2: 3}, m=None)"], '<name>: list, <name>: str, b: dict, m: <type>'),

@@ -6,6 +6,7 @@ import pytest
 
 from habilis.forge.mutants import mutants
 from habilis.forge.seeding import seeds
+from tests.cases import each_case
 
 
 def changes(body: str) -> set[str]:
@@ -13,7 +14,7 @@ def changes(body: str) -> set[str]:
     return {variant.code.splitlines()[-1].strip() for variant in mutants(f'def f(a, b):\n    {body}')}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('body', 'wrong'),
     [
         ('return a < b', 'return a <= b'),

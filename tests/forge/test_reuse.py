@@ -10,6 +10,7 @@ from habilis.forge.contract import Candidate
 from habilis.forge.library import Library
 from habilis.forge.reuse import Finder, example_calls, is_same
 from habilis.models import Message, ScriptedModel
+from tests.cases import each_case
 
 CODE = 'def {name}(celsius: float) -> float:\n    """Convert degrees: {name}."""\n    return celsius * {factor}\n'
 TESTS = 'from tool import {name}\n\n\ndef test_one() -> None:\n    assert {name}(1) == {factor}\n'
@@ -64,7 +65,7 @@ async def test_without_agreement_no_tool_is_reused(library: Library, asked: Aske
     assert await Finder(library, asked.model).find('Convert 4 degrees', []) == ''
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('one', 'other', 'same'),
     [
         (37.78, 340 / 9, True),

@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-import pytest
-
 from habilis.forge.contract import Candidate
 from habilis.forge.review import review, review_code, verify_reviewed
 from habilis.forge.seeding import seeds
+from tests.cases import each_case
 from tests.forge.samples import double, tool
 
 
-@pytest.mark.parametrize(
+@each_case(
     'body',
     [
         "__builtins__['__import__']('subprocess')",
@@ -37,7 +36,7 @@ def test_code_that_reaches_where_it_has_no_use_is_refused(body: str) -> None:
     assert len(review_code(tool('f', body).code).refused) == 1
 
 
-@pytest.mark.parametrize(
+@each_case(
     'body',
     [
         "import re; return re.compile('a')",
@@ -58,7 +57,7 @@ def test_plain_code_is_not_refused(body: str) -> None:
     assert review_code(tool('f', body).code).refused == ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('body', 'said'),
     [
         ('import random; return random.random()', 'chance'),

@@ -1,11 +1,10 @@
 """Source of tools and tests is changed in place."""
 
-import pytest
-
 from habilis.forge.rewriting import import_as_tool, import_instead, joined_tests
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('written', 'expected'),
     [
         ('from slug import slug', 'from tool import slug'),

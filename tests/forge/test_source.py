@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from habilis.core.errors import ForgeError, HabilisError
 from habilis.forge.source import read_source
+from tests.cases import each_case
 
 GOOD = '''
 from library import other, more
@@ -31,7 +32,7 @@ def test_signature_summary_and_uses_are_read() -> None:
     assert source.uses == ('other', 'more')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'reason'),
     [
         ('def half(', 'is not Python'),
@@ -50,7 +51,7 @@ def test_code_that_cannot_be_a_tool_is_refused_with_the_reason(code: str, reason
         read_source('half', code)
 
 
-@pytest.mark.parametrize('name', ['../x', 'json', 'print', 'class', '', 'a b', '__init__', 'final_answer', '\ufb01x'])
+@each_case('name', ['../x', 'json', 'print', 'class', '', 'a b', '__init__', 'final_answer', '\ufb01x'])
 def test_names_that_would_hide_something_are_refused(name: str) -> None:
     with pytest.raises(HabilisError, match='cannot be the name of a tool'):
         read_source(name, GOOD)

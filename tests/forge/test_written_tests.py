@@ -1,9 +1,8 @@
 """Tests as models write them."""
 
-import pytest
-
 from habilis.forge.contract import TestOutcome, Verification
 from habilis.forge.written_tests import MAX_ASSERTS, has_enough_tests, outlying_tests, read_tests
+from tests.cases import each_case
 
 
 def test_asserts_of_one_function_become_tests_of_their_own() -> None:
@@ -64,7 +63,7 @@ OUTLIERS: dict[str, tuple[list[Verification], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize('case', OUTLIERS)
+@each_case('case', OUTLIERS)
 def test_a_test_is_an_outlier_if_most_implementations_agree_against_it_and_none_passes_it(case: str) -> None:
     results, expected = OUTLIERS[case]
     assert outlying_tests(results) == expected

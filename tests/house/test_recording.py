@@ -3,8 +3,7 @@
 import importlib.util
 import sys
 
-import pytest
-
+from tests.cases import each_case
 from tests.house.repository import ROOT
 
 SPEC = importlib.util.spec_from_file_location('recording', ROOT / 'docs' / 'recording.py')
@@ -14,7 +13,7 @@ recording = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(recording)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('written', 'shown'),
     [
         ('one\r\ntwo\r\n', ['one', 'two', '']),

@@ -30,6 +30,7 @@ from habilis.models.providers import PROVIDERS, Provider
 from habilis.models.registry import OTHER_PROVIDERS
 from habilis.sandbox.contract import ToolCall
 from habilis.tools.contract import ToolOptions
+from tests.cases import each_case
 from tests.house.repository import ROOT
 
 REFERENCE = ROOT / 'docs' / 'reference'
@@ -106,7 +107,7 @@ def test_every_end_of_a_run_is_listed() -> None:
     assert names('agent.md', 'Ended') == list(get_args(Ended))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('page', 'heading', 'kind'),
     [
         ('agent.md', 'RunLimits', RunLimits),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import ModelUnavailable, RateLimited, StoreUnavailable
 from habilis.journal.failures import StepFailed, decode_error, encode_error
+from tests.cases import each_case
 from tests.journal.test_encoding import json_values
 
 
@@ -156,7 +157,7 @@ def test_nothing_is_imported_and_no_module_is_asked(monkeypatch: pytest.MonkeyPa
     assert 'antigravity' not in sys.modules
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('module', 'name'),
     [
         ('os', 'system'),
@@ -190,7 +191,7 @@ def _local(base: type[Exception]) -> type[Exception]:
     return Local
 
 
-@pytest.mark.parametrize('base', [Exception, ValueError, OSError, UnicodeDecodeError, ExceptionGroup])
+@each_case('base', [Exception, ValueError, OSError, UnicodeDecodeError, ExceptionGroup])
 def test_an_error_of_a_class_that_is_gone_has_its_name_and_its_base(base: type[Exception]) -> None:
     written = _written(_local(Exception)('x'))
     written = {**written, 'base': base.__name__, 'module': 'gone'}

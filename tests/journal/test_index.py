@@ -1,9 +1,8 @@
 """The index of records: what is known of a path, what is left to be asked for, and what no longer counts."""
 
-import pytest
-
 from habilis.journal.contract import Kind, Record
 from habilis.journal.index import Index, is_in_order, name_of, parent_of
+from tests.cases import each_case
 
 
 def _index(*lines: tuple[Kind, str] | tuple[Kind, str, str]) -> Index:
@@ -21,7 +20,7 @@ def _voided(seq: int, *paths: str) -> Record:
     return Record(seq=seq, kind='voided', path='', value=list(paths))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('path', 'parent', 'name', 'in_order'),
     [
         ('a#1', '', 'a', True),

@@ -16,6 +16,7 @@ from habilis.core.errors import LeaseLost, RunBusy, StoreUnavailable
 from habilis.core.owners import describe_owner, new_owner, owner_state
 from habilis.journal import Journal, Lease, MemoryStore, RunInfo, Store
 from habilis.journal.leases import has_live_owner, next_lease
+from tests.cases import each_case
 from tests.journal.faults import RUN, Faulty, away, new
 
 
@@ -133,7 +134,7 @@ def test_another_process_with_the_number_of_a_dead_one_is_not_its_owner() -> Non
     assert owner_state(f'{machine}/{pid}/{int(started) - 1}/{token}') == 'dead'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'owner',
     [
         '',

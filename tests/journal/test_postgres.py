@@ -18,6 +18,7 @@ from habilis.journal.contract import RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.postgres import PostgresStore
 from habilis.journal.server_address import PackageMissing
+from tests.cases import each_case
 from tests.journal.sample import VERSIONS, assert_is_sample
 from tests.journal.server_faults import ServerFaults, new_name
 from tests.journal.servers import PostgresServer, Server
@@ -122,7 +123,7 @@ async def test_two_schemas_of_a_database_are_apart(postgres_url: str, store: Pos
     await other.close()
 
 
-@pytest.mark.parametrize('name', ['', 'a b', 'a"b', "a'; DROP SCHEMA public", '1a', 'ä', 'a' * 64, 'a.b', '$s$'])
+@each_case('name', ['', 'a b', 'a"b', "a'; DROP SCHEMA public", '1a', 'ä', 'a' * 64, 'a.b', '$s$'])
 def test_a_name_that_is_none_for_a_schema_is_refused(name: str) -> None:
     with pytest.raises(SettingsError, match='schema'):
         PostgresStore('postgresql://localhost/db', schema=name)
@@ -259,7 +260,7 @@ async def test_a_connection_that_an_operator_ends_is_made_again(postgres_url: st
     assert (await store.info(RUN)).run == RUN
 
 
-@pytest.mark.parametrize(
+@each_case(
     'url',
     [
         'http://localhost/',

@@ -18,6 +18,7 @@ from habilis.journal.contract import RunInfo, Store
 from habilis.journal.encoding import digest_of
 from habilis.journal.redis import RedisStore
 from habilis.journal.server_address import PackageMissing
+from tests.cases import each_case
 from tests.journal.sample import VERSIONS, assert_is_sample, to_redis
 from tests.journal.server_faults import ServerFaults, new_name
 from tests.journal.servers import RedisServer, Server
@@ -233,7 +234,7 @@ async def test_a_wrong_host_is_said_in_a_line_without_the_password(host: str) ->
     assert '\n' not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'url',
     [
         'http://localhost/',

@@ -18,9 +18,10 @@ from habilis.journal.redis import RedisStore
 from habilis.journal.server_address import PackageMissing
 from habilis.journal.sqlite import SqliteStore
 from habilis.journal.stores import open_store
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('where', 'kind'),
     [
         ('off', MemoryStore),
@@ -96,7 +97,7 @@ def test_each_time_memory_is_new() -> None:
     assert open_store('off') is not open_store('off')
 
 
-@pytest.mark.parametrize(
+@each_case(
     'where',
     [
         *('', ' ', 'on', 'runs', 'redis', 'postgres', 'runs.txt', '~nobody-knows/runs.db', 'a\x00.db', 'n' * 5000),

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict
 from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import NotDurable
 from habilis.journal.values import PLAIN, Codec, fingerprint, plain_value
+from tests.cases import each_case
 from tests.core.plain import any_text, plain, shape
 
 
@@ -104,7 +105,7 @@ def test_a_value_is_kept_as_a_replay_gives_it(value: object) -> None:
     assert shape(PLAIN.as_replayed(value, PLAIN.write(value))) == shape(value)
 
 
-@pytest.mark.parametrize('value', [Size.BIG, Pair(1, 'x'), Counter('aab'), defaultdict(int, x=1), [Pair(1, 'y')]])
+@each_case('value', [Size.BIG, Pair(1, 'x'), Counter('aab'), defaultdict(int, x=1), [Pair(1, 'y')]])
 def test_a_subclass_of_a_plain_type_is_that_type_the_first_time_already(value: object) -> None:
     written = PLAIN.write(value)
     kept, read = PLAIN.as_replayed(value, written), PLAIN.read(written)
@@ -147,7 +148,7 @@ def test_strict_models_come_back() -> None:
     assert _again(Codec[object](Strict), value) == value
 
 
-@pytest.mark.parametrize('kind', [None, Any, type(None), Annotated[dict[str, int], {'not': 'hashable'}], 'Undefined'])
+@each_case('kind', [None, Any, type(None), Annotated[dict[str, int], {'not': 'hashable'}], 'Undefined'])
 def test_plain_values_need_no_type_that_says_anything(kind: object) -> None:
     assert _again(Codec[object](kind), {'x': 1}) == {'x': 1}
 
@@ -159,7 +160,7 @@ def test_a_value_is_read_after_its_type_has_got_a_field_with_a_default() -> None
 # Refused --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'value', 'why'),
     [
         (None, Client(), 'Client .*not plain data'),
@@ -182,7 +183,7 @@ def test_what_cannot_be_saved_says_why_and_what_to_do(kind: object, value: objec
     assert 'return plain data, or a dataclass or pydantic model with a' in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'written', 'why'),
     [
         (int, {'p': 'many'}, 'no longer matches its type'),

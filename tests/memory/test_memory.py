@@ -8,6 +8,7 @@ import pytest
 
 from habilis.core.errors import DocumentError, HabilisError, RememberError, SettingsError
 from habilis.memory import Memory
+from tests.cases import each_case
 from tests.memory.conftest import Open
 
 ODD = 'NUL \0, a lone surrogate \ud800, "quotes", \r\n lines, 日本語, 👩‍🚀, %s ? {s}'
@@ -171,7 +172,7 @@ async def test_a_hostile_import_is_refused_and_leaves_nothing(lines: list[str], 
         assert await memory.export() == [line(habilis='memory', version=1).replace(' ', '')]
 
 
-@pytest.mark.parametrize('place', ['', ' ', 'folder/', 'a\0b', 'mysql://host/db'])
+@each_case('place', ['', ' ', 'folder/', 'a\0b', 'mysql://host/db'])
 def test_a_place_that_is_none_is_refused(place: str) -> None:
     with pytest.raises(SettingsError):
         Memory(place)

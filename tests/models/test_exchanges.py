@@ -6,6 +6,7 @@ import pytest
 
 from habilis.models.contract import Delta, Reply
 from habilis.models.engine import EngineModel
+from tests.cases import each_case
 from tests.models.conversation import CONVERSATIONS, config_for
 from tests.models.protocol_server import BASES, KINDS, Asked, Exchange, ProtocolServer, exchange
 
@@ -70,7 +71,7 @@ async def test_a_stream_gives_bits_and_then_the_whole_reply(provider: str, serve
     assert ''.join(bit.arguments for bit in bits) == reply.calls[0].arguments
 
 
-@pytest.mark.parametrize('provider', PROVIDERS)
+@each_case('provider', PROVIDERS)
 def test_the_recordings_send_no_thinking_back(provider: str) -> None:
     thought = next(message.thinking for message in CONVERSATIONS['stream'][0] if message.thinking)
     assert thought not in str(exchange(provider, 'stream').body)

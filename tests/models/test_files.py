@@ -17,6 +17,7 @@ from habilis.models.local.model import LocalModel
 from habilis.models.providers import PROVIDERS, sees_images
 from habilis.models.scripted import ScriptedModel
 from habilis.models.tokens import TOKENS_PER_IMAGE, count_message_tokens
+from tests.cases import each_case
 from tests.models.conversation import config_for
 from tests.models.protocol_server import ProtocolServer, exchange
 
@@ -47,7 +48,7 @@ def test_a_file_is_anything(tmp_path: Path) -> None:
     assert File(b'x', name='x.unknown').media_type == 'application/octet-stream'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('source', 'kind', 'words'),
     [
         (b'BM bitmap', ValueError, 'not a PNG, JPEG, GIF or WebP'),
@@ -87,7 +88,7 @@ async def test_a_model_that_does_not_see_says_so_by_its_name(server: ProtocolSer
     await blind.close()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('model', 'sees'),
     [
         ('openai:gpt-5', True),

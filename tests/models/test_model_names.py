@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from habilis.core.errors import ModelNotFound
 from habilis.models.model_names import ModelName, parse_name
 from habilis.models.providers import PROVIDERS
+from tests.cases import each_case
 
 URL = 'http://localhost:9999/v1'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'provider', 'model'),
     [
         ('ollama:llama3', 'ollama', 'llama3'),
@@ -29,7 +30,7 @@ def test_a_provider_stands_before_a_colon_or_a_slash(text: str, provider: str, m
     assert parse_name(text) == ModelName(provider=provider, model=model)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text', ['Qwen/Qwen2.5-7B', 'meta-llama/Llama-3', 'openai/gpt-oss-20b', 'google/gemma-3-1b', 'gpt-4', 'llama3:8b']
 )
 def test_with_a_url_a_name_that_looks_like_hugging_face_is_the_name_on_that_server(text: str) -> None:
@@ -45,7 +46,7 @@ def test_with_a_url_a_provider_before_a_colon_keeps_its_protocol() -> None:
     assert parse_name('anthropic:claude-x', base_url=URL).provider == 'anthropic'
 
 
-@pytest.mark.parametrize('text', ['my-model', 'nobody:model', ':', '/', 'a' * 500])
+@each_case('text', ['my-model', 'nobody:model', ':', '/', 'a' * 500])
 def test_without_a_url_an_unknown_provider_is_not_found_and_the_known_ones_are_named(text: str) -> None:
     with pytest.raises(ModelNotFound) as caught:
         parse_name(text)
@@ -67,7 +68,7 @@ def test_the_nearest_provider_is_suggested(text: str, meant: str) -> None:
         parse_name(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'meant'),
     [
         ('gpt-4o', 'openai:gpt-4o'),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.models.prices import cost_of
+from tests.cases import each_case
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +23,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, 'getaddrinfo', refuse)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'model',
     [
         'anthropic:claude-sonnet-4-5',
@@ -59,9 +60,7 @@ def test_what_runs_on_this_machine_is_free(model: str) -> None:
     assert cost_of(model, input_tokens=10**9, output_tokens=10**9) == 0.0
 
 
-@pytest.mark.parametrize(
-    'model', ['', 'gpt-4o', 'openai:', 'openai:no-such-model', 'nobody:gpt-4o', ':', '::', 'openai']
-)
+@each_case('model', ['', 'gpt-4o', 'openai:', 'openai:no-such-model', 'nobody:gpt-4o', ':', '::', 'openai'])
 def test_no_price_is_known_for_what_is_unknown(model: str) -> None:
     assert cost_of(model, input_tokens=10, output_tokens=10) is None
 

@@ -26,6 +26,7 @@ from habilis.models.contract import NO_OPTIONS, Options, Reply
 from habilis.models.engine import EngineModel
 from habilis.models.provider_errors import redacted
 from habilis.models.providers import PROVIDERS
+from tests.cases import each_case
 from tests.models.conversation import KEY, START, config_for
 from tests.models.protocol_server import (
     BASES,
@@ -412,7 +413,7 @@ def test_a_key_never_stays_in_a_text(before: str, after: str, key: str) -> None:
     assert key not in redacted(f'{before}{key}{after}', key)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         'key sk-abcdefghijklmnop',

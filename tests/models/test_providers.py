@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from habilis.core.errors import SettingsError
 from habilis.models.providers import PROVIDERS, is_local, key_of, shown_url, url_of
+from tests.cases import each_case
 
 OLLAMA = PROVIDERS['ollama']
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('host', 'url'),
     [
         ('127.0.0.1', 'http://127.0.0.1:11434/v1'),
@@ -34,7 +35,7 @@ def test_the_url_comes_from_the_settings_then_the_environment_then_the_table() -
     assert url_of(OLLAMA, None, {}) == 'http://localhost:11434/v1'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('provider', 'given', 'url'),
     [
         ('ollama', 'http://localhost:11434', 'http://localhost:11434/v1'),
@@ -48,9 +49,7 @@ def test_a_url_is_completed_only_where_the_rest_is_known(provider: str, given: s
     assert url_of(PROVIDERS[provider], given, {}) == url
 
 
-@pytest.mark.parametrize(
-    'given', ['ftp://box/v1', 'http://', 'http://box:port/v1', 'http://a b/', 'http://[::1/v1', ' ']
-)
+@each_case('given', ['ftp://box/v1', 'http://', 'http://box:port/v1', 'http://a b/', 'http://[::1/v1', ' '])
 def test_a_url_that_is_none_is_refused_by_the_name_of_its_setting(given: str) -> None:
     with pytest.raises(SettingsError, match='base_url'):
         url_of(PROVIDERS['vllm'], given, {})
@@ -74,7 +73,7 @@ def test_a_url_is_shown_without_name_and_password() -> None:
     assert shown_url('http://me:secret@box:80/v1?key=secret') == 'http://box:80/v1'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('url', 'local'),
     [
         ('http://localhost:1/v1', True),

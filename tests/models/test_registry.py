@@ -9,6 +9,7 @@ from habilis.core.errors import ModelNotFound, NoModel, SettingsError
 from habilis.core.settings import Settings
 from habilis.models.config import ModelConfig
 from habilis.models.registry import Registry, resolve_name
+from tests.cases import each_case
 
 
 def aliases(**models: object) -> Settings:
@@ -73,13 +74,13 @@ def test_a_name_that_is_added_again_stands_for_the_new_model() -> None:
     assert registry.get('mine').model == 'ollama:y'
 
 
-@pytest.mark.parametrize('alias', ['', ' ', 'a b', 'a:b', 'a,b', 'a\n'])
+@each_case('alias', ['', ' ', 'a b', 'a:b', 'a,b', 'a\n'])
 def test_a_name_that_cannot_be_written_in_settings_is_refused(alias: str) -> None:
     with pytest.raises(SettingsError, match='invalid alias'):
         Registry().add(alias, 'ollama:x')
 
 
-@pytest.mark.parametrize('model', ['', 'olama:x', 'nonsense', ':', 'ollama:'])
+@each_case('model', ['', 'olama:x', 'nonsense', ':', 'ollama:'])
 def test_a_model_of_no_provider_is_refused(model: str) -> None:
     with pytest.raises(ModelNotFound):
         Registry().add('mine', model)
@@ -135,7 +136,7 @@ def test_a_wrong_argument_is_told(overrides: dict[str, object], complaint: str) 
     assert str(raised.value) == complaint
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('arguments', 'complaint'),
     [
         ({'temperature': math.nan}, 'the argument temperature is nan: expected a number from 0 to 2'),

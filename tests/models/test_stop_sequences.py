@@ -1,13 +1,13 @@
 """Stop words where the provider has none."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.models.stop_sequences import StopFilter
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('stops', 'text', 'left'),
     [
         (('END',), 'one END two', 'one '),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from habilis.models.contract import FunctionCall, Message
 from habilis.models.tokens import TOKENS_PER_MESSAGE, count_message_tokens, count_tokens
+from tests.cases import each_case
 
 
 class Reference(TypedDict):
@@ -74,7 +75,7 @@ def test_more_text_is_never_much_fewer_tokens(first: str, second: str) -> None:
     assert count_tokens(first + second) >= 0.6 * count_tokens(first) - 4
 
 
-@pytest.mark.parametrize('unit', ['word ', '漢字', '🎉', '12', ' \n', '-', 'aB', '\ud800', "'s", '\t', 'é'])
+@each_case('unit', ['word ', '漢字', '🎉', '12', ' \n', '-', 'aB', '\ud800', "'s", '\t', 'é'])
 def test_a_text_repeated_grows_with_its_length(unit: str) -> None:
     counts = [count_tokens(unit * times) for times in (0, 10, 1000, 100_000)]
     assert all(few < many for few, many in pairwise(counts))

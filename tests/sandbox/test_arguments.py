@@ -14,6 +14,7 @@ from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
+from tests.cases import each_case
 
 THING = object()
 WRONG_SETTINGS: dict[str, list[object]] = {
@@ -213,15 +214,15 @@ async def test_a_wrong_argument_to_a_pool_is_named() -> None:
             await pool.run('1')
 
 
-@pytest.mark.parametrize('value', ['5', None, True, [5], THING])
-@pytest.mark.parametrize('name', ['seconds', 'memory_mb', 'output_bytes', 'calls', 'cpu'])
+@each_case('value', ['5', None, True, [5], THING])
+@each_case('name', ['seconds', 'memory_mb', 'output_bytes', 'calls', 'cpu'])
 def test_a_limit_of_a_wrong_type_is_named(name: str, value: object) -> None:
     with pytest.raises(TypeError, match=rf'Limits\.{name} must be a'):
         Limits(**{name: as_any(value)})
 
 
-@pytest.mark.parametrize('value', ['math', 5, {'math': 1}, [5], ('a b',), ('',)])
-@pytest.mark.parametrize('name', ['imports', 'allow'])
+@each_case('value', ['math', 5, {'math': 1}, [5], ('a b',), ('',)])
+@each_case('name', ['imports', 'allow'])
 def test_names_of_a_policy_of_a_wrong_type_are_refused(name: str, value: object) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
         Policy(**{name: as_any(value)})

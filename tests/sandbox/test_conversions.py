@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from habilis import Agent, HabilisError, ScriptedModel
 from habilis.core.errors import SandboxError
 from habilis.sandbox.results import pack_variables
+from tests.cases import each_case
 
 
 class Frame:
@@ -77,7 +78,7 @@ def test_the_error_names_the_conversion(value: object, code: str) -> None:
     pack_variables({'x': eval(code, dict(names))})  # the advice is good
 
 
-@pytest.mark.parametrize('value', [object(), deque([1]), Frame, print, [{1: object}]])
+@each_case('value', [object(), deque([1]), Frame, print, [{1: object}]])
 def test_without_a_conversion_the_error_says_only_what_is_wrong(value: object) -> None:
     words = r"the variable 'x' cannot go into the sandbox: .*is not plain data but an? \w+$"
     with pytest.raises(SandboxError, match=words):

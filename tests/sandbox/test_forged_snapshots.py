@@ -15,6 +15,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox import snapshot
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.snapshot import MAGIC, from_bytes
+from tests.cases import each_case
 
 HEADERS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -62,9 +63,7 @@ def test_any_header_is_a_checkpoint_or_a_snapshot_error(header: object, state: b
     assert all(isinstance(name, str) for name in found.lost)
 
 
-@pytest.mark.parametrize(
-    'header', [b'[' * 100_000, b'9' * 10_000, b'{"python":' * 50_000, b'\xff', b'NaN', b'null', b'']
-)
+@each_case('header', [b'[' * 100_000, b'9' * 10_000, b'{"python":' * 50_000, b'\xff', b'NaN', b'null', b''])
 def test_a_hostile_header_is_refused(header: bytes) -> None:
     with pytest.raises(SnapshotError):
         from_bytes(sealed(header + b'\n'))

@@ -11,6 +11,7 @@ from habilis import Limits, Sandbox
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.functions import HostFunction, host_function, host_functions
+from tests.cases import each_case
 from tests.waiting import until
 
 
@@ -72,7 +73,7 @@ def test_a_function_is_described() -> None:
     assert tool.doc == 'Add numbers.\n\nAll of them.'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('function', 'name', 'is_async'),
     [
         (later, 'later', True),

@@ -13,6 +13,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox import Sandbox
 from habilis.sandbox.network import make_network
+from tests.cases import each_case
 
 CERTIFICATE = Path(__file__).parent / 'data/localhost.pem'
 LOOPBACK = ['localhost', '127.0.0.1']
@@ -154,7 +155,7 @@ def test_a_silent_server_does_not_outlive_the_time_limit() -> None:
             assert error.type == 'TimeoutError'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'message',
     ['n', 'n{}', 'n["open"]', 'n["open","localhost",99999999,1]', 'n["recv",77,10,1]', 'n["send",1,"***",1]',
      'n["tls",5,"x",true]', 'n["close",12345]', 'n["open",null,1,1]', 'n["recv",1,-5,1e999]'],

@@ -9,6 +9,7 @@ import pytest
 
 from habilis.sandbox.functions import is_async
 from habilis.tools.attempts import call, on_thread, with_retries, with_timeout
+from tests.cases import each_case
 
 
 async def coroutine(number: int = 1) -> int:
@@ -34,7 +35,7 @@ def test_what_returns_a_coroutine_is_async(function: object) -> None:
     assert is_async(function)
 
 
-@pytest.mark.parametrize('function', [len, AsyncCallable, lambda: coroutine(2), functools.partial(len), 1])
+@each_case('function', [len, AsyncCallable, lambda: coroutine(2), functools.partial(len), 1])
 def test_everything_else_is_not_async(function: object) -> None:
     assert not is_async(function)
 

@@ -19,6 +19,7 @@ from hypothesis import given
 
 from habilis.core.errors import ToolArgumentsError
 from habilis.tools import Toolbox, tool
+from tests.cases import each_case
 from tests.tools.signatures import Sample, samples
 
 
@@ -355,7 +356,7 @@ def test_a_gap_before_one_by_position_is_filled() -> None:
     assert f.changed(f.validate((), {}), {'c': 7}).args == (1, 2, 7)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('hint', 'value', 'arrives'),
     [
         (dict[int, str], {'1': 'a'}, {1: 'a'}),
@@ -372,9 +373,7 @@ def test_what_comes_as_json_is_read_as_json(hint: Any, value: object, arrives: o
     assert tool(f).validate_json({'x': value}).arguments == {'x': arrives}
 
 
-@pytest.mark.parametrize(
-    ('hint', 'value'), [(int, '5'), (bytes, 5), (dict[int, str], {'a': 'b'}), (bool, 1), (bytes, [object()])]
-)
+@each_case(('hint', 'value'), [(int, '5'), (bytes, 5), (dict[int, str], {'a': 'b'}), (bool, 1), (bytes, [object()])])
 def test_json_is_checked_as_strictly(hint: Any, value: object) -> None:
     def f(x: object) -> None: ...
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from habilis.core.errors import ToolResultError
 from habilis.tools import tool
 from habilis.tools.plain_data import to_plain
+from tests.cases import each_case
 from tests.core.plain import plain as plain_data
 from tests.core.plain import shape
 
@@ -80,7 +81,7 @@ def test_plain_data_stays_as_it_is(value: object) -> None:
     assert shape(to_plain(value)) == shape(value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('value', 'plain'),
     [
         (Color.RED, 'red'),

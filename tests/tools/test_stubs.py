@@ -9,12 +9,12 @@ from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
 
 import pydantic
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.tools import Toolbox, tool
 from habilis.tools.stubs import TypeNames, docstring
+from tests.cases import each_case
 from tests.tools.signatures import Sample, samples
 
 T = TypeVar('T')
@@ -132,7 +132,7 @@ def test_what_is_said_of_parameters_follows_the_documentation() -> None:
     assert f.stub.endswith('"""Search.\n\n    query: what to look for\n    size: of a page\n    """')
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('hint', 'text'),
     [
         (int, 'int'),

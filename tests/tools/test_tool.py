@@ -15,6 +15,7 @@ import pytest
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError, ToolTimeout
 from habilis.tools import NeedsAnswer, Tool, Toolbox, tool
 from habilis.tools.tool import AnyTool, as_tool
+from tests.cases import each_case
 
 
 @tool
@@ -226,7 +227,7 @@ def test_a_hint_that_cannot_be_checked_is_named() -> None:
         Toolbox([make])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('options', 'complaint'),
     [
         ({'timeout': 0}, 'timeout=0'),

@@ -7,14 +7,15 @@ import pytest
 from habilis.core.errors import ToolDefinitionError
 from habilis.tools import tool
 from habilis.tools.tool_names import CODE_FUNCTIONS, check_name
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize('name', ['search', 'todo_write', 'Machine', '_private', 'größe', 'match', 'f1'])
+@each_case('name', ['search', 'todo_write', 'Machine', '_private', 'größe', 'match', 'f1'])
 def test_an_ordinary_name_is_fine(name: str) -> None:
     assert check_name(name) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('name', 'reason'),
     [
         ('json', 'hide the module json'),

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from habilis.agent.context.output import MAX_PROBLEMS, OutputType, WrongOutput, as_text
 from habilis.core.errors import AgentError
+from tests.cases import each_case
 
 
 @dataclass
@@ -50,7 +51,7 @@ class Colour(Enum):
 Mood = Literal['good', 'bad']
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'given', 'expected'),
     [
         (int, 42, 42),
@@ -80,7 +81,7 @@ def test_a_value_of_the_right_type_is_taken(kind: Any, given: object, expected: 
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'given', 'parts'),
     [
         (int, 'many', ['final_answer needs int, not str ', "'many'", 'valid integer']),
@@ -101,7 +102,7 @@ def test_a_value_of_another_type_is_refused_with_what_is_wrong(kind: Any, given:
     assert 'https://' not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'given', 'found'),
     [
         (bool, 'yes', "needs bool, not str 'yes'. the answer: Input should be a valid boolean"),
@@ -121,7 +122,7 @@ def test_truth_values_are_not_numbers_or_words(kind: Any, given: object, found: 
     assert found in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'given', 'expected'),
     [
         (list[int], ['1', 2], [1, 2]),
@@ -193,7 +194,7 @@ def test_of_many_problems_a_few_are_told_and_long_values_are_shortened() -> None
     assert len(str(refused.value)) < 1000
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'name'),
     [
         (None, 'any value'),
@@ -234,7 +235,7 @@ def test_a_type_that_cannot_be_checked_is_refused_when_it_is_given() -> None:
 # Answers in words -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'text', 'expected'),
     [
         (None, 'The answer is 42.', 'The answer is 42.'),
@@ -274,7 +275,7 @@ def test_an_answer_in_words_may_write_the_value_out(kind: Any, text: str, expect
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'text'),
     [
         (int, 'The answer is 42.'),

@@ -28,6 +28,7 @@ from habilis.agent.policies.small import SmallPolicy
 from habilis.models.contract import Function
 from habilis.sandbox.contract import Variable
 from habilis.tools import Toolbox, tool
+from tests.cases import each_case
 
 FOLDER = Path(__file__).parent / 'prompts'
 
@@ -94,7 +95,7 @@ SNAPSHOTS = {
 }
 
 
-@pytest.mark.parametrize('name', SNAPSHOTS)
+@each_case('name', SNAPSHOTS)
 def test_the_model_is_told_exactly_this(name: str) -> None:
     file = FOLDER / f'{name}.txt'
     sent = SNAPSHOTS[name] + '\n'
@@ -187,7 +188,7 @@ def test_artifacts_are_given_by_name_and_the_long_ones_in_part() -> None:
     assert 'line 50' not in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('value', 'shown'),
     [
         (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.tokens import count_tokens
+from tests.cases import each_case
 
 NOTE = re.compile(r'\[… ([\d,]+) characters truncated(?: in ([\d,]+) lines)?(?:; (.*))? …\]')
 SMALL = Bounds(tokens=100, lines=10)
@@ -24,7 +25,7 @@ def number(text: str) -> int:
     return int(text.replace(',', ''))
 
 
-@pytest.mark.parametrize('text', ['', 'short', 'a\nb\n', '\n' * 9, 'word ' * 90])
+@each_case('text', ['', 'short', 'a\nb\n', '\n' * 9, 'word ' * 90])
 def test_what_fits_is_left_as_it_is(text: str) -> None:
     assert truncate(text, SMALL).text == text
     assert not truncate(text, SMALL).is_truncated
@@ -98,7 +99,7 @@ def test_other_bounds_show_more_of_the_same_text() -> None:
     assert sizes == sorted(set(sizes))
 
 
-@pytest.mark.parametrize(('tokens', 'lines'), [(19, 200), (0, 200), (-1, 200), (2000, 1), (2000, 0)])
+@each_case(('tokens', 'lines'), [(19, 200), (0, 200), (-1, 200), (2000, 1), (2000, 0)])
 def test_bounds_too_small_to_show_anything_are_refused(tokens: int, lines: int) -> None:
     with pytest.raises(ValueError, match=f'at least 20 tokens and 2 lines, not {tokens} and {lines}'):
         Bounds(tokens=tokens, lines=lines)

@@ -22,6 +22,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
+from tests.cases import each_case
 
 pytestmark = pytest.mark.one_protocol
 
@@ -147,7 +148,7 @@ OUTPUTS: list[tuple[Any, object]] = [
 ]
 
 
-@pytest.mark.parametrize(('kind', 'output'), OUTPUTS)
+@each_case(('kind', 'output'), OUTPUTS)
 def test_results_are_decoded_with_outputs_of_their_type(kind: Any, output: object) -> None:
     result = Result[Any](
         output=output,
@@ -180,7 +181,7 @@ def test_unknown_fields_are_ignored_and_absent_ones_have_their_defaults() -> Non
 DAMAGED: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
 
 
-@pytest.mark.parametrize('written', DAMAGED)
+@each_case('written', DAMAGED)
 def test_a_damaged_reply_is_refused_by_name(written: Json) -> None:
     with pytest.raises(NotDurable, match='Reply'):
         REPLY_CODEC.read(written)
@@ -189,7 +190,7 @@ def test_a_damaged_reply_is_refused_by_name(written: Json) -> None:
 results: list[Json] = [None, 5, {}, {'r': {}}, {'o': {'p': 1}}, {'r': 5, 'o': {'p': 1}}, {'r': {'ended': 'x'}, 'o': 5}]
 
 
-@pytest.mark.parametrize('written', results)
+@each_case('written', results)
 def test_damaged_results_are_refused(written: Json) -> None:
     with pytest.raises(NotDurable):
         ResultCodec(OutputType(int)).read(written)

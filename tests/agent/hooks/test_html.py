@@ -24,6 +24,7 @@ from habilis.agent.hooks.html import (
 )
 from habilis.models.contract import Reply
 from habilis.sandbox.contract import Cell, CellError, Display
+from tests.cases import each_case
 
 EVIL = '<script>alert(1)</script><img src=x onerror=alert(1)>"\'&lt;\x1b[2J\u202e'
 ELEMENTS = set(
@@ -85,7 +86,7 @@ def test_links_to_the_web_are_links_that_show_their_address() -> None:
     assert attrs['href'] == attrs['title'] == 'https://example.com/?a=1&b=%222%22'
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text',
     [
         EVIL,

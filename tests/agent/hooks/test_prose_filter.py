@@ -1,10 +1,10 @@
 """What a model says is shown while it writes; its code is not."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.agent.hooks.prose_filter import ProseFilter
+from tests.cases import each_case
 
 
 def shown(pieces: list[str]) -> str:
@@ -19,7 +19,7 @@ def early(text: str) -> str:
     return ''.join(map(prose.feed, text))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('reply', 'prose'),
     [
         ('I add them.\n```python\nx = 1\n```', 'I add them.'),

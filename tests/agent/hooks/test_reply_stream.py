@@ -2,11 +2,11 @@
 
 import json
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from habilis.agent.hooks.reply_stream import MarkdownBlocks, ReplyStream
+from tests.cases import each_case
 
 
 def split(parts: list[str]) -> list[tuple[str, str]]:
@@ -22,7 +22,7 @@ def split(parts: list[str]) -> list[tuple[str, str]]:
     return [(kind, text.strip('\n')) for kind, text in joined]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('reply', 'pieces'),
     [
         ('I add.\n```python\nx = 1\ny = 2\n```\n', [('prose', 'I add.'), ('code', 'x = 1\ny = 2')]),

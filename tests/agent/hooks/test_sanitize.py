@@ -2,11 +2,11 @@
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line, strip_controls
+from tests.cases import each_case
 
 # Text, with many more control characters than it would have by chance.
 NASTY = st.text(
@@ -48,7 +48,7 @@ def test_plain_text_stays_as_it_is(text: str) -> None:
     assert escape_controls(text) == strip_controls(text) == text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('text', 'shown'),
     [
         ('\x1b[31mred\x1b[0m', 'red'),

@@ -33,6 +33,7 @@ from habilis.sandbox.contract import ToolCall
 from habilis.tools import ApprovalRequest, GateCall, people_toolset, tool
 from tests.agent.hooks.samples import SAMPLES, sample
 from tests.agent.hooks.watching import ANSWER, Seen, code, watch
+from tests.cases import each_case
 
 CONTROLS = re.compile('\x1b\\[[0-9;]*m')
 
@@ -282,7 +283,7 @@ def show(event: AgentEvent, *, terminal: bool = False, width: int = 100) -> str:
     return screen.plain
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('kind', 'text', 'shown'),
     [
         ('notice', 'Half is done.', 'notice: Half is done.\n'),
@@ -391,8 +392,8 @@ def assert_nothing_is_obeyed(screen: Screen) -> None:
         assert control not in screen.plain
 
 
-@pytest.mark.parametrize('terminal', [False, True])
-@pytest.mark.parametrize('kind', SAMPLES)
+@each_case('terminal', [False, True])
+@each_case('kind', SAMPLES)
 def test_nothing_that_is_shown_is_obeyed(kind: str, terminal: bool) -> None:
     screen = Screen(terminal=terminal)
     screen.view(sample(kind, f'I say {EVIL}\n' if kind == 'text' else EVIL, run='1', agent='one'))
@@ -411,7 +412,7 @@ async def test_a_sandbox_that_prints_escape_sequences_changes_nothing_on_the_scr
     assert r'\x1b]0;pwned' in screen.plain
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text', ['<http://x.test/%1b%5b2J>', '[a](http://x.test/%1b%5d0;t%07)', '&#27;[2J', '&#8238;', '&rlm;', '`\x9b`']
 )
 def test_markdown_cannot_smuggle_a_control_character_in(text: str) -> None:

@@ -17,6 +17,7 @@ from habilis.models.contract import Reply, Usage
 from habilis.models.scripted import ScriptedModel
 from tests.agent.hooks.samples import SAMPLES, sample
 from tests.agent.hooks.watching import ANSWER, agent, code, watch
+from tests.cases import each_case
 
 FIRST = Usage(requests=1, input_tokens=100, output_tokens=10, cached_tokens=40, seconds=1.5, cost=0.25)
 SECOND = Usage(requests=1, input_tokens=200, output_tokens=20, seconds=2.5, cost=0.5)
@@ -112,7 +113,7 @@ def test_other_events_count_nothing() -> None:
     assert tracker.total == Usage()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('cost', 'text'), [(None, '–'), (0.0, '$0.00'), (0.00123, '$0.0012'), (0.5, '$0.5000'), (1234.5, '$1,234.50')]
 )
 def test_money_is_readable(cost: float | None, text: str) -> None:

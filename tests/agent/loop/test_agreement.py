@@ -13,6 +13,7 @@ from habilis.models import ScriptedModel
 from habilis.sandbox import Mount, Sandbox
 from habilis.tools import ApprovalRequest, tool
 from tests.agent.scripts import block, sent
+from tests.cases import each_case
 
 JOURNALS = pytest.mark.parametrize('journal', ['off', None])
 
@@ -204,7 +205,7 @@ async def test_the_agreement_is_part_of_the_recorded_result() -> None:
     assert again.agreement
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('one', 'other', 'same'),
     [
         (0.1 + 0.2, 0.3, True),

@@ -1,13 +1,13 @@
 """Imports that code forgot are found, and nothing else is."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from habilis.agent.parsing.imports import MODULES, NAMES, missing_imports
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'expected'),
     [
         ('math.sqrt(2)', ['import math']),

@@ -3,11 +3,11 @@
 import random
 import textwrap
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habilis.agent.parsing.repetition import HOSTED_PATIENCE, LINES, RepetitionDetector, is_repeating, needed_characters
+from tests.cases import each_case
 
 WORDS = 'the model reads a table and adds the numbers of each row to a total before it prints them again'.split()
 PARAGRAPH = textwrap.fill(
@@ -38,7 +38,7 @@ def stopped_at(text: str, patience: int = 1, size: int = 4) -> int | None:
     return None
 
 
-@pytest.mark.parametrize('circle', [1, 2, 8, 9, 23])
+@each_case('circle', [1, 2, 8, 9, 23])
 def test_the_same_lines_again_and_again_are_a_circle(circle: int) -> None:
     start = '```python\nx = 1\n'
     lines = ''.join(f'step({number % circle})\n' for number in range(LINES * 3))
@@ -46,10 +46,8 @@ def test_the_same_lines_again_and_again_are_a_circle(circle: int) -> None:
     assert not is_repeating(start + lines[: len(lines) // 6])
 
 
-@pytest.mark.parametrize(
-    'unit', ['word ', 'and then ', PARAGRAPH, f'{PARAGRAPH}\n\n', CODE, CODE + PARAGRAPH + CODE[::-1]]
-)
-@pytest.mark.parametrize('patience', [1, HOSTED_PATIENCE])
+@each_case('unit', ['word ', 'and then ', PARAGRAPH, f'{PARAGRAPH}\n\n', CODE, CODE + PARAGRAPH + CODE[::-1]])
+@each_case('patience', [1, HOSTED_PATIENCE])
 def test_a_repetition_of_any_period_is_stopped_soon_after_it_begins(unit: str, patience: int) -> None:
     start = 'Let me think about it.\n\n'
     place = stopped_at(start + unit * (9000 // len(unit) + 4), patience)
@@ -92,7 +90,7 @@ def rows(seed: int, count: int) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize('seed', range(8))
+@each_case('seed', range(8))
 def test_long_tables_lists_and_code_with_similar_rows_are_no_repetition(seed: int) -> None:
     for name, text in rows(seed, 500).items():
         assert stopped_at(text, size=1 + seed) is None, name

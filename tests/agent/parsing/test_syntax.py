@@ -14,9 +14,10 @@ from habilis.agent.parsing.syntax import (
     unframe,
 )
 from tests.agent.parsing.programs import programs
+from tests.cases import each_case
 
 
-@pytest.mark.parametrize('code', ['print(1)', 'x = 1', 'import os', 'await f()', 'for i in x: pass', 'del x', 'x += 1'])
+@each_case('code', ['print(1)', 'x = 1', 'import os', 'await f()', 'for i in x: pass', 'del x', 'x += 1'])
 def test_python_that_does_something_is_code(code: str) -> None:
     assert is_code(code)
 
@@ -25,7 +26,7 @@ WORDS = ['Yes', '42', 'a and b', 'Note: this', 'print', '"text"', '[1, 2]', 'pas
 NONSENSE = {'nothing': '', 'nul': '\0', 'half': '\ud800', 'deep': '(' * 5000, 'deeper': '-' * 100_000 + '1'}
 
 
-@pytest.mark.parametrize('text', [*WORDS, 'await approval', 'return 4', 'not Python'])
+@each_case('text', [*WORDS, 'await approval', 'return 4', 'not Python'])
 def test_words_that_happen_to_parse_are_not_code(text: str) -> None:
     assert not is_code(text)
     assert not is_obvious_code(text)
@@ -37,7 +38,7 @@ def test_nonsense_is_not_python(text: str) -> None:
     assert not is_obvious_code(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'does'),
     [('x = 4', False), ('x = 8 / 2', False), ('del x', False), ('x = f(4)', True), ('x = [i for i in y]', True)],
 )
@@ -53,7 +54,7 @@ def test_warnings_about_the_code_are_not_shown_on_the_host() -> None:
     assert read_literal("'\\d'") == '\\d'
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'would'),
     [('await f()', True), ('x = (1,', False), ('return 1', False), ('\0', False), ('(' * 5000, False), ('', True)],
 )
@@ -61,13 +62,13 @@ def test_whether_code_would_run(code: str, would: bool) -> None:
     assert compiles(code) is would
 
 
-@pytest.mark.parametrize('text', ['x', 'f()', '', '(', '\0', '[' * 5000, '{[]: 1}', '1 + "a"'])
+@each_case('text', ['x', 'f()', '', '(', '\0', '[' * 5000, '{[]: 1}', '1 + "a"'])
 def test_text_that_is_not_a_literal_raises_value_error(text: str) -> None:
     with pytest.raises(ValueError, match=r'literal|malformed|null|unhashable'):
         read_literal(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('line', 'before', 'after'),
     [
         ('x = 1', '', ''),

@@ -9,6 +9,7 @@ from habilis.agent.policies import SeenCell
 from habilis.agent.policies.hints import hint_for, uncalled
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell, CellError, ErrorKind
+from tests.cases import each_case
 
 NAMES = ['search', 'search_files', 'total_price', 'rows']
 
@@ -30,7 +31,7 @@ def test_several_of_them() -> None:
     assert 'You defined one, two but' in hint('def one(): pass\nasync def two(): one.x\n', Cell())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'expected'),
     [
         ('def f(): pass', ['f']),
@@ -103,7 +104,7 @@ def call(seconds: float, error: str | None = None, **arguments: object) -> ToolC
     return ToolCall(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('calls', 'blamed'),
     [
         ([], False),

@@ -2,39 +2,22 @@
 
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.cli import no_servers
 from tests.cli.chat import code, streamed
-from tests.cli.process import PATIENCE, environment, habilis, on_terminal
+from tests.cli.process import habilis, on_terminal
 from tests.models.local.weights_server import WeightsServer, registry_environment
 from tests.models.protocol_server import Answer, ProtocolServer, answer_json, answer_text, free_port
 from tests.place import Place
 
-NO_SERVERS = """
-from habilis.models.discovery import discover, discover_all
-discover.__kwdefaults__['servers'] = discover_all.__kwdefaults__['servers'] = ()
-from habilis.cli.main import main
-main()
-"""
-"""The command on a machine where no server of models listens."""
-
 
 def alone(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command where no server answers."""
-    command = [sys.executable, '-c', NO_SERVERS, *arguments]
-    return subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=False,
-        timeout=PATIENCE,
-    )
+    return habilis(*arguments, program=no_servers.__file__)
 
 
 def ask(server: ProtocolServer, *options: str) -> subprocess.CompletedProcess[str]:

@@ -6,6 +6,7 @@ import pytest
 
 from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.tracebacks import remember_source
+from tests.cases import each_case
 
 FRAME = """
 class DataFrame:
@@ -25,7 +26,7 @@ def hint(code: str) -> str:
     return existing_keys(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'said'),
     [
         ("d = {'a': 1, 2: 3}\nd['b']", "(d has the keys 'a', 2)"),

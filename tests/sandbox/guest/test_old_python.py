@@ -2,16 +2,15 @@
 
 import ast
 
-import pytest
-
 from habilis.sandbox.guest_folder import GUEST_FILES, PACKAGE
+from tests.cases import each_case
 
 FIRST_PROCESS = 'sandbox/docker/first_process.py'
 NEWER = ('policy.py', 'policy_rules.py', 'import_gate.py')
 """Imported by Python 3.10 and later only; see `policies.py`."""
 
 
-@pytest.mark.parametrize('name', [*GUEST_FILES, FIRST_PROCESS])
+@each_case('name', [*GUEST_FILES, FIRST_PROCESS])
 def test_the_guest_has_the_syntax_of_its_oldest_python(name: str) -> None:
     is_newer = name.endswith(NEWER)
     tree = ast.parse(PACKAGE.joinpath(name).read_text(), feature_version=(3, 10) if is_newer else (3, 9))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from habilis.sandbox.guest.import_gate import ImportGate
 from habilis.sandbox.guest.policy import Policy, PolicyError, RefusedImport, check
+from tests.cases import each_case
 
 CALLS = Policy(calls=True)
 STRINGS = Policy(strings=True)
@@ -39,7 +40,7 @@ def refused_name(code: str, policy: Policy) -> str | None:
 # The import list
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('imports', 'module', 'allowed'),
     [
         (('numpy',), 'numpy', True),
@@ -72,7 +73,7 @@ def test_the_list_permits_exact_names_and_wildcards(
     assert (refusal(f'importlib.import_module({module!r})', policy) is None) is allowed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'module'),
     [
         ('import subprocess', 'subprocess'),
@@ -100,7 +101,7 @@ def test_an_import_outside_the_list_is_refused(code: str, module: str) -> None:
     assert refused_name(code, Policy(imports=('math', 'importlib', 'numpy.*'))) == module
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         'import math',
@@ -144,7 +145,7 @@ def test_the_refusal_of_an_import_says_what_why_and_how_to_allow_it() -> None:
 # Dangerous calls
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'name'),
     [
         # the hostile cases every build must survive
@@ -274,7 +275,7 @@ def test_a_dangerous_call_is_refused(code: str, name: str) -> None:
     assert refused_name(code, CALLS) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         # must stay allowed in every build
@@ -370,7 +371,7 @@ def test_the_refusal_of_a_call_says_what_why_and_how_to_allow_it() -> None:
 # Hidden strings
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'name'),
     [
         ("import base64\nbase64.b64decode('cHJpbnQoMSk=')", 'base64.b64decode'),
@@ -435,7 +436,7 @@ def test_a_hidden_string_is_refused(code: str, name: str) -> None:
     assert refused_name(code, STRINGS) == name
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         "'{}'.format(1)",
@@ -492,7 +493,7 @@ def test_ordinary_string_handling_is_no_false_alarm(code: str) -> None:
 # Exceptions, order, switches
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('allow', 'code'),
     [
         ('eval', "eval('1')"),
@@ -521,7 +522,7 @@ def test_an_authorised_name_is_allowed(allow: str, code: str) -> None:
     assert refusal(code, Policy(calls=True, strings=True, allow=(allow,))) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('allow', 'code', 'name'),
     [
         ('eval', "exec('1')", 'exec'),
@@ -541,7 +542,7 @@ def test_an_authorised_call_is_no_authorised_import() -> None:
     assert isinstance(refusal('import subprocess', policy), RefusedImport)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('code', 'line', 'name'),
     [
         ('x = 1\neval(x)\nimport subprocess', 2, 'eval'),
@@ -566,7 +567,7 @@ def test_a_policy_that_asks_for_nothing_refuses_nothing(code: str) -> None:
     assert refusal(code, Policy(imports=('*',), allow=('re',))) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         'x + ' + ' + '.join(["'a'"] * 900),
@@ -617,7 +618,7 @@ def test_a_key_left_out_of_the_json_has_its_default() -> None:
     assert Policy.from_json({'calls': True}) == Policy(calls=True)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ('data', 'named'),
     [
         ({'import': ['numpy']}, "'import'"),
@@ -641,7 +642,7 @@ def test_json_with_an_unknown_key_or_a_wrong_type_is_refused_by_name(data: objec
         Policy.from_json(data)
 
 
-@pytest.mark.parametrize('pattern', ['', 'nump*', '*.linalg', 'numpy.', '.numpy', 'numpy..linalg', 'a b', '**'])
+@each_case('pattern', ['', 'nump*', '*.linalg', 'numpy.', '.numpy', 'numpy..linalg', 'a b', '**'])
 def test_a_pattern_that_could_never_match_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r'imports: .* is not a dotted name'):
         Policy(imports=(pattern,))

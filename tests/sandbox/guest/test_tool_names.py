@@ -7,6 +7,7 @@ import pytest
 from habilis import Sandbox
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
+from tests.cases import each_case
 
 TOOLS = {'notify', 'ask'}
 
@@ -15,7 +16,7 @@ def check(code: str) -> None:
     refuse_tool_names(ast.parse(code), code, '<cell 1>', TOOLS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         'notify = 1',
@@ -63,7 +64,7 @@ def test_the_import_of_a_tool_is_refused_with_the_advice_to_leave_it_out(code: s
         check(code)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'code',
     [
         'notify("x")',

@@ -4,6 +4,7 @@ import pytest
 
 from habilis.core.codec import CodecError
 from habilis.sandbox.remote.wire import MAX_UNSEEN, Channel, Frame, parse_frame
+from tests.cases import each_case
 
 
 def test_a_frame_comes_back_as_it_was() -> None:
@@ -11,7 +12,7 @@ def test_a_frame_comes_back_as_it_was() -> None:
     assert parse_frame(frame.encode()) == frame
 
 
-@pytest.mark.parametrize(
+@each_case(
     'text', ['', '1 2', '1 2 evil\n', '-1 0 enter\n', '1 ² enter\n', f'{"9" * 70} 0 enter\n', b'1 0 enter\n', None]
 )
 def test_a_malformed_frame_is_refused(text: object) -> None:

@@ -19,6 +19,7 @@ from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.tools import ApprovalRequest, CommandPolicy, Deny, GateCall, Shell, Toolbox
 from tests.agent.hooks.watching import code
+from tests.cases import each_case
 from tests.journal.faults import PowerCut
 from tests.waiting import until
 
@@ -221,7 +222,7 @@ async def test_d16_a_failed_command_has_a_tip(sandbox: Sandbox) -> None:
 # Policy ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     'command',
     [
         'rm -rf x',
@@ -307,7 +308,7 @@ def test_d2_what_the_policy_refuses(command: str) -> None:
         CommandPolicy(extra=['pytest']).check(command)
 
 
-@pytest.mark.parametrize(
+@each_case(
     'command',
     [
         'echo hi > out.txt',
