@@ -4,6 +4,7 @@ import ast
 from dataclasses import replace
 
 from habilis.core.errors import ForgeError, ToolExists
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import Candidate, Manifest
 from habilis.forge.library import Library
 from habilis.forge.mutation import KILL_SHARE, mutation_score
@@ -15,7 +16,7 @@ from habilis.forge.verification import passes_on_stub, verify
 def function_name(code: str, preferred: str = '') -> str:
     """The function of a file: the one named as preferred, or the only public one. Raises `ForgeError`."""
     try:
-        body = ast.parse(code).body
+        body = parse_module(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         msg = f'the code is not Python: {error}'
         raise ForgeError(msg) from error

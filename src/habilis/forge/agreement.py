@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
+from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import Candidate
 from habilis.forge.library_tools import call_candidate
@@ -67,7 +68,7 @@ def is_error(outcome: str) -> bool:
 def calls_in(tests: str, name: str) -> list[str]:
     """The calls of a function in its tests; none if they are not Python."""
     try:
-        tree = ast.parse(tests)
+        tree = parse_module(tests)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [
@@ -152,7 +153,7 @@ def _required(candidate: Candidate) -> list[Parameter]:
 
 def _literal_arguments(call: str, number: int) -> list[object] | None:
     try:
-        node = ast.parse(call, mode='eval').body
+        node = parse_expression(call).body
         if isinstance(node, ast.Call) and not node.keywords and len(node.args) >= number:
             return [ast.literal_eval(argument) for argument in node.args]
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):

@@ -4,6 +4,8 @@ import ast
 from inspect import Parameter, Signature
 from typing import Any, Literal, Union
 
+from habilis.core.syntax import parse_expression
+
 _PLAIN: dict[str, Any] = {
     'int': int,
     'float': float,
@@ -72,7 +74,7 @@ def to_type(node: ast.expr | None) -> Any:
             return None
         case ast.Constant(value=str() as text):
             try:
-                return to_type(ast.parse(text, mode='eval').body)
+                return to_type(parse_expression(text).body)
             except SyntaxError:
                 return Any
         case ast.Name(id=name) | ast.Attribute(attr=name):

@@ -8,6 +8,7 @@ from importlib.resources import files
 
 from habilis.agent.loop.reply_reading import read_reply
 from habilis.core.errors import ForgeError
+from habilis.core.syntax import parse_expression, parse_module
 from habilis.flows import step
 from habilis.models.contract import Message, Model, Options
 
@@ -81,7 +82,7 @@ def _complete_lines(code: str) -> str:
 
 def _is_python(code: str) -> bool:
     try:
-        ast.parse(code)
+        parse_module(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
@@ -90,7 +91,7 @@ def _is_python(code: str) -> bool:
 def functions_in(code: str) -> dict[str, str]:
     """Source of the functions of a module, by name; empty if it is not Python."""
     try:
-        tree = ast.parse(code)
+        tree = parse_module(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     return {node.name: ast.unparse(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -98,7 +99,7 @@ def functions_in(code: str) -> dict[str, str]:
 
 def without_body(function: str) -> str:
     """The definition of a function with its docstring only."""
-    tree = ast.parse(function)
+    tree = parse_module(function)
     [node] = [one for one in tree.body if isinstance(one, ast.FunctionDef)]
     node.decorator_list = []
     node.body = node.body[:1] if ast.get_docstring(node) else [ast.Pass()]
@@ -108,7 +109,7 @@ def without_body(function: str) -> str:
 def literal_call(code: str, name: str) -> tuple[tuple[object, ...], dict[str, object]]:
     """The arguments of a call with literals. Raises `ForgeError` if the code is not one."""
     try:
-        node = ast.parse(code.strip(), mode='eval').body
+        node = parse_expression(code.strip()).body
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             args = tuple(ast.literal_eval(argument) for argument in node.args)
             return args, {one.arg: ast.literal_eval(one.value) for one in node.keywords if one.arg is not None}

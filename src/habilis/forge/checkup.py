@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError, ToolDefinitionError
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import Manifest
 from habilis.forge.library import CURRENT, MERGED, Library
 from habilis.forge.source import read_source
@@ -161,7 +162,7 @@ def _similar(library: Library, manifests: list[Manifest]) -> Iterator[Problem]:
 def _shape(library: Library, name: str) -> str:
     """The code without names of functions, docstrings and comments: equal for copies under other names."""
     try:
-        tree = ast.parse(library.candidate(name).code)
+        tree = parse_module(library.candidate(name).code)
     except (ForgeError, SyntaxError, ValueError, RecursionError):
         return ''
     for node in ast.walk(tree):

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError
+from habilis.core.syntax import parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.contract import TESTED_MODULE
 
@@ -21,7 +22,7 @@ _NO_LITERAL = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError)
 def read_example(text: str) -> ast.expr:
     """The condition of an example. Raises `ForgeError` if it is not one."""
     try:
-        body = ast.parse(text.strip()).body
+        body = parse_module(text.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         msg = f'not an example: {text.strip()[:200]!r}; write it as a condition, such as f(2) == 4'
         raise ForgeError(msg) from error
@@ -89,7 +90,7 @@ def _functions(examples: Sequence[str]) -> dict[str, str]:
 
 def check_signature(definition: str, examples: Sequence[str]) -> None:
     """Raises `ForgeError` if the examples could not be calls of the function, or results of it."""
-    function = ast.parse(definition).body[0]
+    function = parse_module(definition).body[0]
     assert isinstance(function, ast.FunctionDef)
     signature = read_parameters(function)
     for condition in map(read_example, examples):

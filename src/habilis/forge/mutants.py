@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
+from habilis.core.syntax import parse_expression, parse_module
+
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -48,7 +50,7 @@ class Mutant:
 
 def mutants(code: str, *, limit: int = 50) -> list[Mutant]:
     """Variants of a module, spread evenly over its changes if there are more than `limit`. Raises `SyntaxError`."""
-    tree = ast.parse(code)
+    tree = parse_module(code)
     skipped = {id(node) for node in _untouched(tree)}
     parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     sites = [node for node in ast.walk(tree) if id(node) not in skipped]
@@ -71,7 +73,7 @@ def _fails_at_boundary(node: ast.AST) -> ast.AST | None:
     match node:
         case ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]):
             is_equal = ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])
-            failure = ast.parse('1 / 0', mode='eval').body
+            failure = parse_expression('1 / 0').body
             return ast.IfExp(test=is_equal, body=failure, orelse=node)
         case _:
             return None

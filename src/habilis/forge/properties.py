@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.core.syntax import parse_module
 from habilis.forge.agreement import calls_in, generate_inputs, known_inputs
 from habilis.forge.contract import Candidate, Findings
 from habilis.forge.source import definition_of
@@ -93,7 +94,7 @@ def _findings(candidate: Candidate, shown: Sequence[str], outcomes: Sequence[Out
 
 def is_unsteady(code: str) -> bool:
     """Whether the code uses random numbers or the clock, so that two calls may differ."""
-    nodes = list(ast.walk(ast.parse(code)))
+    nodes = list(ast.walk(parse_module(code)))
     imported = {alias.name.partition('.')[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     imported |= {(node.module or '').partition('.')[0] for node in nodes if isinstance(node, ast.ImportFrom)}
     return bool(_UNSTEADY & (imported | {node.attr for node in nodes if isinstance(node, ast.Attribute)}))
@@ -104,7 +105,7 @@ def _named_errors(candidate: Candidate) -> set[str]:
     words = {
         node.id
         for source in (candidate.code, candidate.tests)
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parse_module(source))
         if isinstance(node, ast.Name)
     }
     documented = ast.get_docstring(definition_of(candidate)) or ''

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from habilis._version import __version__
 from habilis.core.errors import ForgeError
+from habilis.core.syntax import parse_module
 
 MAX_CHARS = 6000
 """Of all references of a build together."""
@@ -153,7 +154,7 @@ def _fitting_functions(folder: Path, files: Sequence[Path], request: str) -> str
 def _public_functions(folder: Path, path: Path) -> Iterator[str]:
     """Signature and first paragraph of the documentation of the functions of a module."""
     try:
-        tree = ast.parse(_text_of(folder / path) or '')
+        tree = parse_module(_text_of(folder / path) or '')
     except (ForgeError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in tree.body:

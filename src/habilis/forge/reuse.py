@@ -14,6 +14,7 @@ from typing import cast
 
 from habilis.core.errors import ForgeError, ToolCallError
 from habilis.core.limits import Limits
+from habilis.core.syntax import parse_module
 from habilis.forge.asking import Conversation, code_block, literal_call, prompt, without_body
 from habilis.forge.contract import Candidate, Language
 from habilis.forge.examples import called_name, module_with_tests
@@ -146,7 +147,7 @@ class Finder:
 def example_calls(candidate: Candidate) -> list[str]:
     """The first calls with their results that the tests of a tool assert."""
     try:
-        nodes = list(ast.walk(ast.parse(candidate.tests)))
+        nodes = list(ast.walk(parse_module(candidate.tests)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found = [

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import TESTED_MODULE, Candidate, Findings, Verification
 from habilis.forge.properties import check_properties, is_unsteady
 from habilis.forge.verification import verify_all
@@ -48,7 +49,7 @@ async def verify_reviewed(candidates: Sequence[Candidate]) -> list[Verification]
 
 def review_code(code: str) -> Findings:
     """What is found without running the code."""
-    tree = ast.parse(code)
+    tree = parse_module(code)
     refused = next(_refused(tree), '')
     return Findings(refused=(refused,) if refused else (), noted=tuple(_noted(tree, code)))
 

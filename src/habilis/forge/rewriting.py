@@ -5,6 +5,7 @@ import io
 import tokenize
 from collections.abc import Callable, Mapping
 
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import TESTED_MODULE
 
 
@@ -53,10 +54,10 @@ def joined_tests(first: str, second: str) -> str:
             renamed[name] = _free_name(name, taken)
             taken.add(renamed[name])
     second = _renamed(second, renamed)
-    imported = {ast.unparse(node) for node in ast.parse(first).body if _is_import(node)}
+    imported = {ast.unparse(node) for node in parse_module(first).body if _is_import(node)}
     imports, rest, end = list[str](), list[str](), 0
     lines = _lines(second)
-    for node in ast.parse(second).body:
+    for node in parse_module(second).body:
         text, end = ''.join(lines[end : node.end_lineno]), node.end_lineno or end
         if _is_import(node):
             if (statement := ast.unparse(node)) not in imported:
@@ -73,7 +74,7 @@ def joined_tests(first: str, second: str) -> str:
 def _with_imports(source: str, change: Callable[[ast.Import | ast.ImportFrom], None]) -> str:
     """The source with changed import statements; all else stays as it was written."""
     lines = source.encode().splitlines(keepends=True)
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes = [node for node in ast.walk(parse_module(source)) if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in sorted(nodes, key=lambda one: (one.lineno, one.col_offset), reverse=True):
         before = ast.unparse(node)
         change(node)
@@ -87,7 +88,7 @@ def _with_imports(source: str, change: Callable[[ast.Import | ast.ImportFrom], N
 def _definitions(tests: str) -> dict[str, ast.stmt]:
     """What a module defines itself, by name."""
     found: dict[str, ast.stmt] = {}
-    for node in ast.parse(tests).body:
+    for node in parse_module(tests).body:
         for name in _names(node):
             found[name] = node
     return found
@@ -116,7 +117,7 @@ def _is_known(node: ast.stmt, known: Mapping[str, ast.stmt]) -> bool:
 
 def _test_shapes(tests: str) -> set[str]:
     """The tests of a module without their names."""
-    return {_shape(node) for node in ast.parse(tests).body} - {''}
+    return {_shape(node) for node in parse_module(tests).body} - {''}
 
 
 def _shape(node: ast.stmt) -> str:
@@ -157,7 +158,7 @@ def _names_in(source: str) -> list[tokenize.TokenInfo]:
 def _after_docstring(source: str, head: str) -> str:
     """The source with more imports, after the docstring and the imports it has."""
     source = source.rstrip('\n')
-    before = [node.end_lineno or 0 for node in ast.parse(source).body if _is_import(node) or _is_docstring(node)]
+    before = [node.end_lineno or 0 for node in parse_module(source).body if _is_import(node) or _is_docstring(node)]
     lines = _lines(source)
     at = max(before, default=0)
     return ''.join([*lines[:at], head, *lines[at:]])

@@ -4,6 +4,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import LIBRARY_MODULE, Candidate, Language
 from habilis.forge.javascript import definition as javascript
 from habilis.tools.tool_names import check_name
@@ -34,7 +35,7 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
             read_source(name, javascript.python_definition(name, code)), uses=javascript.imported_tools(code)
         )
     try:
-        tree = ast.parse(code)
+        tree = parse_module(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         msg = f'the code of {name} is not Python: {error}'
         raise ForgeError(msg) from error
@@ -65,7 +66,7 @@ def read_source(name: str, code: str, language: Language = 'python') -> ToolSour
 def definition_of(candidate: Candidate) -> ast.FunctionDef:
     """The definition of the function; that of one in JavaScript has no body."""
     is_python = candidate.language == 'python'
-    tree = ast.parse(candidate.code if is_python else javascript.python_definition(candidate.name, candidate.code))
+    tree = parse_module(candidate.code if is_python else javascript.python_definition(candidate.name, candidate.code))
     return next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == candidate.name)
 
 
@@ -77,7 +78,7 @@ def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
 
 def imported_tools(code: str) -> tuple[str, ...]:
     """Library tools that code imports."""
-    return _imported(ast.parse(code))
+    return _imported(parse_module(code))
 
 
 def _imported(tree: ast.AST) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.core.syntax import parse_module
 from habilis.forge.contract import Candidate, TestOutcome, Verification
 from habilis.forge.javascript.definition import has_function
 from habilis.sandbox import Cell, Sandbox
@@ -97,7 +98,7 @@ def stub_of(candidate: Candidate) -> str:
     if candidate.language == 'javascript':
         has = has_function(candidate.name, candidate.code)
         return f'export function {candidate.name}() {{\n  return null;\n}}\n' if has else ''
-    tree = ast.parse(candidate.code)
+    tree = parse_module(candidate.code)
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == candidate.name:
             return f'def {node.name}(*args, **kwargs):\n    return None\n'
@@ -112,7 +113,7 @@ def request_of(candidate: Candidate) -> dict[str, object]:
 def _syntax_problem(candidate: Candidate) -> str:
     for source, what in ((candidate.code, 'the code'), (candidate.tests, 'the tests')):
         try:
-            ast.parse(source)
+            parse_module(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             return f'{what}: {type(error).__name__}: {error}'
     return ''

@@ -4,6 +4,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from habilis.core.syntax import parse_module
 from habilis.forge.asking import code_block, functions_in, has_code_block
 from habilis.forge.contract import Candidate, Refused, Verification
 from habilis.forge.examples import EXAMPLE_TEST, module_with_tests
@@ -31,11 +32,11 @@ def read_tests(reply: str, name: str) -> dict[str, str]:
 
 
 def _uses(source: str, name: str) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(ast.parse(source)))
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(parse_module(source)))
 
 
 def _single_tests(name: str, source: str) -> Iterator[tuple[str, str]]:
-    [function] = ast.parse(source).body
+    [function] = parse_module(source).body
     assert isinstance(function, ast.FunctionDef)
     body = function.body[1:] if ast.get_docstring(function) else function.body
     if len(body) < 2 or not all(isinstance(one, ast.Assert) for one in body):
@@ -55,7 +56,7 @@ async def weakness(candidate: Candidate, *, is_first: bool) -> str:
         return 'the tests pass on a function that does nothing, so they show nothing'
     if not is_first:
         return ''
-    nodes = ast.walk(ast.parse(candidate.tests))
+    nodes = ast.walk(parse_module(candidate.tests))
     expected = {_expected(node, candidate.name) for node in nodes if isinstance(node, ast.Assert)}
     if len(expected) == 1 and (always := expected.pop()):
         return f'the tests pass on a function that always returns {always[:100]}: add inputs that give something else'

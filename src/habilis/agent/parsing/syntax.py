@@ -5,6 +5,8 @@ import re
 import threading
 import warnings
 
+from habilis.core.syntax import parse_expression, parse_module
+
 _WARNINGS_LOCK = threading.Lock()
 """`warnings.catch_warnings` changes the state of the process."""
 
@@ -28,7 +30,7 @@ def statements(code: str) -> list[ast.stmt] | None:
         # Warnings about the model's code, such as an invalid escape, do not belong on the host's terminal.
         with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            return ast.parse(code).body
+            return parse_module(code).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -49,7 +51,7 @@ def read_literal(text: str) -> object:
     try:
         with _WARNINGS_LOCK, warnings.catch_warnings():
             warnings.simplefilter('ignore')
-            return ast.literal_eval(text)
+            return ast.literal_eval(parse_expression(text.lstrip(' \t')))
     except (SyntaxError, RecursionError, MemoryError, TypeError) as error:
         msg = 'this is not a Python literal'
         raise ValueError(msg) from error

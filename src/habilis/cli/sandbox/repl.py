@@ -14,6 +14,7 @@ from habilis.cli.colours import highlight_last_line
 from habilis.cli.sandbox.completion import DELIMITERS, Completer
 from habilis.cli.sandbox.terminal import SandboxChoice, Terminal
 from habilis.core.errors import HabilisError
+from habilis.core.syntax import parse_module
 from habilis.sandbox.contract import ROLLED_BACK, Cell
 from habilis.sandbox.session_sync import SyncSandbox
 
@@ -245,7 +246,7 @@ def _ends_block(block: str, line: str) -> bool:
     if not block or line[:1].isspace():
         return False
     try:
-        ast.parse(block)
+        parse_module(block)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return False
     return True

@@ -12,6 +12,7 @@ from inspect import Parameter, Signature
 from typing import cast
 
 from habilis.core.errors import ForgeError
+from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.javascript.definition import has_function, with_documentation
 from habilis.forge.source import read_source
@@ -89,7 +90,7 @@ def javascript_module(stub: str, tests: Mapping[str, str]) -> str:
 
 
 def _function(source: str) -> ast.FunctionDef:
-    return next(one for one in ast.parse(source).body if isinstance(one, ast.FunctionDef))
+    return next(one for one in parse_module(source).body if isinstance(one, ast.FunctionDef))
 
 
 def _parameter(given: Parameter) -> str:
@@ -129,7 +130,7 @@ def _json(value: object) -> str:
             return repr(value)
         case list() | dict():
             source = repr(cast('object', value))
-            return _Writer('', Signature()).expression(ast.parse(source, mode='eval').body)
+            return _Writer('', Signature()).expression(parse_expression(source).body)
         case _:
             msg = f'{str(value)[:40]} has no counterpart in JavaScript'
             raise _Untranslatable(msg)
