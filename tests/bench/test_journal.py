@@ -20,6 +20,7 @@ from habilis.bench.journal.stores import bench_stores
 from habilis.core.errors import JournalError
 from habilis.journal.stores import open_store
 from tests.cli.process import habilis
+from tests.requirements import missing
 
 NOWHERE = ('--postgres', 'postgresql://me:hunter2@127.0.0.1:1/none', '--redis', 'redis://127.0.0.1:1/0')
 ON_SERVERS = {'step_postgres', 'step_postgres_full', 'step_redis', 'replay_postgres', 'replay_redis'}
@@ -213,9 +214,14 @@ def test_fsync_is_timed_and_leaves_no_file(tmp_path: Path) -> None:
 # Servers --------------------------------------------------------------------------------------------------------------
 
 
+def _require(server: Server, requirement: str) -> None:
+    if server.unavailable:
+        missing(requirement, server.unavailable)
+
+
 async def test_a_private_postgres_is_started_and_stopped() -> None:
     async with postgres_server('') as server:
-        assert server.unavailable == '', f'this test needs a PostgreSQL server: {server.unavailable}'
+        _require(server, 'postgres')
         timer = StepTimer(server.store_url)
         assert len(await timer.steps(2)) == 2
         await timer.close()
@@ -224,7 +230,7 @@ async def test_a_private_postgres_is_started_and_stopped() -> None:
 
 async def test_a_private_redis_is_started_and_stopped() -> None:
     async with redis_server('') as server:
-        assert server.unavailable == '', f'this test needs a Redis server: {server.unavailable}'
+        _require(server, 'redis-server')
         timer = StepTimer(server.store_url)
         assert len(await timer.steps(2)) == 2
         await timer.close()
@@ -239,6 +245,7 @@ async def test_a_given_postgres_is_left_unchanged() -> None:
             return await (await connection.execute('SELECT nspname FROM pg_namespace ORDER BY 1')).fetchall()
 
     async with postgres_server('') as private:
+        _require(private, 'postgres')
         before = await schemas(private.url)
         async with postgres_server(private.url) as server:
             timer = StepTimer(server.store_url)

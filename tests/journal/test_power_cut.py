@@ -134,7 +134,7 @@ def _calls(command: list[str], trace: Path) -> list[str]:
     traced = 'write,pwrite64,writev,fsync,fdatasync,openat,open'
     try:
         subprocess.run(['strace', '-f', '-y', '-o', str(trace), '-e', f'trace={traced}', *command], check=True)
-    except (FileNotFoundError, subprocess.CalledProcessError):
+    except (OSError, subprocess.CalledProcessError):
         missing('strace')
     return trace.read_text(errors='replace').splitlines()
 
