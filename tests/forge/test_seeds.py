@@ -10,20 +10,27 @@ from habilis.forge.contract import Candidate
 from habilis.forge.mutation import KILL_SHARE, mutation_score
 from habilis.forge.verification import passes_on_stub, verify
 from habilis.tools.tool_names import check_name
+from tests.cases import each_case
 
 SEEDS = files('habilis.forge').joinpath('seeds')
-MUTANTS = 30
+MUTANTS = 15
 
 
 def _names() -> list[str]:
     return sorted(folder.name for folder in SEEDS.iterdir() if folder.joinpath('tool.py').is_file())
 
 
-@pytest.fixture(params=_names())
-def seed(request: pytest.FixtureRequest) -> Candidate:
-    name: str = request.param
+def _read(name: str) -> Candidate:
     code, tests = (SEEDS.joinpath(name, file).read_text(encoding='utf-8') for file in ('tool.py', 'test_tool.py'))
     return Candidate(name=name, code=code, tests=tests)
+
+
+ALL = [_read(name) for name in _names()]
+
+
+@pytest.fixture(params=ALL, ids=lambda seed: seed.name)
+def seed(request: pytest.FixtureRequest) -> Candidate:
+    return request.param
 
 
 def _public_functions(seed: Candidate) -> list[ast.FunctionDef]:
@@ -54,14 +61,17 @@ async def test_the_tests_of_a_seed_notice_wrong_variants(seed: Candidate) -> Non
     assert score.share >= KILL_SHARE, score.survivors
 
 
+@each_case('seed', ALL)
 def test_the_name_of_a_seed_is_valid(seed: Candidate) -> None:
     assert check_name(seed.name) == seed.name
 
 
+@each_case('seed', ALL)
 def test_a_seed_has_one_public_function_with_the_name_of_its_folder(seed: Candidate) -> None:
     assert [function.name for function in _public_functions(seed)] == [seed.name]
 
 
+@each_case('seed', ALL)
 def test_a_seed_has_type_hints_for_all_parameters_and_the_result(seed: Candidate) -> None:
     [function] = _public_functions(seed)
     given = function.args
@@ -71,12 +81,14 @@ def test_a_seed_has_type_hints_for_all_parameters_and_the_result(seed: Candidate
     assert function.returns is not None
 
 
+@each_case('seed', ALL)
 def test_the_docstring_of_a_seed_begins_with_a_sentence(seed: Candidate) -> None:
     [function] = _public_functions(seed)
     summary = (ast.get_docstring(function) or '').partition('\n')[0]
     assert summary.endswith('.')
 
 
+@each_case('seed', ALL)
 def test_a_seed_imports_the_standard_library_only(seed: Candidate) -> None:
     imported = set[str]()
     for node in ast.walk(ast.parse(seed.code)):
