@@ -154,7 +154,7 @@ class ProcessBackend:
         folder = guest_folder(*INSIDE)
         if self._level.seatbelt:
             return self._start_on_mac(spec, folder, places)
-        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom', '/dev/zero')
+        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom')
         confinement = Confinement(
             memory_mb=spec.limits.memory_mb,
             readable=[*system, sys.base_prefix, str(folder), *places.values()],
@@ -165,7 +165,9 @@ class ProcessBackend:
             landlock=self._level.landlock > 0,
             seccomp=self._level.landlock > 0,
         )
-        return _run([], str(folder), _settings(confinement, places, ''))
+        guest = _run([], str(folder), _settings(confinement, places, ''))
+        watch(guest, spec.limits)
+        return guest
 
     def _start_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str]) -> PipeGuest:
         writable = [str(mount.source) for mount in spec.mounts if mount.writable]
