@@ -292,6 +292,16 @@ def test_memory_that_no_limit_of_a_process_counts_ends_the_cell(attack: str) -> 
         assert_usable(sandbox)
 
 
+def test_sockets_of_all_processes_are_counted_because_their_buffers_are_not() -> None:
+    with create(limits=Limits(seconds=20)) as sandbox:
+        attack = 'for _ in range(3): os.fork()\npairs = [socket.socketpair() for _ in range(200)]\ntime.sleep(15)'
+        cell = sandbox.run(attack)
+        assert cell.error is not None
+        assert (cell.error.kind, cell.error.message) == ('broken', 'the code has opened more than 1024 sockets')
+        assert_usable(sandbox)
+        assert sandbox.run(f'{PRELUDE}pairs = [socket.socketpair() for _ in range(400)]\ntime.sleep(1)').ok
+
+
 @pytest.mark.parametrize('folder', ['/tmp', '/dev/shm'])
 def test_the_private_folders_have_a_size(folder: str) -> None:
     with create(limits=Limits(seconds=20, memory_mb=64)) as sandbox:

@@ -166,7 +166,7 @@ class ProcessBackend:
             seccomp=self._level.landlock > 0,
         )
         guest = _run([], str(folder), _settings(confinement, places, ''))
-        watch(guest, spec.limits)
+        watch(guest, spec.limits, own_network=False)
         return guest
 
     def _start_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str]) -> PipeGuest:

@@ -1,4 +1,4 @@
-"""Watches the memory of all processes of a guest together, which no limit of a single process counts.
+"""Watches what all processes of a guest use together, which no limit of a single process counts.
 
 A guest is looked at five times a second while it runs a cell. What a cell has left running can grow later, too; but a
 thousand idle guests must cost nothing. So the others are looked at when the machine has less memory available than
@@ -27,6 +27,9 @@ PAUSE = 10
 """It then pauses for so many times as long as that has taken."""
 
 MAX_PROCESSES = 150
+MAX_SOCKETS = 1024
+"""The kernel keeps up to 400 kB for each of them, and no process is charged for it."""
+
 TOO_MUCH = 'the processes of the sandbox use more memory together than its limit'
 
 
@@ -55,13 +58,13 @@ class IdleTurns:
 class _Watch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._limits: weakref.WeakKeyDictionary[PipeGuest, Limits] = weakref.WeakKeyDictionary()
+        self._limits: weakref.WeakKeyDictionary[PipeGuest, tuple[Limits, bool]] = weakref.WeakKeyDictionary()
         self._thread: threading.Thread | None = None
 
-    def add(self, guest: PipeGuest, limits: Limits) -> None:
-        """Watch a guest until it is freed."""
+    def add(self, guest: PipeGuest, limits: Limits, *, own_network: bool = True) -> None:
+        """Watch a guest until it is freed. Its sockets can be counted in a network of its own."""
         with self._lock:
-            self._limits[guest] = limits
+            self._limits[guest] = limits, own_network
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name='habilis-watch', daemon=True)
                 self._thread.start()
@@ -72,18 +75,18 @@ class _Watch:
             begun = time.monotonic()
             everybody = turns.is_due(begun, _available_memory())
             with self._lock:
-                watched = [(guest, limits) for guest, limits in self._limits.items() if everybody or guest.running]
+                watched = [(guest, *known) for guest, known in self._limits.items() if everybody or guest.running]
                 if not self._limits:
                     self._thread = None
                     return
-            for guest, limits in watched:
-                _check(guest, limits)
+            for guest, limits, own_network in watched:
+                _check(guest, limits, own_network=own_network)
             del watched
             if everybody:
                 turns.end(begun, time.monotonic())
 
 
-def _check(guest: PipeGuest, limits: Limits) -> None:
+def _check(guest: PipeGuest, limits: Limits, *, own_network: bool) -> None:
     first, others = _Process(guest.pid), [_Process(pid) for pid in _descendants(guest.pid)]
     limit = limits.memory_mb << 20
     # Apart, because the first process may be the guest itself, or have a copy of its memory just after a fork.
@@ -92,6 +95,8 @@ def _check(guest: PipeGuest, limits: Limits) -> None:
         guest.kill('memory', when + TOO_MUCH)
     elif first.threads + sum(process.threads for process in others) > MAX_PROCESSES:
         guest.kill('broken', f'the code has started more than {MAX_PROCESSES} processes and threads')
+    elif own_network and others and others[0].count_sockets() > MAX_SOCKETS:
+        guest.kill('broken', f'the code has opened more than {MAX_SOCKETS} sockets')
 
 
 def _use_more(processes: Sequence['_Process'], limit: int) -> bool:
@@ -123,6 +128,12 @@ class _Process:
             return self.memory
         counted = (b'Pss_Anon:', b'Pss_Shmem:', b'SwapPss:')
         return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(counted))
+
+    def count_sockets(self) -> int:
+        """Sockets in its network."""
+        with contextlib.suppress(OSError):
+            return int(_read(f'/proc/{self._pid}/net/sockstat').split(maxsplit=3)[2])
+        return 0
 
 
 def _descendants(pid: int) -> list[int]:
