@@ -28,7 +28,7 @@ from habilis.sandbox.process.zygotes import Environment, Zygotes
 from habilis.sandbox.workspace import WORKSPACE
 
 _ZYGOTE_MB = 1 << 20
-"""A zygote has practically no memory limit of its own: each of its forks has one."""
+"""A zygote has practically no limit of the kernel: each of its forks has one. The watch keeps it."""
 
 
 class ProcessBackend:
@@ -65,7 +65,6 @@ class ProcessBackend:
                 end_proxy()
                 raise
             guest.on_close(end_proxy)
-        watch(guest, spec.limits)
         return guest
 
     def _start_zygote(self, spec: GuestSpec, environment: Environment) -> ProcessGuest:
@@ -142,6 +141,7 @@ class ProcessBackend:
         private = bubblewrap.private_folders(memory_mb)
         made = Origin(limits=spec.limits, private_folders=private, user=user, groups=groups, depth=DEPTH_OF_BUBBLEWRAP)
         guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, made, group)
+        watch(guest, spec.limits)  # a zygote, too: it imports packages
         guest.wait_until_ready()
         return guest
 

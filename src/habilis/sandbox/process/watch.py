@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from habilis.core.limits import Limits
 from habilis.sandbox.pipe_guest import PipeGuest
@@ -76,18 +76,19 @@ class _Watch:
             everybody = turns.is_due(begun, _available_memory())
             with self._lock:
                 watched = [(guest, *known) for guest, known in self._limits.items() if everybody or guest.running]
+                firsts = {guest.pid for guest in self._limits} if watched else set[int]()
                 if not self._limits:
                     self._thread = None
                     return
             for guest, limits, own_network in watched:
-                _check(guest, limits, own_network=own_network)
+                _check(guest, limits, firsts, own_network=own_network)
             del watched
             if everybody:
                 turns.end(begun, time.monotonic())
 
 
-def _check(guest: PipeGuest, limits: Limits, *, own_network: bool) -> None:
-    first, others = _Process(guest.pid), [_Process(pid) for pid in _descendants(guest.pid)]
+def _check(guest: PipeGuest, limits: Limits, firsts: Collection[int], *, own_network: bool) -> None:
+    first, others = _Process(guest.pid), [_Process(pid) for pid in _descendants(guest.pid, firsts)]
     limit = limits.memory_mb << 20
     # Apart, because the first process may be the guest itself, or have a copy of its memory just after a fork.
     if _use_more([first], limit) or _use_more(others, limit):
@@ -136,7 +137,8 @@ class _Process:
         return 0
 
 
-def _descendants(pid: int) -> list[int]:
+def _descendants(pid: int, firsts: Collection[int]) -> list[int]:
+    """The processes below one, without those of other guests: the forks of a zygote are below it."""
     found: list[int] = []
     unseen = [pid]
     while unseen and len(found) <= MAX_PROCESSES:
@@ -144,6 +146,7 @@ def _descendants(pid: int) -> list[int]:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f'/proc/{parent}/task'):
                 children = [int(child) for child in _read(f'/proc/{parent}/task/{thread}/children').split()]
+                children = [child for child in children if child not in firsts]
                 found += children
                 unseen += children
     return found
