@@ -28,7 +28,7 @@ _SET_OWNER, _SET_OWNER_EX, _SET_LEASE, _SET_DELEGATION = 8, 15, 1024, 1040
 _DEATH_SIGNAL, _CORE_SCHEDULING = 1, 62
 _UNIX, _STREAM = 1, 1
 
-DENIED = {
+DENIED: dict[str, tuple[int, int | None]] = {
     # other processes
     'ptrace': (101, 117), 'process_vm_readv': (310, 270), 'process_vm_writev': (311, 271), 'kcmp': (312, 272),
     'pidfd_getfd': (438, 438), 'process_madvise': (440, 440),
