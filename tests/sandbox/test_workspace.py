@@ -130,6 +130,19 @@ def test_a_pipe_neither_blocks_nor_counts_as_a_file(space: Workspace) -> None:
     assert space.files() == ['file']
 
 
+@pytest.mark.parametrize('bits', [stat.S_ISUID, stat.S_ISGID, stat.S_ISUID | stat.S_ISGID])
+@pytest.mark.parametrize('data', ['program', ''])
+def test_what_the_host_writes_is_never_setuid(space: Workspace, bits: int, data: str) -> None:
+    target = space.folder / 'program'
+    target.touch()
+    target.chmod(bits | 0o755)  # left there by code inside, or by anybody
+    space.write('program', data)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+    target.chmod(bits | 0o755)
+    space.replace('program', data.encode(), stat.S_IFREG | 0o755, permissions=bits | 0o755)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o755
+
+
 def test_files_and_links_are_replaced_and_removed_themselves_not_what_they_point_to(
     space: Workspace, tmp_path: Path
 ) -> None:

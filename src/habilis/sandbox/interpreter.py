@@ -14,7 +14,17 @@ from habilis.core.codec import CodecError, Json, dump_with
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.sandbox import results
 from habilis.sandbox.cell_host import CellHost
-from habilis.sandbox.contract import ROLLED_BACK, Backend, Cell, ForkableGuest, Guest, GuestDied, GuestSpec, Variable
+from habilis.sandbox.contract import (
+    ROLLED_BACK,
+    Backend,
+    Cell,
+    ErrorKind,
+    ForkableGuest,
+    Guest,
+    GuestDied,
+    GuestSpec,
+    Variable,
+)
 from habilis.sandbox.guest_messages import parse_answer
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
@@ -34,6 +44,8 @@ _SURROGATE = re.compile('[\ud800-\udfff]')
 
 class GuestFailed(SandboxError):
     """The guest failed during a request that was not a cell. The next request starts a new one."""
+
+    kind: ErrorKind = 'broken'
 
 
 class Interpreter(Interruptible):
@@ -166,7 +178,10 @@ class Interpreter(Interruptible):
             await self.roll_back()
             reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
             msg = f'the sandbox did not answer {request["op"]!r} ({reason}); its variables were rolled back'
-            raise GuestFailed(msg) from error
+            failure = GuestFailed(msg)
+            if isinstance(error, GuestDied) and error.kind == 'memory':
+                failure.kind = 'memory'
+            raise failure from error
         finally:
             host.close()
 

@@ -25,7 +25,6 @@ MAX_SHOWN = 100
 _KINDS_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
 _LIMIT_MESSAGES: dict[str, str] = {
     'time': 'the cell took longer than its {limit:g} s',
-    'memory': 'the cell needed more memory than its limit',
     'output': 'the cell printed more than its limit',
     'calls': 'the cell called more tools than its limit',
     'cancelled': 'the cell was cancelled',
@@ -102,8 +101,13 @@ def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
     return replace(cell, error=error, lost=lost)
 
 
-_TYPES: dict[str, str] = {'exit': 'SystemExit', 'stack': 'RecursionError', 'broken': 'SandboxBroken'}
-_LIMIT_TYPES: dict[str, str] = {'time': 'TimeoutError', 'memory': 'MemoryError', 'cancelled': 'Cancelled'}
+_TYPES: dict[str, str] = {
+    'exit': 'SystemExit',
+    'stack': 'RecursionError',
+    'broken': 'SandboxBroken',
+    'memory': 'MemoryError',
+}
+_LIMIT_TYPES: dict[str, str] = {'time': 'TimeoutError', 'cancelled': 'Cancelled'}
 
 
 def _limit_error(kind: ErrorKind, limit: float) -> CellError:

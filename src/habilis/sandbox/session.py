@@ -226,7 +226,7 @@ class Sandbox:
             try:
                 await self._wake()
             except GuestFailed as failure:  # because of an earlier cell; this one has not run
-                return results.cell_of_dead_guest(self._make_host(limit), 'broken', failure, limit)
+                return results.cell_of_dead_guest(self._make_host(limit), failure.kind, failure, limit)
             if functions is not None:
                 await self._offer(functions)
             before = [(folder, folder.scan()) for folder in self._options.writable_folders]

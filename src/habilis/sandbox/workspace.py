@@ -30,6 +30,7 @@ Skip = Callable[[str], bool]
 FileStates = dict[str, tuple[int, int, int]]
 _NO_FOLLOW = getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | _NO_FOLLOW
+_SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 class _Temporary:
@@ -105,7 +106,7 @@ class Workspace:
             return file.read(limit)
 
     def write(self, path: str, data: bytes | str, *, create_dirs: bool = True) -> None:
-        """Create or replace a file, and create its parent folders unless told otherwise."""
+        """Create or replace a file, and create its parent folders unless told otherwise. It is not setuid then."""
         self.check_writable(path)
         if not isinstance(cast('object', data), str | bytes | bytearray | memoryview):
             msg = f'what is written to {path!r} must be text or bytes, not {type(data).__name__}'
@@ -114,6 +115,7 @@ class Workspace:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, 'O_NONBLOCK', 0)
         with self._opened(path, flags, make=create_dirs) as descriptor:
             _require_file(path, descriptor)
+            _clear_set_id(descriptor)
             view = memoryview(content)
             while view:
                 view = view[os.write(descriptor, view) :]
@@ -137,7 +139,7 @@ class Workspace:
                     with os.fdopen(os.open(temporary, flags, initial, dir_fd=folder), 'wb') as file:
                         file.write(data)
                         if permissions is not None:
-                            os.fchmod(file.fileno(), permissions)
+                            os.fchmod(file.fileno(), permissions & ~_SET_ID)
                 os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             except OSError as error:
                 with contextlib.suppress(OSError):
@@ -347,6 +349,14 @@ def _require_file(path: str, descriptor: int) -> None:
     if not stat.S_ISREG(mode):
         msg = f'{path!r} is a folder, not a file' if stat.S_ISDIR(mode) else f'{path!r} is not a file'
         raise WorkspaceError(msg)
+
+
+def _clear_set_id(descriptor: int) -> None:
+    """Let nobody run a file as its owner. For root the kernel would keep these bits when the file is written to."""
+    mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+    if mode & _SET_ID:
+        with contextlib.suppress(PermissionError):  # of another user's file; then writing clears them
+            os.fchmod(descriptor, mode & ~_SET_ID)
 
 
 def _steps(path: str, target: str) -> tuple[str, ...]:

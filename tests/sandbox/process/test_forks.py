@@ -139,8 +139,7 @@ async def test_a_call_that_waits_when_the_host_forks_is_refused(box: Sandbox) ->
     [
         'pair = os.pipe()',
         'import socket\npair = socket.socketpair()',
-        'import mmap\nshared = mmap.mmap(-1, 4096)',
-        'import mmap\nshared = mmap.mmap(-1, 4096, prot=mmap.PROT_READ)',
+        "import mmap\nf = open('/dev/shm/f', 'w+b')\nf.truncate(9)\nshared = mmap.mmap(f.fileno(), 9)\nf.close()",
         "import mmap\nf = open('/tmp/f', 'w+')\nf.write('x')\nf.flush()\nm = mmap.mmap(f.fileno(), 1, 2)\nf.close()",
         "file = open('/workspace/file', 'w')",
         "file = open('/proc/self/status')",

@@ -14,15 +14,16 @@ import pytest
 from habilis.core.errors import WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.process import seccomp
+from habilis.sandbox.process.watch import TOO_MUCH
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
 
 COLUMN = seccomp.MACHINES[platform.machine()][1]
 PRELUDE = """
-import ctypes, errno, os, pathlib, resource, signal, socket, stat, subprocess, sys, threading, time
+import ctypes, errno, fcntl, mmap, os, pathlib, resource, signal, socket, stat, subprocess, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
 def call(*arguments):
     '''The error of a system call.'''
-    libc = ctypes.CDLL(None, use_errno=True)
     ctypes.set_errno(0)
     return ctypes.get_errno() if libc.syscall(*map(ctypes.c_long, arguments)) < 0 else 0
 def refused(act, *arguments):
@@ -32,6 +33,23 @@ def refused(act, *arguments):
         return True
     return False
 """
+
+
+EATER = """
+SIZE = 16 << 20
+libc.mmap.restype = ctypes.c_void_p
+def take(flags, then=lambda at: None):
+    for _ in range(20):
+        at = libc.mmap(None, ctypes.c_size_t(SIZE), 3, flags, -1, ctypes.c_long(0))
+        if at in (None, 2**64 - 1): raise OSError(ctypes.get_errno(), 'refused')
+        ctypes.memset(at, 1, SIZE)
+        then(at)
+    time.sleep(15)
+"""
+EATERS = {
+    'memory that grows downwards': 'take(0x122)',
+    'memory that is read-only later': 'take(0x22, lambda at: libc.mprotect(ctypes.c_void_p(at), SIZE, 1))',
+}
 
 
 @pytest.fixture(scope='module')
@@ -124,6 +142,16 @@ HARMLESS = {
     'make a file setuid': "open('s', 'w').close() or refused(os.chmod, 's', 0o4755) and refused(os.chmod, 's', 0o2755)",
     'create a file setuid': "refused(os.open, 's2', os.O_CREAT | os.O_WRONLY, 0o4755)",
     'create a pipe setuid': "refused(os.mknod, 's3', stat.S_IFREG | 0o4755)",
+    'create a file setuid and name it later': "refused(os.open, '.', os.O_TMPFILE | os.O_RDWR, 0o6755)",
+    'a file without a name, which is harmless': "os.close(os.open('.', os.O_TMPFILE | os.O_RDWR, 0o755)) is None",
+    'a folder that gives files its group': "os.mkdir('g', 0o7777) or not os.stat('g').st_mode & 0o6000",
+    'semaphores and queues, which take memory': 'libc.semget(0, 32000, 0o600) < 0 and libc.msgget(0, 0o600) < 0',
+    'shared memory that can be hidden': 'refused(mmap.mmap, -1, 4096)',
+    'the same by way of a device': "refused(mmap.mmap, os.open('/dev/zero', os.O_RDWR), 4096)",
+    'zeros, which are harmless': "open('/dev/zero', 'rb').read(3) == bytes(3)",
+    'lease a file, which makes others wait': (
+        "refused(fcntl.fcntl, os.open('lease', os.O_CREAT | os.O_RDWR), fcntl.F_SETLEASE, fcntl.F_WRLCK)"
+    ),
     'a character device': "refused(os.mknod, 'd', stat.S_IFCHR | 0o666, os.makedev(1, 1))",
     'a block device': "refused(os.mknod, 'd', stat.S_IFBLK | 0o666, os.makedev(254, 0))",
     'give files away': "open('o', 'w').close() or refused(os.chown, 'o', 0, 0)",
@@ -255,14 +283,23 @@ def test_children_share_the_memory_limit() -> None:
         assert_usable(sandbox)
 
 
-def test_shared_memory_counts() -> None:
+@pytest.mark.parametrize('attack', EATERS)
+def test_memory_that_no_limit_of_a_process_counts_ends_the_cell(attack: str) -> None:
     with create(limits=Limits(seconds=20, memory_mb=128)) as sandbox:
-        cell = sandbox.run(
-            'import mmap\nm = mmap.mmap(-1, 1 << 30)\nfor i in range(0, 1 << 30, 4096): m[i] = 1\ntime.sleep(5)'
-        )
+        cell = sandbox.run(EATER + EATERS[attack])
         assert cell.error is not None
-        assert cell.error.kind == 'memory'
+        assert (cell.error.kind, cell.error.message) == ('memory', TOO_MUCH)
         assert_usable(sandbox)
+
+
+def test_sockets_of_all_processes_are_counted_because_their_buffers_are_not() -> None:
+    with create(limits=Limits(seconds=20)) as sandbox:
+        attack = 'for _ in range(3): os.fork()\npairs = [socket.socketpair() for _ in range(200)]\ntime.sleep(15)'
+        cell = sandbox.run(attack)
+        assert cell.error is not None
+        assert (cell.error.kind, cell.error.message) == ('broken', 'the code has opened more than 1024 sockets')
+        assert_usable(sandbox)
+        assert sandbox.run(f'{PRELUDE}pairs = [socket.socketpair() for _ in range(400)]\ntime.sleep(1)').ok
 
 
 @pytest.mark.parametrize('folder', ['/tmp', '/dev/shm'])

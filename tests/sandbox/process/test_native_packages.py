@@ -14,6 +14,7 @@ from habilis.core.errors import PackageError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import PythonTarget
 from habilis.sandbox.packages import package_folder
+from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
 from tests.requirements import missing
@@ -150,6 +151,31 @@ async def test_who_asks_again_for_the_same_gets_a_guest_with_its_packages_import
             assert (await sandbox.run('import greet\ngreet.x')).value == 1
     assert seen[:2] == [False, False]
     assert seen[-1] is True
+
+
+async def test_a_package_that_needs_more_memory_than_the_limit_does_not_get_it_ahead_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path / 'cache')
+    started: list[ProcessGuest] = []
+
+    def record(guest: ProcessGuest) -> None:
+        started.append(guest)
+        wait_until_ready(guest)
+
+    wait_until_ready = ProcessGuest.wait_until_ready
+    monkeypatch.setattr(ProcessGuest, 'wait_until_ready', record)
+    greedy = 'import time\nkept = []\nfor _ in range(8): kept.append(b"x" * (64 << 20))\ntime.sleep(600)'
+    wheel = make_wheel(tmp_path, 'greedy', greedy)
+    for _ in range(2):
+        async with await Sandbox.create('process', packages=[wheel], limits=Limits(memory_mb=128)) as sandbox:
+            error = (await sandbox.run('import greedy')).error
+            assert error is not None
+            assert error.type == 'MemoryError'
+    end = time.monotonic() + 60
+    while not any(guest._reason for guest in started):  # pyright: ignore[reportPrivateUsage]
+        assert time.monotonic() < end
+        await asyncio.sleep(0.05)
 
 
 async def test_a_guest_that_was_started_ahead_is_not_used_for_another_folder_of_that_name(tmp_path: Path) -> None:

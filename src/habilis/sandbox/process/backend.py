@@ -28,7 +28,7 @@ from habilis.sandbox.process.zygotes import Environment, Zygotes
 from habilis.sandbox.workspace import WORKSPACE
 
 _ZYGOTE_MB = 1 << 20
-"""A zygote has practically no memory limit of its own: each of its forks has one."""
+"""A zygote has practically no limit of the kernel: each of its forks has one. The watch keeps it."""
 
 
 class ProcessBackend:
@@ -65,7 +65,6 @@ class ProcessBackend:
                 end_proxy()
                 raise
             guest.on_close(end_proxy)
-        watch(guest, spec.limits)
         return guest
 
     def _start_zygote(self, spec: GuestSpec, environment: Environment) -> ProcessGuest:
@@ -142,6 +141,7 @@ class ProcessBackend:
         private = bubblewrap.private_folders(memory_mb)
         made = Origin(limits=spec.limits, private_folders=private, user=user, groups=groups, depth=DEPTH_OF_BUBBLEWRAP)
         guest = ProcessGuest(streams.contained(answer['pid'], handle), streams, made, group)
+        watch(guest, spec.limits)  # a zygote, too: it imports packages
         guest.wait_until_ready()
         return guest
 
@@ -154,7 +154,7 @@ class ProcessBackend:
         folder = guest_folder(*INSIDE)
         if self._level.seatbelt:
             return self._start_on_mac(spec, folder, places)
-        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom', '/dev/zero')
+        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom')
         confinement = Confinement(
             memory_mb=spec.limits.memory_mb,
             readable=[*system, sys.base_prefix, str(folder), *places.values()],
@@ -165,7 +165,9 @@ class ProcessBackend:
             landlock=self._level.landlock > 0,
             seccomp=self._level.landlock > 0,
         )
-        return _run([], str(folder), _settings(confinement, places, ''))
+        guest = _run([], str(folder), _settings(confinement, places, ''))
+        watch(guest, spec.limits, own_network=False)
+        return guest
 
     def _start_on_mac(self, spec: GuestSpec, folder: Path, places: dict[str, str]) -> PipeGuest:
         writable = [str(mount.source) for mount in spec.mounts if mount.writable]

@@ -86,7 +86,9 @@ def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int, later: Sequence
         made += ['--ro-bind', sys.base_prefix, sys.base_prefix]
     for folder in installed_packages():  # those of the host are none of the sandbox's
         made += ['--tmpfs', folder, '--remount-ro', folder]
-    made += ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--remount-ro', '/dev']
+    made += ['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev']
+    # Both are read as zeros, but what is mapped of /dev/zero is memory that no limit counts.
+    made += ['--dev-bind-try', '/dev/full', '/dev/zero', '--remount-ro', '/dev']
     made += ['--symlink', PRIVATE_FOLDERS[0], '/tmp', '--perms', '0755', '--tmpfs', PRIVATE]
     for folder, size in private_folders(memory_mb).items():
         made += ['--perms', '1777', '--size', size, '--tmpfs', folder]

@@ -20,7 +20,7 @@ from habilis.sandbox.process.broker_client import Contained, broker
 from habilis.sandbox.process.bubblewrap import private_folders
 from habilis.sandbox.process.cgroups import Group, Groups
 from habilis.sandbox.process.confinement import Confinement
-from habilis.sandbox.process.watch import watch
+from habilis.sandbox.process.watch import TOO_MUCH, watch
 
 logger = logging.getLogger('habilis.sandbox')
 FORK_SECONDS = 15.0
@@ -171,7 +171,7 @@ class ProcessGuest(PipeGuest):
     def _death(self, host: HostSide) -> GuestDied:
         death = super()._death(host)
         if self._group is not None and self._group.has_run_out_of_memory():
-            return GuestDied('memory', 'the processes of the sandbox use more memory together than its limit')
+            return GuestDied('memory', TOO_MUCH)
         return death
 
     def become_stem(self) -> Stem:

@@ -1,81 +1,169 @@
-"""Watches the memory of all processes of a guest together, which no limit of a single process counts."""
+"""Watches what all processes of a guest use together, which no limit of a single process counts.
+
+A guest is looked at five times a second while it runs a cell. What a cell has left running can grow later, too; but a
+thousand idle guests must cost nothing. So the others are looked at when the machine has less memory available than
+before, and otherwise rarely.
+"""
 
 import contextlib
 import os
 import threading
+import time
 import weakref
+from collections.abc import Collection, Sequence
 
 from habilis.core.limits import Limits
 from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.workers import after_fork
 
 SECONDS = 0.2
+IDLE_SECONDS = 30.0
+"""How often guests are looked at between their cells if the memory of the machine does not change."""
+
+LESS = 64 << 20
+"""How much less memory, in bytes, makes the watch look at all of them."""
+
+PAUSE = 10
+"""It then pauses for so many times as long as that has taken."""
+
 MAX_PROCESSES = 150
-_PAGE = os.sysconf('SC_PAGE_SIZE') if hasattr(os, 'sysconf') else 4096
+MAX_SOCKETS = 1024
+"""The kernel keeps up to 400 kB for each of them, and no process is charged for it."""
+
+TOO_MUCH = 'the processes of the sandbox use more memory together than its limit'
+
+
+class IdleTurns:
+    """Decides when the guests between their cells are looked at."""
+
+    def __init__(self) -> None:
+        self._most_available = 0
+        self._earliest = self._latest = 0.0
+
+    def is_due(self, now: float, available: int) -> bool:
+        """Whether it is time now, with so much memory available on the machine."""
+        self._most_available = max(self._most_available, available)
+        has_less = available < self._most_available - LESS
+        if now < self._earliest or not (has_less or now >= self._latest):
+            return False
+        self._most_available = available
+        return True
+
+    def end(self, begun: float, now: float) -> None:
+        """They were looked at, which has taken until now."""
+        self._earliest = now + PAUSE * (now - begun)
+        self._latest = now + IDLE_SECONDS
 
 
 class _Watch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._limits: weakref.WeakKeyDictionary[PipeGuest, Limits] = weakref.WeakKeyDictionary()
+        self._limits: weakref.WeakKeyDictionary[PipeGuest, tuple[Limits, bool]] = weakref.WeakKeyDictionary()
         self._thread: threading.Thread | None = None
 
-    def add(self, guest: PipeGuest, limits: Limits) -> None:
-        """Watch a guest until it is freed."""
+    def add(self, guest: PipeGuest, limits: Limits, *, own_network: bool = True) -> None:
+        """Watch a guest until it is freed. Its sockets can be counted in a network of its own."""
         with self._lock:
-            self._limits[guest] = limits
+            self._limits[guest] = limits, own_network
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name='habilis-watch', daemon=True)
                 self._thread.start()
 
     def _run(self) -> None:
-        pause = threading.Event()
+        pause, turns = threading.Event(), IdleTurns()
         while not pause.wait(SECONDS):
+            begun = time.monotonic()
+            everybody = turns.is_due(begun, _available_memory())
             with self._lock:
-                watched = [(guest, limits) for guest, limits in self._limits.items() if guest.running]
+                watched = [(guest, *known) for guest, known in self._limits.items() if everybody or guest.running]
+                firsts = {guest.pid for guest in self._limits} if watched else set[int]()
                 if not self._limits:
                     self._thread = None
                     return
-            for guest, limits in watched:
-                _check(guest, limits)
+            for guest, limits, own_network in watched:
+                _check(guest, limits, firsts, own_network=own_network)
             del watched
+            if everybody:
+                turns.end(begun, time.monotonic())
 
 
-def _check(guest: PipeGuest, limits: Limits) -> None:
-    processes = _descendants(guest.pid)
-    if len(processes) > MAX_PROCESSES:
-        guest.kill('broken', f'the code has started more than {MAX_PROCESSES} processes')
+def _check(guest: PipeGuest, limits: Limits, firsts: Collection[int], *, own_network: bool) -> None:
+    first, others = _Process(guest.pid), [_Process(pid) for pid in _descendants(guest.pid, firsts)]
     limit = limits.memory_mb << 20
-    if sum(map(_resident, processes)) > limit and sum(map(_own_memory, processes)) > limit:
-        guest.kill('memory', 'the processes of the sandbox use more memory together than its limit')
+    # Apart, because the first process may be the guest itself, or have a copy of its memory just after a fork.
+    if _use_more([first], limit) or _use_more(others, limit):
+        when = '' if guest.running else 'between two cells: '
+        guest.kill('memory', when + TOO_MUCH)
+    elif first.threads + sum(process.threads for process in others) > MAX_PROCESSES:
+        guest.kill('broken', f'the code has started more than {MAX_PROCESSES} processes and threads')
+    elif own_network and others and others[0].count_sockets() > MAX_SOCKETS:
+        guest.kill('broken', f'the code has opened more than {MAX_SOCKETS} sockets')
 
 
-def _descendants(pid: int) -> list[int]:
+def _use_more(processes: Sequence['_Process'], limit: int) -> bool:
+    used = sum(process.memory for process in processes)
+    return used > limit and sum(process.own_memory() for process in processes) > limit
+
+
+class _Process:
+    """What a process uses; nothing if it has ended."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self.threads = 0
+        self.memory = 0
+        """Memory in bytes that is not a file's."""
+
+        with contextlib.suppress(OSError):
+            for line in _read(f'/proc/{pid}/status').splitlines():
+                if line.startswith(b'Threads:'):
+                    self.threads = int(line.split()[1])
+                elif line.startswith((b'RssAnon:', b'RssShmem:', b'VmSwap:')):
+                    self.memory += int(line.split()[1]) << 10
+
+    def own_memory(self) -> int:
+        """The same, with shared parts divided among those who share them, where this user may know that."""
+        try:
+            lines = _read(f'/proc/{self._pid}/smaps_rollup').splitlines()
+        except OSError:
+            return self.memory
+        counted = (b'Pss_Anon:', b'Pss_Shmem:', b'SwapPss:')
+        return sum(int(line.split()[1]) << 10 for line in lines if line.startswith(counted))
+
+    def count_sockets(self) -> int:
+        """Sockets in its network."""
+        with contextlib.suppress(OSError):
+            return int(_read(f'/proc/{self._pid}/net/sockstat').split(maxsplit=3)[2])
+        return 0
+
+
+def _descendants(pid: int, firsts: Collection[int]) -> list[int]:
+    """The processes below one, without those of other guests: the forks of a zygote are below it."""
     found: list[int] = []
     unseen = [pid]
     while unseen and len(found) <= MAX_PROCESSES:
         parent = unseen.pop()
         with contextlib.suppress(OSError):
             for thread in os.listdir(f'/proc/{parent}/task'):
-                with open(f'/proc/{parent}/task/{thread}/children') as file:
-                    children = [int(child) for child in file.read().split()]
+                children = [int(child) for child in _read(f'/proc/{parent}/task/{thread}/children').split()]
+                children = [child for child in children if child not in firsts]
                 found += children
                 unseen += children
     return found
 
 
-def _resident(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f'/proc/{pid}/statm') as file:
-        return int(file.read().split()[1]) * _PAGE
-    return 0
+def _available_memory() -> int:
+    """Memory of the machine in bytes that programs can still get."""
+    return int(_read('/proc/meminfo').partition(b'MemAvailable:')[2].split(maxsplit=1)[0]) << 10
 
 
-def _own_memory(pid: int) -> int:
-    """Memory in bytes, of which shared parts are divided among those who share them."""
-    with contextlib.suppress(OSError), open(f'/proc/{pid}/smaps_rollup') as file:
-        lines = [line.split() for line in file if line.startswith(('Pss_Anon:', 'Pss_Shmem:'))]
-        return sum(int(words[1]) << 10 for words in lines)
-    return 0
+def _read(path: str) -> bytes:
+    """A small file of the kernel; `open` takes several times as long."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 1 << 16)
+    finally:
+        os.close(descriptor)
 
 
 _watch = _Watch()
