@@ -15,8 +15,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from habilis.sandbox.guest import tunnels
+from habilis.sandbox.guest import tracebacks, tunnels
 from habilis.sandbox.guest.__main__ import main
+from habilis.sandbox.process import places
 from habilis.sandbox.process.confinement import Confinement, confine
 from habilis.sandbox.process.kernel_calls import send
 from habilis.sandbox.process.twins import Twins
@@ -36,11 +37,21 @@ def start() -> None:
         send(control, b'listener', [listener] if listener is not None else [])
     if listener is not None:
         os.close(listener)
+    if settings['places']:
+        _use_places(settings['places'])
     if packages := settings.pop('preload'):
         _import_packages(packages)
     sys.stdout.write('ready\n')
     sys.stdout.flush()
     main(settings, None if control is None else lambda channel: Twins(control, channel).fork)
+
+
+def _use_places(found: dict[str, str]) -> None:
+    """Without mounts: let Python find the folders, and the kernel know which files are the user's."""
+    places.install(found)
+    workspace, packages = ([f'{found[path]}/'] if path in found else [] for path in ('/workspace', '/packages'))
+    tracebacks.USER_PATHS += (*workspace, *packages)
+    tracebacks._LIBRARY_PATHS += (*packages,)  # pyright: ignore[reportPrivateUsage]
 
 
 def _open_proxy(channel: int, local: bool) -> int:
