@@ -1,5 +1,7 @@
 """The `process` backend where namespaces are refused: as whole as with them, except for other processes."""
 
+import ctypes
+import errno
 import os
 import subprocess
 import sys
@@ -133,9 +135,23 @@ def test_the_temporary_files_of_a_sandbox_are_its_own_and_go_with_it() -> None:
 @pytest.mark.usefixtures('no_namespaces')
 @pytest.mark.parametrize('name', ['process', 'auto'])
 def test_a_toolset_that_needs_processes_is_refused_with_its_agent(name: str) -> None:
-    reason = r'shell needs a sandbox that starts processes: sandbox="process" has no namespaces here \(No permissions'
-    with pytest.raises(AgentError, match=f'{reason}.*; allow them: .*, or use sandbox="docker"'):
+    reason = 'shell needs a sandbox that starts processes: sandbox="process" has no namespaces on this machine'
+    with pytest.raises(AgentError, match=f'{reason}: allow them .*, or use sandbox="docker"'):
         Agent(ScriptedModel([]), tools=[Shell()], sandbox=name, packages=['numpy'])
+
+
+@pytest.mark.usefixtures('no_namespaces')
+def test_shared_memory_and_queues_of_other_processes_are_out_of_reach() -> None:
+    libc = ctypes.CDLL(None)
+    memory, queue = libc.shmget(0, 4096, 0o1666), libc.msgget(0, 0o1666)
+    try:
+        with Sandbox.create_sync('process') as sandbox:
+            sandbox.run('import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\nlibc.shmat.restype = ctypes.c_long')
+            for call in (f'shmat({memory}, None, 0)', f'shmctl({memory}, 0, None)', f'msgctl({queue}, 0, None)'):
+                assert sandbox.run(f'libc.{call}, ctypes.get_errno()').value == (-1, errno.EPERM), call
+    finally:
+        libc.shmctl(memory, 0, None)
+        libc.msgctl(queue, 0, None)
 
 
 # The user of the guest ------------------------------------------------------------------------------------------------
@@ -202,24 +218,25 @@ def home() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.parametrize('as_nobody', [False, True], ids=['as this user', 'as nobody'])
-def test_a_cell_and_a_native_package_run_where_a_filter_refuses_namespaces(as_nobody: bool, home: Path) -> None:
-    program, user = ('/usr/bin/python3', NOBODY) if as_nobody else (sys.executable, None)
-    if as_nobody and os.geteuid() != 0:
+@pytest.mark.parametrize('who', ['this user', 'nobody', 'root of a container'])
+def test_a_cell_and_a_native_package_run_where_a_filter_refuses_namespaces(who: str, home: Path) -> None:
+    program, user = ('/usr/bin/python3', NOBODY) if who == 'nobody' else (sys.executable, None)
+    container = ['unshare', '--user', '--map-root-user'] if who == 'root of a container' else []
+    if user and os.geteuid() != 0:
         pytest.skip('needs root, to become nobody')
     os.chown(home, user or -1, user or -1)
     roots = [str(Path(__file__).parents[3]), str(Path(habilis.__file__).parents[1]), sysconfig.get_paths()['purelib']]
     env = {'HOME': str(home), 'PYTHONPATH': os.pathsep.join(roots), 'PATH': os.defpath}
 
-    def run(*command: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*container, program, *arguments]
         return subprocess.run(
-            [program, *command], capture_output=True, text=True, check=False, env=env, cwd='/', user=user, group=user
+            command, capture_output=True, text=True, check=False, env=env, cwd='/', user=user, group=user
         )
 
-    if as_nobody and run('-c', NEEDED).returncode:
-        pytest.skip('needs a /usr/bin/python3 that can import this checkout and its packages as nobody')
+    if reason := run('-c', NEEDED).stderr:
+        pytest.skip(f'{who} must be able to import this checkout: {reason.splitlines()[-1]}')
     done = run('-m', 'tests.sandbox.process.refusal', program, '-c', TEST)
     tested, advice = done.stdout.splitlines() or ['', done.stderr]
     assert tested == 'ran a cell, a native package (pydantic_core); cannot run commands', advice
-    assert advice.startswith('sandbox="process" has no namespaces here (')
-    assert 'allow them: ' in advice
+    assert advice.startswith('sandbox="process" has no namespaces on this machine: allow them (')

@@ -1,5 +1,6 @@
 """The `process` backend."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -157,7 +158,8 @@ class ProcessBackend:
         try:
             owner = _owner(spec.mounts)
             if owner is not None:
-                os.chown(private, *owner)
+                with contextlib.suppress(PermissionError):  # root of a container may lack the right
+                    os.chown(private, *owner)
             readable = [*bubblewrap.readable_system(), sys.base_prefix, str(folder), *places.values()]
             # Paths of the host keep their meaning, also below the path of a mount.
             places = {path: path for path in (*readable, str(private))} | {'/tmp': str(private)} | places

@@ -68,7 +68,7 @@ def find_level(*, allow_weak: bool) -> Level:
             counts_processes=os.geteuid() == 0 or _kernel() >= (5, 14),
         )
     advice = _advice(program)
-    no_processes = f'sandbox="process" has no namespaces here ({refused}); {advice}, or use sandbox="docker"'
+    no_processes = f'sandbox="process" has no namespaces on this machine: {advice}, or use sandbox="docker"'
     if landlock >= _TRUNCATION:
         description = _describe_alone(landlock, refused or '')
         return Level(description=description, landlock=landlock, why_no_processes=no_processes)
@@ -87,9 +87,9 @@ def _advice(program: str | None) -> str:
     for name, (refusing, allowing) in _SWITCHES.items() if os.geteuid() else ():
         with contextlib.suppress(OSError), open(f'/proc/sys/{name}') as file:
             if file.read().strip() == refusing:
-                return f'allow them: sudo sysctl -w {name.replace("/", ".")}={allowing}'
+                return f'allow them (sudo sysctl -w {name.replace("/", ".")}={allowing})'
     right = '--cap-add SYS_ADMIN' if os.geteuid() == 0 else '--security-opt seccomp=unconfined'
-    return f'allow them: in a container, docker run {right} --security-opt apparmor=unconfined'
+    return f'allow them (in a container: docker run {right} --security-opt apparmor=unconfined)'
 
 
 def _describe_isolated(landlock: int, groups: Groups | None) -> str:

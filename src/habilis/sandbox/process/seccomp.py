@@ -57,6 +57,8 @@ _NO_PROCESSES = {
     'setxattr': (188, 5), 'lsetxattr': (189, 6), 'fsetxattr': (190, 7), 'removexattr': (197, 14),
     'lremovexattr': (198, 15), 'fremovexattr': (199, 16), 'setxattrat': (463, 463), 'removexattrat': (466, 466),
     'file_setattr': (469, 469),
+    'shmat': (30, 196), 'shmctl': (31, 195), 'semop': (65, 193), 'semctl': (66, 191), 'semtimedop': (220, 192),
+    'msgsnd': (69, 189), 'msgrcv': (70, 188), 'msgctl': (71, 187),
 }  # fmt: skip
 """Refused too where there are no namespaces: other processes, and attributes of all files, are within reach then."""
 
