@@ -79,6 +79,15 @@ def test_mounts_have_their_paths_in_the_functions_of_python(tmp_path: Path) -> N
             "pathlib.Path('/workspace/../data/in/file').read_text()": 'text',
             "os.listdir(path='/data/in'), os.path.exists('/data/in/none')": (['file'], False),
             "glob.glob('/data/in/*'), [str(p) for p in pathlib.Path('/data/in').iterdir()]": (['/data/in/file'],) * 2,
+            "[str(p) for p in pathlib.Path('/data/in').rglob('f*')], os.scandir('/data/in').__next__().path": (
+                ['/data/in/file'],
+                '/data/in/file',
+            ),
+            "next(os.walk('/data/in')), [entry.is_file() for entry in os.scandir('/data/in')]": (
+                ('/data/in', [], ['file']),
+                [True],
+            ),
+            "tempfile.NamedTemporaryFile(dir='/workspace').close()": None,
             "shutil.copytree('/data/in', '/workspace/copy'), os.listdir('copy')": ('/workspace/copy', ['file']),
             "os.rename('/workspace/copy', '/workspace/other'), os.listdir('/workspace')": (None, ['other']),
             "os.symlink('/data/in/file', 'link'), open('/workspace/link').read()": (None, 'text'),

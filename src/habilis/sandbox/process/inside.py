@@ -2,7 +2,8 @@
 
     python -I -S -c '…' '{"confinement": {…}, "stdout": 5}'
 
-Only the standard library is imported before the process is confined.
+Only the standard library is imported before the process is confined; nothing of it that keeps functions for files, such
+as `pathlib` and `tempfile`: `places.py` replaces them.
 """
 
 import contextlib
@@ -12,7 +13,6 @@ import os
 import socket
 import sys
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 from habilis.sandbox.guest import tracebacks, tunnels
@@ -67,10 +67,10 @@ def _import_packages(folder: str) -> None:
     """Import the packages that were asked for, not those that they need, as far as they have the name of a module."""
     with _without_output():
         sys.path.append(folder)
-        for marker in Path(folder).glob('*.dist-info/REQUESTED'):
-            name = marker.parent.name.partition('-')[0].lower()
-            with contextlib.suppress(BaseException):
-                importlib.import_module(name)
+        for name in os.listdir(folder):
+            if os.path.exists(f'{folder}/{name}/REQUESTED'):
+                with contextlib.suppress(BaseException):
+                    importlib.import_module(name.partition('-')[0].lower())
         sys.path.remove(folder)
 
 

@@ -43,6 +43,7 @@ def install(places: dict[str, str]) -> None:
             if original in features:
                 features.add(found)
         setattr(os, name, found)
+    setattr(os, 'scandir', _scanning(os.scandir))  # noqa: B010 - its type is more special
     os.path.realpath = _finding(os.path.realpath, resolve, 1)
     builtins.open = io.open = _io.open = _finding(_io.open, resolve, 1)  # type: ignore[assignment]
     with contextlib.suppress(ImportError):
@@ -89,3 +90,47 @@ def _finding(original: Function, resolve: Callable[[object], object], count: int
             raise
 
     return call
+
+
+def _scanning(scandir: Function) -> Function:
+    """`os.scandir`, whose entries have the path that it was given, and not that of the place."""
+
+    @functools.wraps(scandir)
+    def call(path: Any = '.') -> Any:
+        entries = scandir(path)
+        return entries if isinstance(path, int) else _Entries(entries, os.fspath(path))
+
+    return call
+
+
+class _Entries:
+    def __init__(self, entries: Any, path: Any) -> None:
+        self._entries, self._path = entries, path
+        self.close = entries.close
+
+    def __iter__(self) -> '_Entries':
+        return self
+
+    def __next__(self) -> '_Entry':
+        entry = next(self._entries)
+        return _Entry(entry, os.path.join(self._path, entry.name))
+
+    def __enter__(self) -> '_Entries':
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Entry:
+    def __init__(self, entry: Any, path: Any) -> None:
+        self._entry, self.path = entry, path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._entry, name)
+
+    def __fspath__(self) -> Any:
+        return self.path
+
+    def __repr__(self) -> str:
+        return repr(self._entry)
