@@ -1,5 +1,6 @@
 """`habilis doctor`: what it finds, and how it says so."""
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,13 @@ from tests.cli.process import habilis
 Environment = dict[str, str]
 
 
-def findings(*, env: Environment | None = None, returns: int = 0) -> dict[str, Any]:
+@functools.cache
+def findings() -> dict[str, Any]:
+    """What the doctor says here, asked once."""
+    return findings_in(None)
+
+
+def findings_in(env: Environment | None, *, returns: int = 0) -> dict[str, Any]:
     """What the doctor says to machines, by name."""
     done = habilis('doctor', '--json', env=env)
     report = json.loads(done.stdout)
@@ -40,6 +47,12 @@ def test_the_self_test_is_real_and_says_how_long_creation_took() -> None:
     assert found['values']['loop_ms'] >= 200
 
 
+def test_process_has_run_what_people_use_it_for() -> None:
+    found = findings()['backend process']
+    assert found['status'] == 'ok'
+    assert found['detail'].startswith('ran a cell, a native package (pydantic_core), a command; a process with ')
+
+
 def test_the_json_has_what_a_machine_needs() -> None:
     found = findings()
     assert found['component']['values']['source'] in ('built', 'bundled')
@@ -58,7 +71,7 @@ def test_what_is_optional_and_missing_says_how_to_get_it() -> None:
 
 
 def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> None:
-    found = findings(env={'PATH': str(tmp_path)})
+    found = findings_in({'PATH': str(tmp_path)})
     assert 'wasm, inside this process' in found['isolation']['detail']
     assert 'Docker is not available and not needed' in found['isolation']['detail']
     assert found['docker']['status'] == 'absent'
@@ -66,15 +79,29 @@ def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> Non
 
 
 def test_a_docker_command_without_an_engine_is_told_apart(fake_docker: Callable[[str], Environment]) -> None:
-    found = findings(env=fake_docker('echo "Cannot connect to the Docker daemon" >&2; exit 1'))['docker']
+    found = findings_in(fake_docker('echo "Cannot connect to the Docker daemon" >&2; exit 1'))['docker']
     assert found['status'] == 'absent'
     assert 'no engine answers (Cannot connect to the Docker daemon)' in found['detail']
 
 
 def test_a_docker_engine_is_found(fake_docker: Callable[[str], Environment]) -> None:
-    found = findings(env=fake_docker('[ "$1" = version ] && echo 28.1'))
+    found = findings_in(fake_docker('[ "$1" = version ] && echo 28.1'))
     assert found['docker']['detail'] == 'engine 28.1'
     assert found['isolation']['values']['docker'] is True
+
+
+def test_a_backend_without_an_engine_an_extra_or_a_key_is_not_ticked_and_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / 'modal.py').write_text('raise ImportError')
+    env = {'DOCKER_HOST': f'unix://{tmp_path}/none', 'PYTHONPATH': str(tmp_path), 'E2B_API_KEY': ''}
+    found = findings_in(env)
+    for name, detail, advice in (
+        ('docker', 'not usable', 'start it (sudo systemctl start docker), or set DOCKER_HOST'),
+        ('modal', 'not installed', 'the SDK of Modal is missing: pip install "habilis[modal]"'),
+        ('e2b', 'not set up', 'E2B needs a key: set E2B_API_KEY, or pass key=…'),
+    ):
+        finding = found[f'backend {name}']
+        assert (finding['status'], finding['detail']) == ('absent', detail)
+        assert finding['advice'].endswith(advice)
 
 
 # What can be wrong ----------------------------------------------------------------------------------------------------
@@ -83,7 +110,7 @@ def test_a_docker_engine_is_found(fake_docker: Callable[[str], Environment]) -> 
 def test_a_cache_that_cannot_be_made_is_named_with_what_to_do(tmp_path: Path) -> None:
     in_the_way = tmp_path / 'file'
     in_the_way.touch()
-    found = findings(env={'HABILIS_CACHE': str(in_the_way)}, returns=1)
+    found = findings_in({'HABILIS_CACHE': str(in_the_way)}, returns=1)
     assert found['cache']['status'] == 'bad'
     assert found['cache']['advice'] == 'set HABILIS_CACHE to a writable folder'
     assert found['self-test']['status'] == 'bad'
@@ -94,7 +121,7 @@ def test_a_cache_that_others_can_write_is_refused(tmp_path: Path) -> None:
     folder.mkdir()
     folder.chmod(0o777)
     env = {'HABILIS_CACHE': str(tmp_path)}
-    found = findings(env=env, returns=1)
+    found = findings_in(env, returns=1)
     assert found['cache']['values']['private'] is False
     assert found['cache']['advice'] == f'code is loaded from it; run: chmod 700 {folder}'
     done = habilis('doctor', env=env)
@@ -109,6 +136,6 @@ def test_a_broken_backend_of_somebody_else_is_not_our_trouble(tmp_path: Path, va
     package.mkdir()
     (package / 'METADATA').write_text('Metadata-Version: 2.1\nName: somebody\nVersion: 1.0\n')
     (package / 'entry_points.txt').write_text(f'[habilis.sandboxes]\nbroken = {value}\n')
-    found = findings(env={'PYTHONPATH': str(tmp_path)})['backend broken']
+    found = findings_in({'PYTHONPATH': str(tmp_path)})['backend broken']
     assert found['status'] == 'absent'
     assert found['detail'].startswith('not usable: ')

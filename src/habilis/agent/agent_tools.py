@@ -1,5 +1,6 @@
 """Agents as tools of other agents, and the tools of a run: resolved, and checked against its dependencies."""
 
+import contextlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -8,10 +9,14 @@ from typing import Any, Protocol, cast
 from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
 from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, RunRequest
-from habilis.core.errors import AgentError, ToolCallError
+from habilis.core.errors import AgentError, SandboxError, ToolCallError
 from habilis.journal.stores import OFF
 from habilis.sandbox import Sandbox
+from habilis.sandbox.backends import backend
+from habilis.sandbox.contract import why_no_processes
 from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import backend_settings
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions
@@ -140,11 +145,10 @@ def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
     """Refuse toolsets and checkpoints that need more than the sandbox of the runs has. Raises `AgentError`."""
     main = next(iter(setup.sandbox.values()), None) if isinstance(setup.sandbox, Mapping) else setup.sandbox
     toolsets = [one for one in tools if isinstance(one, Toolset)]
-    if main == 'wasm' or (isinstance(main, Sandbox) and not main.has_processes):
-        for one in toolsets:
-            if one.needs_processes:
-                msg = f"the toolset {one.name} needs a sandbox that starts processes: use Agent(sandbox='process')"
-                raise AgentError(msg)
+    needing = [one.name for one in toolsets if one.needs_processes]
+    if needing and main is not None and (reason := _why_no_processes(main, setup.sandbox_settings)):
+        msg = f'the toolset {needing[0]} needs a sandbox that starts processes: {reason}'
+        raise AgentError(msg)
     named = setup.sandbox_settings.get('workspace')
     if main.has_workspace if isinstance(main, Sandbox) else named is not None and named is not False:
         return
@@ -153,6 +157,17 @@ def check_sandbox(setup: AgentSetup, tools: Iterable[AnyTool]) -> None:
         who = 'checkpoints=True' if setup.checkpoints else needing[0]
         msg = f"{who} needs a workspace: pass Agent(…, workspace='folder')"
         raise AgentError(msg)
+
+
+def _why_no_processes(sandbox: Sandbox | str, settings: SandboxSettings) -> str:
+    """Why this sandbox cannot start processes; empty if it can, or if it is not usable: then the run says so."""
+    if isinstance(sandbox, Sandbox):
+        return sandbox.why_no_processes
+    if sandbox == 'auto':  # takes `process` for native packages, and else `wasm`
+        sandbox = 'process' if settings.get('packages') else 'wasm'
+    with contextlib.suppress(SandboxError, TypeError):
+        return why_no_processes(backend(sandbox, **backend_settings(settings)))
+    return ''
 
 
 def check_checkpoints(setup: AgentSetup) -> None:

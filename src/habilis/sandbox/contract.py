@@ -259,8 +259,8 @@ class Backend(Protocol):
     """Starts guests. Registered in the entry point group `habilis.sandboxes`; created once per process.
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
-    If its guests can start processes, it has an attribute `has_processes = True`; if it runs packages with native code,
-    an attribute `python: PythonTarget`, see `python_of`.
+    If its guests can start processes, it has an attribute `has_processes = True`; if not, it may say why in
+    `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`.
     """
 
     @property
@@ -276,6 +276,13 @@ class Backend(Protocol):
 def python_of(backend: Backend) -> PythonTarget:
     """The Python for which packages of this backend are installed."""
     return getattr(backend, 'python', WASM_PYTHON)
+
+
+def why_no_processes(backend: Backend) -> str:
+    """Why code inside cannot start processes, and what to do; empty if it can."""
+    if getattr(backend, 'has_processes', False):
+        return ''
+    return getattr(backend, 'why_no_processes', "use Agent(sandbox='process')")
 
 
 BackendFactory = Callable[..., Backend]

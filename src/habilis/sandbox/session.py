@@ -14,7 +14,7 @@ from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
 from habilis.sandbox.cell_host import CellHost, OnOutput
-from habilis.sandbox.contract import Cell, Variable, python_of
+from habilis.sandbox.contract import Cell, Variable, python_of, why_no_processes
 from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.interpreter import GuestFailed, Interpreter
 from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
@@ -326,7 +326,12 @@ class Sandbox:
     @property
     def has_processes(self) -> bool:
         """Whether code inside can start processes."""
-        return getattr(self._interpreter.backend, 'has_processes', False)
+        return not self.why_no_processes
+
+    @property
+    def why_no_processes(self) -> str:
+        """Why code inside cannot start processes, and what to do; empty if it can."""
+        return why_no_processes(self._interpreter.backend)
 
     @property
     def isolation(self) -> str:

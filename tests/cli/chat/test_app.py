@@ -11,6 +11,8 @@ from habilis.cli.chat.app import ChatApp
 from habilis.cli.run.request import RunRequest, ToolNames
 from habilis.core.errors import JournalError, ModelUnavailable, RunBusy
 from habilis.memory import Memory
+from habilis.sandbox import backends
+from habilis.sandbox.process import levels
 from habilis.tools import tool
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
@@ -129,6 +131,24 @@ async def test_files_of_a_message_go_to_the_model_or_to_the_code(chats: Chats, p
     assert asked.startswith('Read @short.txt, please, not @nobody.\n\n<file name="short.txt">\na short text\n</file>')
     assert ('assistant', '20000') in await turns()
     assert ('user', 'Look at @data.bin') not in await turns()  # it was refused, and Up brings it back
+
+
+@pytest.mark.parametrize('refused', [None, 'No permissions to create a new namespace'])
+async def test_the_code_reads_files_of_a_message_in_a_process_with_namespaces_and_without(
+    chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, refused: str | None
+) -> None:
+    def why_unusable(program: str) -> str | None:
+        return refused
+
+    monkeypatch.setattr(levels, 'why_unusable', why_unusable)
+    backends.backend.cache_clear()
+    (place.folder / 'long.csv').write_text('1\n' * 20_000)
+    replies = [code("final_answer(len(open('/inputs/long.csv').readlines()))"), code('import csv\nfinal_answer("csv")')]
+    try:
+        await chats.chat(Person('Count @long.csv', 'Go on'), replies, settings={'sandbox': 'process'})
+    finally:
+        backends.backend.cache_clear()
+    assert [text for role, text in await turns() if role == 'assistant'] == ['20000', 'csv']
 
 
 async def test_the_memory_is_there_in_the_next_chat(chats: Chats) -> None:

@@ -1,13 +1,14 @@
 """Fixtures of the tests of the `process` backend."""
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from habilis.sandbox import backends
+from habilis.sandbox.process import levels
 from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.session import Sandbox
 
@@ -15,6 +16,19 @@ from habilis.sandbox.session import Sandbox
 @pytest.fixture(autouse=True, scope='session')
 def _the_component_is_there() -> None:  # pyright: ignore[reportUnusedFunction]
     """Nothing here runs `wasm`, so its component need not be built."""
+
+
+@pytest.fixture
+def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As on a machine that refuses namespaces."""
+
+    def refused(program: str) -> str:
+        return 'No permissions to create a new namespace'
+
+    monkeypatch.setattr(levels, 'why_unusable', refused)
+    backends.backend.cache_clear()
+    yield
+    backends.backend.cache_clear()
 
 
 @pytest.fixture

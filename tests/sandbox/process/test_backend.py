@@ -16,7 +16,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox import backends
 from habilis.sandbox.contract import Mount
-from habilis.sandbox.process import levels
+from habilis.sandbox.process import bubblewrap, levels
 from habilis.sandbox.process.broker_client import broker
 from habilis.sandbox.session import Sandbox
 
@@ -36,16 +36,6 @@ async def test_the_isolation_names_the_layers() -> None:
     async with await Sandbox.create('process') as sandbox:
         for layer in ('bubblewrap', 'seccomp', 'own mounts, process ids and network', 'Landlock'):
             assert layer in sandbox.isolation
-
-
-@pytest.fixture
-def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine that refuses user namespaces."""
-
-    def refused(program: str) -> str:
-        return 'No permissions to create a new namespace'
-
-    monkeypatch.setattr(levels, 'why_unusable', refused)
 
 
 async def test_without_namespaces_landlock_and_seccomp_isolate_and_the_isolation_says_so(
@@ -88,20 +78,32 @@ async def test_without_namespaces_asyncio_has_threads_and_no_connections(no_name
         assert 'asyncio cannot connect from this sandbox; use a client without' in refused.message
 
 
-async def test_without_namespaces_there_are_no_other_mounts(no_namespaces: None, tmp_path: Path) -> None:
-    with pytest.raises(SandboxError, match='cannot mount at /data: that needs bubblewrap'):
-        await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/data')])
-
-
 async def test_without_any_isolation_nothing_starts_unless_that_is_allowed(
     no_namespaces: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(levels, 'landlock_version', lambda: 0)
-    with pytest.raises(SandboxError, match=r'no isolation for the process sandbox: .*apt install bubblewrap'):
+    with pytest.raises(SandboxError, match=r'no isolation for the process sandbox: .*allow them'):
         await Sandbox.create('process')
     async with await Sandbox.create('process', allow_weak=True) as sandbox:
         assert sandbox.isolation.startswith('none but limits')
         assert (await sandbox.run('6 * 7')).value == 42
+
+
+@pytest.mark.parametrize(
+    ('version', 'works', 'is_taken'), [('99.0', True, True), ('0.4.1', True, False), ('99.0', False, False)]
+)
+def test_a_bubblewrap_on_the_path_is_taken_if_it_is_newer_than_the_packaged_one_and_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, works: bool, is_taken: bool
+) -> None:
+    monkeypatch.setenv('PATH', os.defpath)
+    packaged = bubblewrap.find_bubblewrap()
+    assert packaged is not None
+    program = tmp_path / 'bwrap'
+    command = f'exec {packaged} "$@"' if works else 'exit 1'
+    program.write_text(f'#!/bin/sh\nif [ "$1" = --version ]; then echo bubblewrap {version}; exit; fi\n{command}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv('PATH', f'{tmp_path}:{os.defpath}')
+    assert bubblewrap.find_bubblewrap() == (str(program) if is_taken else packaged)
 
 
 async def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

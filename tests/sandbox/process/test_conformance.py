@@ -1,4 +1,6 @@
-"""The shipped suite against the `process` backend."""
+"""The shipped suite against the `process` backend, with namespaces and without."""
+
+import pytest
 
 from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
 
@@ -10,3 +12,13 @@ class TestProcess(SandboxConformance):
 class TestProcessIsolation(IsolationConformance):
     backend = 'process'
     has_processes = True
+
+
+@pytest.mark.usefixtures('no_namespaces')
+class TestProcessAlone(SandboxConformance):
+    backend = 'process'
+
+
+@pytest.mark.usefixtures('no_namespaces')
+class TestProcessAloneIsolation(IsolationConformance):
+    backend = 'process'

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from habilis.bench.installation import installed_version
-from habilis.core.errors import HabilisError
+from habilis.core.errors import BackendNotFound, HabilisError, SandboxError
 from habilis.core.folders import cache_folder
 
 Status = Literal['ok', 'bad', 'absent']
@@ -138,22 +138,45 @@ def _compiled() -> Iterator[Finding]:
 
 
 def _backends() -> Iterator[Finding]:
-    from habilis.core.errors import BackendNotFound, SandboxError
-    from habilis.sandbox.backends import backend, names
+    from habilis.sandbox.backends import names
 
     for name in names():
-        values: dict[str, object] = {'backend': name, 'default': name == DEFAULT_BACKEND}
-        label = f'backend {name}'
-        try:
-            isolation = backend(name).isolation
-        except Exception as error:  # a third-party backend may raise anything
-            status: Status = 'bad' if name == DEFAULT_BACKEND else 'absent'
-            lacks_settings = isinstance(error, SandboxError) and not isinstance(error, BackendNotFound)
-            detail = 'needs settings' if lacks_settings else f'not usable: {error}'
-            advice = str(error) if lacks_settings else 'repair or remove the package that has it'
-            yield Finding(name=label, status=status, detail=detail, advice=advice, values=values)
-            continue
-        yield Finding(name=label, status='ok', detail=isolation, values={**values, 'isolation': isolation})
+        yield _backend(name)
+
+
+def _backend(name: str) -> Finding:
+    """Create a backend, and test it if that is quick and costs nothing."""
+    from habilis.cli.doctor.backend_tests import BACKEND_TESTS
+    from habilis.sandbox.backends import backend
+
+    label = f'backend {name}'
+    values: dict[str, object] = {'backend': name, 'default': name == DEFAULT_BACKEND}
+    try:
+        isolation = backend(name).isolation
+    except Exception as error:  # a third-party backend may raise anything
+        status: Status = 'bad' if name == DEFAULT_BACKEND else 'absent'
+        detail, advice = _why_unusable(error)
+        return Finding(name=label, status=status, detail=detail, advice=advice, values=values)
+    values = {**values, 'isolation': isolation}
+    if name not in BACKEND_TESTS:
+        return Finding(name=label, status='ok', detail=isolation, values=values)
+    try:
+        tested, advice = BACKEND_TESTS[name]()
+    except BackendNotFound as error:
+        return Finding(name=label, status='absent', detail='not usable', advice=str(error), values=values)
+    except Exception as error:
+        return Finding(name=label, status='bad', detail=f'{error}; {isolation}', values=values)
+    return Finding(name=label, status='ok', detail=f'{tested}; {isolation}', advice=advice, values=values)
+
+
+def _why_unusable(error: Exception) -> tuple[str, str]:
+    """What is wrong with a backend, and what to do: its own words if it raised the error itself."""
+    cause = error.__cause__
+    if isinstance(error, SandboxError) and cause is None:
+        return 'not set up', str(error)
+    if isinstance(cause, ImportError) and cause.__cause__ is not None:  # raised again, to say what to install
+        return 'not installed', str(cause)
+    return f'not usable: {error}', 'repair or remove the package that has it'
 
 
 def _self_test() -> Iterator[Finding]:

@@ -53,15 +53,20 @@ _LOCKED_DOWN = {'network_mode': 'none', 'cap_drop': ['ALL'], 'security_opt': ['n
 class Engine:
     """The engine that `DOCKER_HOST` or the default socket names."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: int = SECONDS) -> None:
         self.owner = new_owner()
         try:
             place = cast('dict[str, Any]', docker.utils.kwargs_from_env())  # pyright: ignore[reportUnknownMemberType]
-            self.api: Any = docker.APIClient(version='auto', timeout=SECONDS, **place)
+            self.api: Any = docker.APIClient(version='auto', timeout=seconds, **place)
             self._info: dict[str, Any] = self.api.info()
         except DockerException as error:
             raise BackendNotFound(_no_engine(error)) from error
         weakref.finalize(self, self.api.close)
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+        return str(self._info.get('ServerVersion') or 'of an unknown version')
 
     @property
     def has_gvisor(self) -> bool:

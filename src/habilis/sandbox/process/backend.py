@@ -1,10 +1,12 @@
 """The `process` backend."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +19,7 @@ from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.guest_folder import guest_folder
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.pipe_guest import PipeGuest
-from habilis.sandbox.process import bubblewrap, proxy, seatbelt
+from habilis.sandbox.process import bubblewrap, mapped_mounts, proxy, seatbelt, users
 from habilis.sandbox.process.broker_client import INSIDE, broker, python, python_command
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.fork_checks import Refused, only_process
@@ -25,7 +27,7 @@ from habilis.sandbox.process.guest import DEPTH_OF_BUBBLEWRAP, Origin, ProcessGu
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.watch import watch
 from habilis.sandbox.process.zygotes import Environment, Zygotes
-from habilis.sandbox.workspace import WORKSPACE
+from habilis.sandbox.temporary_folders import temporary_folder
 
 _ZYGOTE_MB = 1 << 20
 """A zygote has practically no limit of the kernel: each of its forks has one. The watch keeps it."""
@@ -37,7 +39,8 @@ class ProcessBackend:
     def __init__(self, allow_weak: bool = False) -> None:
         self._level: Level = find_level(allow_weak=allow_weak)
         self.isolation = self._level.description
-        self.has_processes = self._level.bubblewrap is not None
+        self.why_no_processes = self._level.why_no_processes
+        self.has_processes = not self.why_no_processes
         version = f'{sys.version_info.major}.{sys.version_info.minor}'
         self.python = PythonTarget(version=version, platforms=tuple(platform_tags()))
         self._zygotes = Zygotes(self._start_zygote, self._confinement)
@@ -148,24 +151,35 @@ class ProcessBackend:
     def _start_alone(self, spec: GuestSpec) -> PipeGuest:
         """Without bubblewrap: the paths of the host, of which Landlock allows few."""
         places = {mount.target: str(mount.source) for mount in spec.mounts}
-        if other := [target for target in places if target not in (WORKSPACE, PACKAGES)]:
-            msg = f'cannot mount at {other[0]}: that needs bubblewrap and user namespaces (see habilis doctor)'
-            raise SandboxError(msg)
         folder = guest_folder(*INSIDE)
         if self._level.seatbelt:
             return self._start_on_mac(spec, folder, places)
-        system = ('/usr', '/bin', '/lib', '/lib64', '/etc/ld.so.cache', '/etc/localtime', '/dev/urandom')
-        confinement = Confinement(
-            memory_mb=spec.limits.memory_mb,
-            readable=[*system, sys.base_prefix, str(folder), *places.values()],
-            writable=['/dev/null', *(str(mount.source) for mount in spec.mounts if mount.writable)],
-            user=_owner(spec.mounts),
-            alone=self._level.landlock > 0,
-            limit_processes=False,
-            landlock=self._level.landlock > 0,
-            seccomp=self._level.landlock > 0,
-        )
-        guest = _run([], str(folder), _settings(confinement, places, ''))
+        private, remove = temporary_folder()
+        try:
+            owner = _owner(spec.mounts)
+            if owner is not None:
+                with contextlib.suppress(PermissionError):  # root of a container may lack the right
+                    os.chown(private, *owner)
+            readable = [*bubblewrap.readable_system(), sys.base_prefix, str(folder), *places.values()]
+            # Paths of the host keep their meaning, also below the path of a mount.
+            places = {path: path for path in (*readable, str(private))} | {'/tmp': str(private)} | places
+            confinement = Confinement(
+                memory_mb=spec.limits.memory_mb,
+                readable=readable,
+                writable=['/dev/null', str(private), *(str(mount.source) for mount in spec.mounts if mount.writable)],
+                user=_new_user() if owner is not None else None,
+                owner=owner,
+                alone=self._level.landlock > 0,
+                limit_processes=False,
+                landlock=self._level.landlock > 0,
+                seccomp=self._level.landlock > 0,
+            )
+            environment = bubblewrap.environment() | {'HOME': str(private), 'TMPDIR': str(private)}
+            guest = _run([], str(folder), _settings(confinement, places, ''), environment)
+        except BaseException:
+            remove()
+            raise
+        guest.on_close(weakref.finalize(guest, remove))  # once, however often it is closed
         watch(guest, spec.limits, own_network=False)
         return guest
 
@@ -174,14 +188,14 @@ class ProcessBackend:
         readable = [sys.base_prefix, str(folder), *places.values()]
         prefix = seatbelt.command(seatbelt.make_profile(python(), readable, writable), bubblewrap.environment())
         confinement = Confinement(memory_mb=spec.limits.memory_mb, limit_processes=False, landlock=False)
-        return _run(prefix, str(folder), _settings(confinement, places, ''))
+        return _run(prefix, str(folder), _settings(confinement, places, ''), {})
 
 
 def _settings(confinement: Confinement, places: dict[str, str], preload: str) -> dict[str, object]:
     return {'confinement': asdict(confinement), 'places': places, 'preload': preload}
 
 
-def _run(prefix: list[str], folder: str, settings: dict[str, object]) -> PipeGuest:
+def _run(prefix: list[str], folder: str, settings: dict[str, object], environment: dict[str, str]) -> PipeGuest:
     """Start a guest without bubblewrap, and wait until it is confined."""
     read, write = os.pipe()  # for output that bypasses its kernel
     try:
@@ -192,7 +206,7 @@ def _run(prefix: list[str], folder: str, settings: dict[str, object]) -> PipeGue
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=[write],
-            env={} if prefix else bubblewrap.environment(),
+            env=environment,
             cwd='/',
             start_new_session=not prefix,
         )
@@ -222,11 +236,17 @@ def _file(content: bytes) -> IO[bytes]:
     return file
 
 
-def _owner(mounts: tuple[Mount, ...]) -> int | None:
-    """The user that a guest of root becomes: the owner of what it may write; None to stay, without capabilities."""
+def _owner(mounts: tuple[Mount, ...]) -> tuple[int, int] | None:
+    """The user and group of files of a guest of root: those of what it may write, or root. None if root is not here."""
     if os.geteuid() != 0:
         return None
-    owners = {Path(mount.source).stat().st_uid for mount in mounts if mount.writable}
-    if not owners:
-        return bubblewrap.NOBODY
-    return owners.pop() if len(owners) == 1 and 0 not in owners else None
+    found = [Path(mount.source).stat() for mount in mounts if mount.writable]
+    owners = {(info.st_uid, info.st_gid) for info in found}
+    return owners.pop() if len(owners) == 1 else (0, 0)
+
+
+def _new_user() -> int | None:
+    """The user that a guest of root is to other processes; None to stay root, where a container has no other."""
+    if not users.may_become_others():
+        return None
+    return next(filter(mapped_mounts.exists, (mapped_mounts.new_user(), bubblewrap.NOBODY)), None)

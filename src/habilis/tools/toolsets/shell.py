@@ -72,8 +72,8 @@ class Shell(Toolset):
             msg = f'timeout must be a number of seconds greater than 0, not {seconds!r}'
             raise ToolCallError(msg)
         current = sandbox()
-        if current is not None and not current.has_processes:
-            msg = "this sandbox cannot start processes: use Agent(sandbox='process')"
+        if current is not None and (reason := current.why_no_processes):
+            msg = f'this sandbox cannot start processes: {reason}'
             raise ToolCallError(msg)
         port, left = current_port.get(), math.inf
         if port is not None and (deadline := current_deadline.get()) is not None:
