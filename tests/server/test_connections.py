@@ -19,6 +19,10 @@ from tests.server.running import running
 KEY = 'the key of the first'
 HEALTH = b'GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n'
 HALF = b'GET /v1/health HTTP/1.1\r\nHost: localhost\r\nX-Slow: '
+HANDSHAKE = (
+    b'GET /v1/guests HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n'
+    b'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='
+)
 LARGE = 16 << 20
 PATIENCE = 30.0
 """Seconds after which a connection counts as kept for ever; the service closes it after 0.5."""
@@ -91,10 +95,8 @@ SLOW = {
         b'Authorization: Bearer ' + KEY.encode() + b'\r\n\r\n',
         b' ',
     ),
-    'a handshake of a WebSocket': (
-        b'GET /v1/guests HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Slow: ',
-        b'x',
-    ),
+    'a handshake of a WebSocket': (HANDSHAKE, b'x'),
+    'a handshake of a WebSocket with a body': (HANDSHAKE + b'\r\nContent-Length: 1\r\n\r\n{', b'x'),
     'nothing after an answer': (HEALTH, b''),
 }
 

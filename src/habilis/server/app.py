@@ -12,8 +12,9 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from habilis.core.codec import NotPlain
-from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.core.errors import SandboxError
 from habilis.sandbox.backends import backend
+from habilis.sandbox.temporary_folders import temporary_folder
 from habilis.server import openapi
 from habilis.server.access import Access, BodyRefused, Callers
 from habilis.server.guest_socket import serve_guest
@@ -53,6 +54,8 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        _, remove = await asyncio.to_thread(temporary_folder)  # the first one removes what killed processes have left
+        remove()
         sweeper = asyncio.create_task(service.registry.sweep())
         yield
         sweeper.cancel()
@@ -76,7 +79,7 @@ def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awa
         except NotThere as error:
             return _error(404, error)
         except (BadRequest, NotPlain, SandboxError, ValueError) as error:
-            return _error(404 if isinstance(error, WorkspaceError) and 'No such file' in str(error) else 400, error)
+            return _error(404 if isinstance(error.__cause__, FileNotFoundError) else 400, error)
 
     return endpoint
 

@@ -18,6 +18,8 @@ except ImportError as error:
     msg = 'the server is missing: pip install "habilis[server]"'
     raise ImportError(msg) from error
 
+_BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
+
 
 def make_server(settings: ServiceSettings) -> uvicorn.Server:
     """A server that can be started with `serve` and stopped with `should_exit`."""
@@ -80,7 +82,14 @@ def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSoc
     class WebSocket(WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._watched = Connection(connections, transport, _address(self.client), lambda: None)
+            self._watched = Connection(connections, transport, _address(self.client), self._awaited)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self.handshake_initiated and not self.transport.is_closing():
+                # The head is complete, so it is not a handshake: it has a body, or one of its headers is malformed.
+                self.transport.write(b''.join(self.conn.data_to_send()) or _BAD_REQUEST)
+                self.transport.close()
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._watched.end()
@@ -93,6 +102,9 @@ def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSoc
         def resume_writing(self) -> None:
             self._watched.hold_answers(False)
             super().resume_writing()
+
+        def _awaited(self) -> object:
+            return None if self.handshake_complete else 'a handshake'
 
     return Http, WebSocket
 
