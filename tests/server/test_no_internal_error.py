@@ -113,13 +113,17 @@ def _send(service: Service, method: str, target: str, headers: dict[str, str], c
     return int(answer.split(maxsplit=2)[1]), answer
 
 
+def _merged(usual: dict[str, str], more: dict[str, str]) -> dict[str, str]:
+    return {**usual, **more}
+
+
 @settings(max_examples=300, deadline=None)
 @given(
     method=st.sampled_from(['GET', 'POST', 'PUT', 'HEAD', 'OPTIONS', 'PATCH']),
     path=path,
     query=query,
     headers=st.builds(
-        lambda usual, more: {**usual, **more},
+        _merged,
         st.sampled_from([{}, {}, {}, HANDSHAKE, CONNECT]),
         st.dictionaries(st.sampled_from(HEADERS), awkward, max_size=3),
     ),
