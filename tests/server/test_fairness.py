@@ -75,6 +75,17 @@ def test_so_are_the_files_of_a_guest(http: httpx2.Client, on_the_loop: list[str]
     assert on_the_loop == []
 
 
+def test_so_are_the_files_of_a_machine_of_e2b(on_the_loop: list[str]) -> None:
+    with running(ServiceSettings(port=0, e2b=True)) as url, httpx2.Client(base_url=url, timeout=60) as http:
+        machine = http.post('/v2/sandboxes').json()
+        inside = {'E2b-Sandbox-Id': machine['sandboxID'], 'X-Access-Token': machine['envdAccessToken']}
+        assert http.post('/execute', headers=inside, json={'code': MAKE_LINKS}).status_code == 200
+        listed = http.post('/filesystem.Filesystem/ListDir', headers=inside, json={'path': '.'})
+        assert len(listed.json()['entries']) == 51
+        assert http.delete(f'/sandboxes/{machine["sandboxID"]}').status_code == 204
+    assert on_the_loop == []
+
+
 @pytest.mark.parametrize(
     'body',
     [

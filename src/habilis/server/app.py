@@ -54,14 +54,19 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
-        _, remove = await asyncio.to_thread(temporary_folder)  # the first one removes what killed processes have left
-        remove()
+        await asyncio.to_thread(_remove_abandoned)
         sweeper = asyncio.create_task(service.registry.sweep())
         yield
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
 
     return Access(Starlette(routes=routes, lifespan=lifespan), settings, others)
+
+
+def _remove_abandoned() -> None:
+    """Remove what killed processes have left: the first temporary folder of a process does, and may take long."""
+    _, remove = temporary_folder()
+    remove()
 
 
 async def _show(response: Response, _request: Request) -> Response:
