@@ -49,6 +49,9 @@ def test_a_quick_run_has_every_number(quick: subprocess.CompletedProcess[str]) -
     assert rows.keys() >= ROWS
     for key in ROWS - {'humaneval'}:
         assert rows[key]['value'] > 0
+    assert 'PSS, what one more costs' in rows['memory']['label']
+    assert 'RSS, shared pages counted in each' in rows['memory_rss']['label']
+    assert rows['memory_rss']['value'] > rows['memory']['value']
     assert report['quick'] is True
     assert set(report['missed']) == {key for key, row in rows.items() if row['met'] is False}
 

@@ -30,6 +30,7 @@ from typing import cast
 IMPORTED = (
     'genai_prices.data',
     'habilis.agent.hooks.terminal',
+    'habilis.cli.commands',
     'habilis.cli.main',
     'habilis.cli.demo.runner',
     'habilis.cli.doctor.checks',

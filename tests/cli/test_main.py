@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.process import COMMAND, environment, habilis
+from tests.cli.process import COMMAND, environment, habilis, on_terminal
 
 HEAVY = ('rich', 'asyncio', 'wasmtime', 'pydantic', 'json', 'habilis.sandbox', 'habilis.core')
 HELP_SECONDS = 0.25
 
 WITH_A_BUG = """
 import sys
-from habilis.cli import main
-main.COMMANDS['doctor'] = ('habilis.cli.no_such_module', '')
+from habilis.cli import commands, main
+commands.COMMANDS['doctor'] = ('habilis.cli.no_such_module', '')
 sys.argv = ['habilis', 'doctor']
 main.main()
 """
@@ -51,6 +51,26 @@ def test_help_loads_nothing_heavy() -> None:
     loaded = imported_by('--help')
     assert 'typer' in loaded
     assert not {name for name in loaded if name.startswith(tuple(f'{heavy}.' for heavy in HEAVY)) or name in HEAVY}
+
+
+FIRST_SIGN = """
+import os, sys
+sys.argv = ['habilis', 'run', 'a task']
+write = os.write
+def show_modules(terminal, data):
+    write(terminal, data + b' ' + ' '.join(sys.modules).encode() + b' .\\n')
+    os._exit(0)
+os.write = show_modules
+from habilis.cli.main import main
+main()
+"""
+
+
+def test_a_run_shows_a_sign_of_life_before_it_imports_anything_heavy() -> None:
+    with on_terminal(command=[sys.executable, '-c', FIRST_SIGN]) as terminal:
+        shown = terminal.wait_for(' .\n')
+    assert 'starting' in shown
+    assert not ({'typer', 'subprocess', *HEAVY} - {'habilis.core'}) & set(shown.split())
 
 
 def test_the_version_loads_nothing_heavy() -> None:

@@ -18,6 +18,7 @@ from tests.cli.process import habilis
         (['--host', '0.0.0.0'], 'a key is needed to serve on 0.0.0.0: pass --key'),
         (['--key', 'short'], 'a key needs 16 characters or more'),
         (['--backend', 'nothing'], "there is no sandbox backend called 'nothing'"),
+        (['--trusted-proxy', '*'], 'a trusted proxy is an address or a network such as 10.0.0.0/8'),
         (['--image', 'x'], "the sandbox backend 'wasm' has no setting 'image'"),
     ],
 )

@@ -13,7 +13,7 @@ from habilis.agent.agent import Agent
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import AgentEvent, Event
 from habilis.agent.options import RUN_OPTIONS
-from habilis.cli.main import COMMANDS
+from habilis.cli.commands import COMMANDS
 from habilis.cli.memory.command import app as memory_app
 from habilis.cli.run import report
 from habilis.cli.runs.command import app as runs_app

@@ -12,6 +12,7 @@ import pytest
 
 from habilis import Limits, Sandbox
 from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.sandbox import workspace
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.workspace import Workspace
 
@@ -214,6 +215,19 @@ def test_no_descriptor_is_left_open(space: Workspace) -> None:
         except WorkspaceError:
             continue
     assert before in (0, len(os.listdir('/proc/self/fd')))
+
+
+def test_every_entry_counts_when_a_workspace_is_scanned(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, 'MAX_FILES', 20)
+    monkeypatch.setattr(workspace, 'MAX_DEPTH', 3)
+    for number in range(30):
+        (space.folder / f'{number}').symlink_to('nowhere')
+    assert len(list(space.walk(limit=workspace.MAX_FILES))) == 20
+    assert len(list(space.walk())) == len(os.listdir(space.folder))
+    space.write('9 after the links', '')
+    space.write('zz/below/file', '')
+    assert len(list(space.walk(limit=25))) == 25
+    assert len(space.scan()) <= 20
 
 
 # What a cell changed --------------------------------------------------------------------------------------------------

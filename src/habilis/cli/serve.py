@@ -50,6 +50,18 @@ def sandboxes(
         typer.Option('--e2b', help="Serve E2B's SDK, too. Its sandboxes have a shell."),
     ] = False,
     per_key: Annotated[int, typer.Option('--per-key', metavar='N', min=1, help='Sandboxes of one key.')] = 100,
+    per_address: Annotated[
+        int,
+        typer.Option('--per-address', metavar='N', min=1, help='Connections of one address, and requests of one key.'),
+    ] = 250,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            '--trusted-proxy',
+            metavar='ADDRESS',
+            help='Address or network of a proxy whose X-Forwarded-For is believed. Can be repeated.',
+        ),
+    ] = None,
     idle: Annotated[
         float, typer.Option('--idle', metavar='S', min=1, help='Seconds after which an unused sandbox is closed.')
     ] = 900.0,
@@ -71,6 +83,8 @@ def sandboxes(
             backend_settings={'image': image} if image else {},
             e2b=e2b,
             sandboxes_per_key=per_key,
+            per_caller=per_address,
+            trusted_proxies=tuple(trusted_proxy or ()),
             idle_seconds=idle,
         )
         found = backends.backend(backend, **({'image': image} if image else {}))

@@ -182,7 +182,7 @@ class Sandbox:
             self._saver.cancel()
         async with self._turns.lock:
             await self._interpreter.close()
-            self._options.close()
+            await WORKERS.submit(self._options.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -229,12 +229,18 @@ class Sandbox:
                 return results.cell_of_dead_guest(self._make_host(limit), failure.kind, failure, limit)
             if functions is not None:
                 await self._offer(functions)
-            before = [(folder, folder.scan()) for folder in self._options.writable_folders]
+            folders = self._options.writable_folders
+            before = await WORKERS.submit(lambda: [(folder, folder.scan()) for folder in folders]) if folders else []
+            self._turns.check_open()
             host = self._make_host(limit, on_output)
             cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
-            files = [change for folder, states in before for change in folder.changes(states)]
+            if not folders:
+                return cell
+            files = await WORKERS.submit(
+                lambda: [change for folder, states in before for change in folder.changes(states)]
+            )
             return replace(cell, files=tuple(files)) if files else cell
 
     def cancel(self) -> bool:

@@ -27,10 +27,10 @@ class Turns:
         if id(self) in _callers.get():
             msg = 'a tool cannot run code in the sandbox that is calling it (deadlock); use another sandbox'
             raise SandboxError(msg)
-        self._check_open()
+        self.check_open()
         await self.lock.acquire()
         try:
-            self._check_open()
+            self.check_open()
         except BaseException:
             self.lock.release()
             raise
@@ -44,7 +44,8 @@ class Turns:
         """A context in which requests of the same sandbox are refused, for its tools: they would deadlock."""
         return _CalledFromInside(id(self))
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise `SandboxClosed` if the sandbox was closed."""
         if self.closed:
             msg = 'this sandbox is closed'
             raise SandboxClosed(msg)

@@ -7,6 +7,7 @@ to `/etc/passwd` is an error and not a leak.
 import contextlib
 import difflib
 import errno
+import itertools
 import os
 import secrets
 import stat
@@ -20,7 +21,7 @@ from habilis.sandbox.contract import FileChange
 from habilis.sandbox.temporary_folders import temporary_folder
 
 MAX_FILES = 10_000
-"""Maximum number of files that are scanned for changes."""
+"""Maximum number of files, folders and links that are scanned for changes."""
 
 MAX_DEPTH = 100
 """Maximum depth of folders that are visited: each level keeps one descriptor open."""
@@ -193,27 +194,27 @@ class Workspace:
         return sorted(self.scan())
 
     def walk(
-        self, path: str = '', skip: Callable[[str], bool] = lambda _: False
+        self, path: str = '', skip: Callable[[str], bool] = lambda _: False, *, limit: int | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
         """The paths below a folder with their states, parents first, sorted in each folder. No link is followed.
 
         Args:
             path: the folder; the whole workspace by default.
             skip: takes the path of a folder; what is in it is left out if it returns True.
+            limit: maximum number of paths; the others are left out.
         """
         steps = _steps(path, self.target) if path else ()
         with self._folder(path, steps) as descriptor:
-            yield from _walk(descriptor, '/'.join(steps), skip, MAX_DEPTH)
+            budget = itertools.repeat(0) if limit is None else iter(range(limit))
+            yield from _walk(descriptor, '/'.join(steps), skip, MAX_DEPTH, budget)
 
     def scan(self) -> FileStates:
         """Size, modification time and inode of the files, for `changes`."""
         seen: FileStates = {}
         with contextlib.suppress(WorkspaceError):  # the folder was removed
-            for path, info in self.walk():
+            for path, info in self.walk(limit=MAX_FILES):
                 if stat.S_ISREG(info.st_mode):
                     seen[path] = (info.st_size, info.st_mtime_ns, info.st_ino)
-                    if len(seen) == MAX_FILES:
-                        break
         return seen
 
     def changes(self, before: FileStates) -> tuple[FileChange, ...]:
@@ -272,10 +273,12 @@ class Workspace:
             os.close(folder)
 
 
-def _walk(folder: int, prefix: str, skip: Skip, depth: int) -> Iterator[tuple[str, os.stat_result]]:
-    """What is in an open folder and below. Entries that vanish meanwhile are left out."""
+def _walk(
+    folder: int, prefix: str, skip: Skip, depth: int, budget: Iterator[int]
+) -> Iterator[tuple[str, os.stat_result]]:
+    """What is in an open folder and below. Entries that vanish meanwhile are left out. Each takes one of the budget."""
     with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+        entries = sorted((entry for entry, _ in zip(found, budget, strict=False)), key=lambda entry: entry.name)
     for entry in entries:
         path = f'{prefix}/{entry.name}' if prefix else entry.name
         try:
@@ -289,7 +292,7 @@ def _walk(folder: int, prefix: str, skip: Skip, depth: int) -> Iterator[tuple[st
             except OSError:  # a link by now, or not readable
                 continue
             try:
-                yield from _walk(below, path, skip, depth - 1)
+                yield from _walk(below, path, skip, depth - 1, budget)
             finally:
                 os.close(below)
 

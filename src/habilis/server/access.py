@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections import Counter
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from habilis.server.connections import address_group
 from habilis.server.settings import ServiceSettings, is_loopback
 
 OPEN_PATHS = frozenset({'/v1/health', '/openapi.json', '/docs'})
@@ -60,6 +62,7 @@ class Access:
         self._settings = settings
         self._others = others
         self._rate = RateLimit(settings.requests_per_second)
+        self._requests: Counter[str | None] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check a request."""
@@ -71,14 +74,21 @@ class Access:
         if refusal is not None:
             await _refuse(refusal, scope, receive, send)
             return
-        await self._app(scope, self._limited(scope, headers, receive), send)
+        owner = scope['owner']
+        self._requests[owner] += 1
+        try:
+            await self._app(scope, self._limited(scope, headers, receive), send)
+        finally:
+            self._requests[owner] -= 1
+            if not self._requests[owner]:
+                del self._requests[owner]
 
     def _refuse_host(self, headers: Headers) -> Response | None:
         """A page in a browser may call a service on this machine by a name of its own: see DNS rebinding."""
         if is_loopback(self._settings.host) and not is_loopback(_host_name(headers.get('host', ''))):
             return _error(403, 'this service is for this machine: call it as localhost or 127.0.0.1')
         origin = headers.get('origin')
-        if origin is not None and urlsplit(origin).netloc != headers.get('host'):
+        if origin is not None and _netloc(origin) != headers.get('host'):
             return _error(403, 'calls from pages of other sites are refused')
         return None
 
@@ -88,9 +98,11 @@ class Access:
         else:
             owner, refusal = self._identify(scope, headers)
         client = scope.get('client') or ('unknown', 0)
-        wait = self._rate.take(owner or f'from {client[0]}')
+        wait = self._rate.take(owner or f'from {address_group(client[0])}')
         if wait:
             return _error(429, f'too many requests; try again in {wait:.1f} s', {'Retry-After': str(int(wait) + 1)})
+        if owner and self._requests[owner] >= self._settings.per_caller:
+            return _error(429, f'this key has {self._settings.per_caller} requests at once', {'Retry-After': '1'})
         scope['owner'] = owner
         return refusal
 
@@ -153,6 +165,14 @@ class BodyRefused(Exception):
 
 def _host_name(host: str) -> str:
     return host.rpartition(']')[0] + ']' if host.startswith('[') else host.partition(':')[0]
+
+
+def _netloc(origin: str) -> str | None:
+    """The host and port of an address; None if it is not one."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _error(status: int, message: str, headers: dict[str, str] | None = None) -> Response:

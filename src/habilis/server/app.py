@@ -12,8 +12,9 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from habilis.core.codec import NotPlain
-from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.core.errors import SandboxError
 from habilis.sandbox.backends import backend
+from habilis.sandbox.temporary_folders import temporary_folder
 from habilis.server import openapi
 from habilis.server.access import Access, BodyRefused, Callers
 from habilis.server.guest_socket import serve_guest
@@ -53,12 +54,19 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        await asyncio.to_thread(_remove_abandoned)
         sweeper = asyncio.create_task(service.registry.sweep())
         yield
         sweeper.cancel()
         await asyncio.gather(sweeper, return_exceptions=True)
 
     return Access(Starlette(routes=routes, lifespan=lifespan), settings, others)
+
+
+def _remove_abandoned() -> None:
+    """Remove what killed processes have left: the first temporary folder of a process does, and may take long."""
+    _, remove = temporary_folder()
+    remove()
 
 
 async def _show(response: Response, _request: Request) -> Response:
@@ -76,7 +84,7 @@ def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awa
         except NotThere as error:
             return _error(404, error)
         except (BadRequest, NotPlain, SandboxError, ValueError) as error:
-            return _error(404 if isinstance(error, WorkspaceError) and 'No such file' in str(error) else 400, error)
+            return _error(404 if isinstance(error.__cause__, FileNotFoundError) else 400, error)
 
     return endpoint
 

@@ -100,7 +100,7 @@ class HostedGuest:
                 await asyncio.wait([self._request], timeout=10)
             if self._request is None or self._request.done():
                 await WORKERS.submit(guest.close)
-        self._remove_root()
+        await WORKERS.submit(self._remove_root)
 
     # On the thread of the guest ---------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from habilis.server.operations import Service, clamp
 from habilis.server.registry import TooMany
 
 HELLO_SECONDS = 10.0
+MAX_HELLO = 64 << 10
 MAX_MOUNTS = 20
 MAX_REASON = 100
 
@@ -121,7 +122,7 @@ async def _greet(service: Service, socket: WebSocket) -> tuple[str, HostedGuest,
             frame = parse_frame((await socket.receive()).get('text'))
         if frame.kind != 'hello':
             raise _Refused(REFUSED, 'hello is missing')
-        hello = _Hello.model_validate_json(frame.body)
+        hello = _Hello.model_validate_json(frame.body[:MAX_HELLO])
     except (CodecError, ValidationError) as error:
         raise _Refused(REFUSED, f'malformed hello: {type(error).__name__}') from None
     owner = cast('str', socket.scope['owner'])

@@ -1,8 +1,48 @@
 """What is sent over HTTP, as pydantic models. Requests are checked by them; the OpenAPI document is made of them."""
 
-from typing import Any
+import re
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MAX_BYTES = 4 << 20
+MAX_PARTS = 20_000
+"""Limits of JSON in a request: while it is parsed, nobody else is served. Larger data goes in as a file."""
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+M = TypeVar('M', bound=BaseModel)
+
+
+def check_json(body: bytes) -> None:
+    """Raise `ValueError` if JSON in a request is too large to be parsed while others wait."""
+    if len(body) > MAX_BYTES:
+        msg = f'JSON of a request may have {MAX_BYTES:,} bytes; send larger data as a file'
+        raise ValueError(msg)
+    parts = end = 0
+    for string in _STRING.finditer(body):
+        parts += 1 + _separators(body, end, string.start())
+        end = string.end()
+        if parts > MAX_PARTS:
+            break
+    if parts + _separators(body, end, len(body)) > MAX_PARTS:
+        msg = f'JSON of a request may have {MAX_PARTS:,} parts; send larger data as a file'
+        raise ValueError(msg)
+
+
+def _separators(body: bytes, start: int, end: int) -> int:
+    return sum(body.count(mark, start, end) for mark in (b'[', b'{', b','))
+
+
+def parse_request(model: type[M], body: bytes) -> M:
+    """The body of a request. Raises `ValueError`, which says in one line what is wrong."""
+    check_json(body)
+    try:
+        return model.model_validate_json(body or b'{}')
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = '.'.join(map(str, first['loc']))
+        msg = f'{place}: {first["msg"]}' if place else first['msg']
+        raise ValueError(msg) from None
 
 
 class Strict(BaseModel):

@@ -1,22 +1,27 @@
 """The operations of the service over HTTP: a table, from which the routes and the OpenAPI document are made."""
 
+import asyncio
+import contextlib
 import json
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field, fields
-from typing import TypeVar, cast
+from typing import BinaryIO, cast
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from habilis._version import __version__
-from habilis.core.codec import Json, NotPlain
+from habilis.core.codec import NotPlain
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import Backend
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
+from habilis.sandbox.workspace import Workspace
 from habilis.server.models import (
     CellModel,
     CreateRequest,
@@ -27,6 +32,7 @@ from habilis.server.models import (
     LimitsModel,
     SandboxInfo,
     SandboxList,
+    parse_request,
 )
 from habilis.server.registry import Hosted, Registry
 from habilis.server.sandbox_host import Execution, HostedSandbox
@@ -36,7 +42,10 @@ EVENTS = 'text/event-stream'
 KEEPALIVE_SECONDS = 15.0
 """After so many seconds without output a comment is sent, so that no proxy takes the connection for dead."""
 
-M = TypeVar('M', bound=BaseModel)
+AS_FILE = {'Content-Disposition': 'attachment', 'X-Content-Type-Options': 'nosniff'}
+"""Never shown by a browser as a page: the content is a stranger's."""
+
+CHUNK = 1 << 19
 
 
 class NotThere(Exception):
@@ -83,7 +92,7 @@ def clamp(wanted: LimitsModel, largest: Limits) -> Limits:
 
 async def create_sandbox(service: Service, request: Request) -> Response:
     """Create a sandbox."""
-    wanted = await _parse(request, CreateRequest)
+    wanted = parse_request(CreateRequest, await request.body())
 
     async def make() -> HostedSandbox:
         settings = cast('Settings', dict(service.settings.backend_settings))
@@ -118,30 +127,36 @@ async def delete_sandbox(service: Service, request: Request) -> Response:
 async def execute(service: Service, request: Request) -> Response:
     """Run a cell; its variables and files stay for the next."""
     hosted = _sandbox(service, request)
-    wanted = await _parse(request, ExecuteRequest)
+    wanted = parse_request(ExecuteRequest, await request.body())
     execution = hosted.execute(wanted.code, wanted.seconds, wanted.id)
     if wanted.stream:
         return StreamingResponse(_events(execution), media_type=EVENTS, headers={'Cache-Control': 'no-store'})
-    return JSONResponse(await execution.result())
+    return Response(await execution.result(), media_type='application/json')
 
 
 async def _events(execution: Execution) -> AsyncGenerator[str]:
     """The output and the result of a cell as Server-Sent Events."""
     async for written in execution.output(KEEPALIVE_SECONDS):
-        yield ': running\n\n' if written is None else _event(written[0], {'text': written[1]})
+        yield ': running\n\n' if written is None else _event(written[0], json.dumps({'text': written[1]}))
     try:
         yield _event('result', await execution.result())
     except (NotPlain, SandboxError, ValueError) as error:
-        yield _event('error', {'error': str(error)})
+        yield _event('error', json.dumps({'error': str(error)}))
 
 
-def _event(kind: str, data: dict[str, Json]) -> str:
-    return f'event: {kind}\ndata: {json.dumps(data)}\n\n'
+def _event(kind: str, data: str) -> str:
+    return f'event: {kind}\ndata: {data}\n\n'
 
 
 async def list_files(service: Service, request: Request) -> Response:
     """List the files of the workspace."""
-    return _json(FileList(files=_sandbox(service, request).sandbox.workspace.files()))
+    workspace = _sandbox(service, request).sandbox.workspace
+    return Response(await asyncio.to_thread(_file_list, workspace), media_type='application/json')
+
+
+def _file_list(workspace: Workspace) -> str:
+    """A `FileList` as JSON. A name need not be valid Unicode, which models insist on."""
+    return json.dumps({'files': workspace.files()})
 
 
 async def upload_file(service: Service, request: Request) -> Response:
@@ -153,8 +168,10 @@ async def upload_file(service: Service, request: Request) -> Response:
 
 async def download_file(service: Service, request: Request) -> Response:
     """Read a file of the workspace."""
-    data = await _sandbox(service, request).sandbox.download(_relative(request))
-    return _binary(data)
+    opened = contextlib.ExitStack()
+    workspace = _sandbox(service, request).sandbox.workspace
+    file = await asyncio.to_thread(opened.enter_context, workspace.opened(_relative(request)))
+    return Download(file, opened)
 
 
 async def take_snapshot(service: Service, request: Request) -> Response:
@@ -222,17 +239,6 @@ def _relative(request: Request) -> str:
     return path
 
 
-async def _parse(request: Request, model: type[M]) -> M:
-    body = await request.body()
-    try:
-        return model.model_validate_json(body or b'{}')
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = '.'.join(map(str, first['loc']))
-        msg = f'{place}: {first["msg"]}' if place else first['msg']
-        raise BadRequest(msg) from None
-
-
 def _info(name: str, hosted: Hosted) -> SandboxInfo:
     return SandboxInfo(id=name, kind=hosted.kind, created=hosted.created, busy=hosted.busy)
 
@@ -242,6 +248,23 @@ def _json(model: BaseModel, status: int = 200) -> Response:
 
 
 def _binary(data: bytes) -> Response:
-    # Never shown by a browser as a page: the content is a stranger's.
-    headers = {'Content-Disposition': 'attachment', 'X-Content-Type-Options': 'nosniff'}
-    return Response(data, media_type='application/octet-stream', headers=headers)
+    return Response(data, media_type='application/octet-stream', headers=AS_FILE)
+
+
+class Download(StreamingResponse):
+    """A file as it is now, read piece by piece as the client takes it."""
+
+    def __init__(self, file: BinaryIO, opened: contextlib.ExitStack) -> None:
+        super().__init__(self._content(file), media_type='application/octet-stream', headers=AS_FILE)
+        self._opened = opened
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file, and close it."""
+        with self._opened:
+            await super().__call__(scope, receive, send)
+
+    async def _content(self, file: BinaryIO) -> AsyncGenerator[bytes]:
+        left = os.fstat(file.fileno()).st_size  # it may grow meanwhile, without end
+        while left > 0 and (data := await asyncio.to_thread(file.read, min(left, CHUNK))):
+            left -= len(data)
+            yield data

@@ -1,14 +1,15 @@
 """A whole sandbox of the service, for callers without a session of their own."""
 
 import asyncio
+import json
 import time
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
 
-from habilis.core.codec import Json
 from habilis.sandbox.cell_json import to_json
-from habilis.sandbox.contract import Stream
+from habilis.sandbox.contract import Cell, Stream
 from habilis.sandbox.session import Sandbox
+from habilis.sandbox.workers import WORKERS
 from habilis.server.settings import ServiceSettings
 
 KEPT_ANSWERS = 32
@@ -61,8 +62,8 @@ class Execution:
         self._task = asyncio.create_task(self._run(sandbox, code, seconds))
         self._task.add_done_callback(self._wake)
 
-    async def result(self) -> dict[str, Json]:
-        """The result of the cell."""
+    async def result(self) -> str:
+        """The result of the cell as JSON."""
         return await asyncio.shield(self._task)
 
     async def output(self, pause: float) -> AsyncGenerator[tuple[Stream, str] | None]:
@@ -81,8 +82,9 @@ class Execution:
             except TimeoutError:
                 yield None
 
-    async def _run(self, sandbox: Sandbox, code: str, seconds: float | None) -> dict[str, Json]:
-        return to_json(await sandbox.run(code, seconds=seconds, on_output=self._write))
+    async def _run(self, sandbox: Sandbox, code: str, seconds: float | None) -> str:
+        cell = await sandbox.run(code, seconds=seconds, on_output=self._write)
+        return await WORKERS.submit(lambda: _text(cell))
 
     def _write(self, stream: Stream, text: str) -> None:
         self._output.append((stream, text))
@@ -91,3 +93,8 @@ class Execution:
     def _wake(self, _task: object = None) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
+
+
+def _text(cell: Cell) -> str:
+    """A cell as JSON. It may be large, and is made in pieces: `json.dumps` would hold the GIL until it is done."""
+    return ''.join(json.JSONEncoder().iterencode(to_json(cell)))

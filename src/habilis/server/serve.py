@@ -2,34 +2,38 @@
 
 import asyncio
 import socket
-from typing import Any
+from typing import Any, cast
 
 from habilis.sandbox.remote.wire import MAX_FRAME
+from habilis.server.connections import Connection, Connections
 from habilis.server.settings import ServiceSettings
 
 try:
     import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
+    from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     from habilis.server.app import make_app
 except ImportError as error:
     msg = 'the server is missing: pip install "habilis[server]"'
     raise ImportError(msg) from error
 
-MAX_CONNECTIONS = 1000
+_BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'
 
 
 def make_server(settings: ServiceSettings) -> uvicorn.Server:
     """A server that can be started with `serve` and stopped with `should_exit`."""
+    http, websocket = _protocols(Connections(settings))
     config = uvicorn.Config(
         make_app(settings),
         host=settings.host,
         port=settings.port,
-        http=_timed(settings.body_seconds),
-        ws='websockets-sansio',
+        http=http,
+        ws=websocket,
         ws_max_size=MAX_FRAME,
         ws_per_message_deflate=False,
-        limit_concurrency=MAX_CONNECTIONS,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         h11_max_incomplete_event_size=64 << 10,
         timeout_graceful_shutdown=5,
         access_log=False,
@@ -45,16 +49,65 @@ def listen(settings: ServiceSettings) -> socket.socket:
     return socket.create_server((settings.host.strip('[]'), settings.port), family=family, backlog=512)
 
 
-def _timed(seconds: float) -> type[H11Protocol]:
-    """A protocol that closes a connection whose request does not arrive in time, which uvicorn waits for endlessly."""
+def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSocketsSansIOProtocol]]:
+    """The protocols of uvicorn, with connections that are watched."""
 
-    class Timed(H11Protocol):
+    class Http(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._watched = Connection(connections, transport, _address(self.client), self._awaited)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._watched.end()
+            super().connection_lost(exc)
+
+        def handle_websocket_upgrade(self, event: Any) -> None:
+            self._watched.end()
+            super().handle_websocket_upgrade(event)
+
+        def pause_writing(self) -> None:
+            self._watched.hold_answers(True)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._watched.hold_answers(False)
+            super().resume_writing()
+
+        def _awaited(self) -> object:
+            cycle = cast('RequestResponseCycle | None', self.cycle)
+            if cycle is None or cycle.response_complete:
+                return 'a request', cycle
+            return ('the body', cycle) if cycle.more_body else None
+
+    class WebSocket(WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            asyncio.get_running_loop().call_later(seconds, self._close_if_silent)
+            self._watched = Connection(connections, transport, _address(self.client), self._awaited)
 
-        def _close_if_silent(self) -> None:
-            if self.scope is None and not self.transport.is_closing():  # type: ignore[truthy-bool]
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self.handshake_initiated and not self.transport.is_closing():
+                # The head is complete, so it is not a handshake: it has a body, or one of its headers is malformed.
+                self.transport.write(b''.join(self.conn.data_to_send()) or _BAD_REQUEST)
                 self.transport.close()
 
-    return Timed
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._watched.end()
+            super().connection_lost(exc)
+
+        def pause_writing(self) -> None:
+            self._watched.hold_answers(True)
+            super().pause_writing()
+
+        def resume_writing(self) -> None:
+            self._watched.hold_answers(False)
+            super().resume_writing()
+
+        def _awaited(self) -> object:
+            return None if self.handshake_complete else 'a handshake'
+
+    return Http, WebSocket
+
+
+def _address(client: tuple[str, int] | None) -> str:
+    return client[0] if client else ''

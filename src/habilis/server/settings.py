@@ -41,6 +41,15 @@ class ServiceSettings:
     requests_per_second: float = 100.0
     """Of each key; twice as many may come at once."""
 
+    connections: int = 1000
+    """Connections at once. Beyond, one that waits for its request is closed for each new one."""
+
+    per_caller: int = 250
+    """Connections of one address, and requests at once of one key. A `remote` sandbox takes one as long as it lives."""
+
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks of proxies whose `X-Forwarded-For` names the client. Nobody else's is believed."""
+
     idle_seconds: float = 900.0
     """A sandbox that was not used for so long is closed."""
 
@@ -60,6 +69,20 @@ class ServiceSettings:
         if short := [key for key in self.keys if len(key) < MIN_KEY]:
             msg = f'a key needs {MIN_KEY} characters or more; one has {len(short[0])}'
             raise SettingsError(msg)
+        for proxy in self.trusted_proxies:
+            try:
+                ipaddress.ip_network(proxy)
+            except ValueError as error:
+                msg = f'a trusted proxy is an address or a network such as 10.0.0.0/8: {error}'
+                raise SettingsError(msg) from None
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether connections from this address are those of a proxy, for many clients."""
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in ipaddress.ip_network(proxy) for proxy in self.trusted_proxies)
 
     def owner(self, key: str | None) -> str | None:
         """The name of the caller with this key; None if it is not one of ours. Takes the same time for every key."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import subprocess
 import sys
 import threading
@@ -270,7 +271,33 @@ async def test_two_that_install_at_once_download_once(server: WeightsServer, use
     paths = await asyncio.gather(*(install('tiny', on_message=notes.append) for _ in range(3)))
     assert {path.read_bytes() for path in paths} == {WEIGHTS}
     assert [server.fetched(number) for number in range(1, PARTS + 1)] == [1] * PARTS
-    assert notes == ['another process is installing it; waiting'] * 2
+    assert len(notes) == 2
+    for text in notes:
+        assert re.fullmatch(r'another process is downloading tiny: \d+% of 1 MB so far; waiting for it', text)
+
+
+@pytest.mark.usefixtures('server')
+def test_who_waits_is_told_how_far_the_other_is() -> None:
+    entry = catalogue.entry('tiny')
+    partial, path = store.partial_path(entry), store.weights_path(entry)
+    shown: list[tuple[int, int]] = []
+    notes: list[str] = []
+
+    def go_on(done: int, total: int) -> None:
+        """The other process, which writes more as soon as somebody has seen how far it is."""
+        shown.append((done, total))
+        if len(shown) < 4:
+            partial.write_bytes(WEIGHTS[: len(shown) * entry.bytes // 4])
+        else:
+            path.write_bytes(WEIGHTS)
+            other.close()
+
+    with contextlib.ExitStack() as other:
+        other.enter_context(store.locked(entry))
+        partial.write_bytes(WEIGHTS[: entry.bytes // 10])
+        assert Installation(entry=entry, on_progress=go_on, on_message=notes.append).run() == path
+    assert notes == ['another process is downloading tiny: 10% of 1 MB so far; waiting for it']
+    assert shown == [(entry.bytes * share // 20, entry.bytes) for share in (2, 5, 10, 15)]
 
 
 async def test_a_second_process_waits_for_the_first(server: WeightsServer, use: Use) -> None:

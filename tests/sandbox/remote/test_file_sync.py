@@ -102,3 +102,11 @@ def test_too_much_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     flood = dump([[0, 'file', str(number), base64.b64encode(bytes(40)).decode()] for number in range(5)])
     with pytest.raises(WorkspaceError, match='the folder has'):
         apply([sink], flood)
+
+
+def test_links_count_as_files(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_sync, 'MAX_FILES', 3)
+    for number in range(4):
+        (here / str(number)).symlink_to('nowhere')
+    with pytest.raises(WorkspaceError, match='may have 3 files'):
+        list(collect([SyncedFolder(here, writable=True)]))

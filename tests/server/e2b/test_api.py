@@ -1,6 +1,7 @@
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 """The life of a sandbox of E2B's SDK on our server: create, list, extend, connect, kill."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import httpx2
@@ -50,6 +51,7 @@ async def test_the_async_sdk_does_the_same(server: Server) -> None:
         while 'b.txt' not in events:
             await running.wait()
             await sandbox.is_running()
+            await asyncio.sleep(0.02)  # not to be refused as a flood
         await handle.stop()
     assert not await sandbox.is_running()
 

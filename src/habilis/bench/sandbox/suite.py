@@ -111,15 +111,15 @@ async def _concurrent_tools(effort: Effort, progress: Progress) -> Row:
 def _live(effort: Effort, progress: Progress) -> list[Row]:
     progress(f'{effort.live:,} live sandboxes')
     growth = timings.live_sandboxes(effort.live)
-    live = partial(Row, key='live', label='1,000 live sandboxes', unit='GB')
+    live = partial(Row, key='live', label='1,000 live sandboxes: PSS, what they cost', unit='GB')
     if growth is None:
         return [live(note='needs /proc/self/smaps_rollup of Linux')]
     pss, rss = growth.pss / growth.count, growth.rss / growth.count
     extrapolated = '' if growth.count >= 1000 else f'from {growth.count}'
-    label = f'memory per live sandbox (PSS, {growth.count:,} live)'
+    label = f'live sandbox, {growth.count:,} of them'
     return [
-        Row(key='memory', label=label, unit='MB', value=pss / MEGABYTE),
-        Row(key='memory_rss', label='the same as RSS', unit='MB', value=rss / MEGABYTE),
+        Row(key='memory', label=f'{label}: PSS, what one more costs', unit='MB', value=pss / MEGABYTE),
+        Row(key='memory_rss', label=f'{label}: RSS, shared pages counted in each', unit='MB', value=rss / MEGABYTE),
         live(value=1000 * pss / GIGABYTE, target=Target(bound=8), note=extrapolated),
     ]
 

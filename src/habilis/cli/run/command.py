@@ -9,7 +9,6 @@ import typer
 
 from habilis.cli import backend_options, options
 from habilis.cli.run.task_input import read_files, read_task
-from habilis.core.status_line import StatusLine
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -135,47 +134,39 @@ def run(
     if checkpoints and workspace is None:
         msg = 'give the folder whose files are stored with --workspace DIR'
         raise typer.BadParameter(msg, param_hint='--checkpoints')
-    files = read_files(image or (), file or ())
     text, data = read_task(task, quiet=quiet)
-    status = StatusLine()
-    if not (quiet or json):
-        status.start('starting')  # before the other rooms are imported, which takes longer than a person waits gladly
-    try:
-        from habilis.cli.run.execution import execute
-        from habilis.cli.run.request import RunRequest, ToolNames
+    from habilis.cli.run.execution import execute
+    from habilis.cli.run.request import RunRequest, ToolNames
 
-        request = RunRequest(
-            task=text,
-            files=files,
-            data=data,
-            model=model,
-            overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
-            settings={
-                'sandbox': sandbox,
-                'max_steps': max_steps,
-                'max_seconds': max_seconds,
-                'max_cost': max_cost,
-                'summary': 'default' if summary else None,
-                'journal': journal,
-                'user': user,
-            },
-            backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
-            workspace=workspace,
-            checkpoints=checkpoints,
-            delegate=delegate,
-            tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
-            library=library,
-            packages=options.words(packages),
-            network=options.words(network),
-            output_type=output_type.value if output_type else None,
-            as_json=json,
-            quiet=quiet,
-            verbose=verbose,
-            download=yes,
-            session=session,
-            run_id=run_id,
-        )
-        code = execute(request)
-    finally:
-        status.stop()
-    raise typer.Exit(code)
+    request = RunRequest(
+        task=text,
+        files=read_files(image or (), file or ()),
+        data=data,
+        model=model,
+        overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
+        settings={
+            'sandbox': sandbox,
+            'max_steps': max_steps,
+            'max_seconds': max_seconds,
+            'max_cost': max_cost,
+            'summary': 'default' if summary else None,
+            'journal': journal,
+            'user': user,
+        },
+        backend=backend_options.BackendOptions(image=sandbox_image, url=sandbox_url, allow_weak=allow_weak),
+        workspace=workspace,
+        checkpoints=checkpoints,
+        delegate=delegate,
+        tools=ToolNames(names=options.words(tools), folder=os.getcwd()) if tools else None,
+        library=library,
+        packages=options.words(packages),
+        network=options.words(network),
+        output_type=output_type.value if output_type else None,
+        as_json=json,
+        quiet=quiet,
+        verbose=verbose,
+        download=yes,
+        session=session,
+        run_id=run_id,
+    )
+    raise typer.Exit(execute(request))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from habilis.cli.streams import say
+from habilis.core.status_line import current_status
 
 if TYPE_CHECKING:
     from habilis.models.files import File
@@ -63,6 +64,11 @@ def _is_piped() -> bool:
 
 
 def _read_stdin(*, quiet: bool) -> str:
+    with current_status().paused():  # somebody may be typing
+        return _read_text(quiet=quiet)
+
+
+def _read_text(*, quiet: bool) -> str:
     if os.name == 'posix' and not quiet and not select.select([0], [], [], NOTICE_SECONDS)[0]:
         say('waiting for data on stdin; use `< /dev/null` if there is none')
     try:

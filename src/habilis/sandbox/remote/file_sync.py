@@ -84,11 +84,15 @@ class SyncedFolder:
         files: dict[str, _State] = {}
         folders: set[str] = set()
         left = ['']
-        size = 0
+        size = seen = 0
         while left:
             folder = left.pop()
             with contextlib.suppress(OSError), os.scandir(self._folder / folder) as entries:
                 for entry in entries:
+                    seen += 1
+                    if seen > MAX_FILES:
+                        msg = f'a folder of a remote sandbox is copied, and may have {MAX_FILES:,} files; it has more'
+                        raise WorkspaceError(msg)
                     path = f'{folder}/{entry.name}' if folder else entry.name
                     info = entry.stat(follow_symlinks=False)
                     if stat.S_ISDIR(info.st_mode):
@@ -99,9 +103,6 @@ class SyncedFolder:
                         size += info.st_size
                         _check_size(path, info.st_size, MAX_FILE_BYTES)
             _check_size('the folder', size, MAX_BYTES)
-            if len(files) + len(folders) > MAX_FILES:
-                msg = f'a folder of a remote sandbox is copied, and may have {MAX_FILES:,} files; this one has more'
-                raise WorkspaceError(msg)
         return files, folders
 
     def _read(self, path: str) -> bytes:

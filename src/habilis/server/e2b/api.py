@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -26,7 +26,8 @@ from habilis.server.e2b.callers import NOT_FOUND, error
 from habilis.server.e2b.contexts import Context, Contexts
 from habilis.server.e2b.envd import make_services
 from habilis.server.e2b.machine import HOME, HostedMachine, MachineError, MachineGone
-from habilis.server.operations import Service
+from habilis.server.models import parse_request
+from habilis.server.operations import AS_FILE, CHUNK, Service
 from habilis.server.registry import TooMany
 
 VERSION = '0.6.4'
@@ -35,7 +36,6 @@ VERSION = '0.6.4'
 TEMPLATES = ('', 'base', 'code-interpreter-v1')
 """The names that the SDKs send if nobody chose a template."""
 
-CHUNK = 1 << 19
 _FORMATS = {
     'text/html': 'html',
     'text/markdown': 'markdown',
@@ -196,9 +196,7 @@ class E2bApi:
                 offset += len(data)
                 data = cast('bytes', await machine.ask('read', path, offset, CHUNK)) if len(data) == CHUNK else b''
 
-        # Never shown by a browser as a page: the content is a stranger's.
-        headers = {'Content-Disposition': 'attachment', 'X-Content-Type-Options': 'nosniff'}
-        return StreamingResponse(content(), media_type='application/octet-stream', headers=headers)
+        return StreamingResponse(content(), media_type='application/octet-stream', headers=AS_FILE)
 
     async def _upload(self, request: Request) -> Response:
         machine, path = _machine(request), request.query_params.get('path', '')
@@ -267,10 +265,9 @@ async def _cannot(request: Request) -> Response:
 
 async def _parse(request: Request, model: type[M]) -> M:
     try:
-        return model.model_validate_json(await request.body() or b'{}')
-    except ValidationError as invalid:
-        first = invalid.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise _Refused(400, f'{".".join(map(str, first["loc"]))}: {first["msg"]}') from None
+        return parse_request(model, await request.body())
+    except ValueError as invalid:
+        raise _Refused(400, str(invalid)) from None
 
 
 def _machine(request: Request) -> HostedMachine:

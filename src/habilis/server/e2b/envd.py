@@ -15,6 +15,7 @@ from habilis.server.access import BodyRefused
 from habilis.server.e2b.callers import NOT_FOUND
 from habilis.server.e2b.commands import Command, Ended, Follower
 from habilis.server.e2b.machine import HostedMachine, MachineError, MachineGone
+from habilis.server.models import check_json
 
 try:
     from connectrpc.code import Code
@@ -56,9 +57,16 @@ class _Codec:
     """The codec of the SDK, whose error blames the server for what a client has sent."""
 
     _codec: Any = ENVD_JSON_CODEC
-    name, encode = ENVD_JSON_CODEC.name, ENVD_JSON_CODEC.encode
+    name = ENVD_JSON_CODEC.name
+
+    def encode(self, message: Any) -> Any:
+        return message.data if isinstance(message, _Encoded) else self._codec.encode(message)
 
     def decode(self, data: Any, message_class: Any) -> Any:
+        try:
+            check_json(bytes(data))
+        except ValueError as error:
+            raise ConnectError(Code.INVALID_ARGUMENT, str(error)) from None
         try:
             return self._codec.decode(data, message_class)
         except ConnectError:
@@ -72,6 +80,10 @@ class _Service:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope['type'] != 'http':
+            await send({'type': 'websocket.close'})
+            return
+
         async def receive_some() -> Message:
             try:
                 return await receive()
@@ -79,7 +91,9 @@ class _Service:
                 raise ConnectError(Code.INVALID_ARGUMENT, str(refused)) from None
 
         current_machine.set(scope['machine'])
-        await self._app(scope, receive_some, send)
+        # The library takes headers for UTF-8, and fails if they are not.
+        headers = [(name, value.decode('latin-1').encode()) for name, value in scope['headers']]
+        await self._app({**scope, 'headers': headers}, receive_some, send)
 
 
 async def ask(operation: str, *arguments: object) -> Any:
@@ -206,7 +220,7 @@ class _Files(Filesystem):
     async def list_dir(self, request: files.ListDirRequest, ctx: Any) -> files.ListDirResponse:
         """Describe what is in a folder."""
         entries = await ask('list', request.path, max(1, request.depth))
-        return files.ListDirResponse(entries=[_entry(entry) for entry in entries])
+        return cast('files.ListDirResponse', await asyncio.to_thread(_encoded_list, entries))
 
     async def make_dir(self, request: files.MakeDirRequest, ctx: Any) -> files.MakeDirResponse:
         """Make a folder and those above it."""
@@ -275,11 +289,27 @@ class _Watcher:
     seen: States
 
 
+@dataclass
+class _Encoded:
+    """A large message that was encoded on a thread, so that nobody waits for that."""
+
+    data: bytes
+
+
+def _encoded_list(entries: Any) -> _Encoded:
+    message = files.ListDirResponse(entries=[_entry(entry) for entry in entries])
+    return _Encoded(ENVD_JSON_CODEC.encode(message))
+
+
 async def _look(path: str, depth: int) -> States:
     """What is in a folder, by the path in it."""
     root = f'{_entry(await ask("stat", path)).path}/'
-    entries = [_entry(entry) for entry in await ask('list', path, depth)]
-    return {entry.path.removeprefix(root): entry for entry in entries}
+    return await asyncio.to_thread(_by_path, root, await ask('list', path, depth))
+
+
+def _by_path(root: str, entries: Any) -> States:
+    described = [_entry(entry) for entry in entries]
+    return {entry.path.removeprefix(root): entry for entry in described}
 
 
 def _changes(before: States, now: States, *, with_entry: bool) -> list[files.FilesystemEvent]:

@@ -151,7 +151,7 @@ class HostedMachine:
         if self._reader >= 0:
             os.close(self._reader)
             self._reader = -1
-        self._remove_root()
+        await WORKERS.submit(self._remove_root)
 
     def _stop(self) -> None:
         if self._stopped:
