@@ -1,13 +1,13 @@
 """Registry of models by name: aliases of the settings, aliases added at run time, and any `provider:model`."""
 
 import logging
-from difflib import get_close_matches
 from typing import NamedTuple, TypedDict
 
 from habilis.core.codec import Json
 from habilis.core.errors import ModelNotFound, NoModel, SettingsError
 from habilis.core.settings import ModelSettings, Settings, check_model
 from habilis.core.settings_sources import Source
+from habilis.core.similar_names import similar_names
 from habilis.models.config import ModelConfig
 from habilis.models.credentials import with_credentials
 from habilis.models.model_names import ModelName, parse_name, suggest_names
@@ -173,7 +173,7 @@ class Registry:
     def _unknown(self, name: str) -> str:
         if name in self._named:
             return f'{name!r} is an alias; an alias cannot refer to another alias: write provider:model'
-        near = get_close_matches(name, self._named, n=1, cutoff=0.5)
+        near = similar_names(name, self._named, n=1, cutoff=0.5)
         if not near and (suggested := suggest_names(name, {*PROVIDERS, *OTHER_PROVIDERS})):
             return f'no such model or alias: {name!r}; write {" or ".join(suggested)}'
         known = f'the aliases are {", ".join(self._named)}' if self._named else 'there are no aliases'

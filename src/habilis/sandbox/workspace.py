@@ -5,7 +5,6 @@ to `/etc/passwd` is an error and not a leak.
 """
 
 import contextlib
-import difflib
 import errno
 import os
 import secrets
@@ -16,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from habilis.core.errors import WorkspaceError
+from habilis.core.similar_names import similar_names
 from habilis.sandbox.contract import FileChange
 from habilis.sandbox.temporary_folders import temporary_folder
 
@@ -295,7 +295,8 @@ def _walk(folder: int, prefix: str, skip: Skip, depth: int) -> Iterator[tuple[st
 def _explained(path: str, step: str, folder: int, error: OSError) -> WorkspaceError:
     """What is wrong with the component `step` of a path, which is in this open folder."""
     if isinstance(error, FileNotFoundError):
-        near = difflib.get_close_matches(step, os.listdir(folder), n=1)
+        with os.scandir(folder) as entries:
+            near = similar_names(step, (entry.name for entry in entries))
         at = path.rfind(step)
         advice = f'; did you mean {path[:at] + near[0] + path[at + len(step) :]!r}?' if near else ''
         return WorkspaceError(f'{path!r}: no such file or folder{advice}')
