@@ -260,7 +260,8 @@ class Backend(Protocol):
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
     If its guests can start processes, it has an attribute `has_processes = True`; if it runs packages with native code,
-    an attribute `python: PythonTarget`, see `python_of`.
+    an attribute `python: PythonTarget`, see `python_of`; and if their code can run while no request does, an attribute
+    `runs_between_requests = True`.
     """
 
     @property

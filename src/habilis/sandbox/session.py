@@ -59,6 +59,8 @@ class Sandbox:
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
             read_only: mount the workspace read-only.
+            protect: keep `.git/config`, git hooks and the start files of shells and editors as they are, in a shared
+                workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
             packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
