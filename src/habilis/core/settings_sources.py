@@ -15,6 +15,9 @@ from habilis.core.similar_names import similar_names
 Source = Literal['argument', 'environment', '.env', 'project', 'user', 'default']
 """`project` is the `habilis.toml` of the current folder or repository, `user` that of the configuration folder."""
 
+PROJECT_FILES: frozenset[Source] = frozenset({'.env', 'project'})
+"""Files of the project folder, which may come from an untrusted author."""
+
 PREFIX = 'HABILIS_'
 FILE = 'habilis.toml'
 OTHER_VARIABLES = frozenset(

@@ -6,13 +6,10 @@ from urllib.parse import urlsplit
 
 from habilis.core.secrets import hide
 from habilis.core.settings import Settings
-from habilis.core.settings_sources import Source
+from habilis.core.settings_sources import PROJECT_FILES, Source
 from habilis.models.config import ModelConfig
 from habilis.models.model_names import ModelName
 from habilis.models.providers import NO_KEY, PROVIDERS, Provider, is_local, shown_url, url_of
-
-_PROJECT_FILES: frozenset[Source] = frozenset({'.env', 'project'})
-"""Files of the project folder, which may come from an untrusted author."""
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +61,6 @@ def _variable(names: tuple[str, ...], settings: Settings) -> _Found | None:
 
 def _may_send(key: _Found | None, url: _Found, provider: Provider) -> bool:
     """Whether the server is trusted with the key, or both come from the same source."""
-    if url.source not in _PROJECT_FILES or (key and (key.source in _PROJECT_FILES or key.source == 'argument')):
+    if url.source not in PROJECT_FILES or (key and (key.source in PROJECT_FILES or key.source == 'argument')):
         return True
     return is_local(url.value) or urlsplit(url.value)[:2] == urlsplit(provider.url or '')[:2]

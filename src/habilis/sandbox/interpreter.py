@@ -153,8 +153,13 @@ class Interpreter(Interruptible):
             await self.roll_back()
             lost = self.checkpoint.lost if self.checkpoint else ()
             cell = results.rolled_back_cell(cell, lost, kept=self._options.checkpoints)
-        undone, self._undone = self._undone, []
+        undone = self.take_undone()
         return results.cell_with_undone(cell, undone) if undone else cell
+
+    def take_undone(self) -> list[str]:
+        """The protected files whose changes were undone since the last call."""
+        undone, self._undone = self._undone, []
+        return undone
 
     def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
         if policy is None and not self._fresh and not _SURROGATE.search(code):

@@ -104,13 +104,18 @@ def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
     return replace(cell, error=error, lost=lost)
 
 
-def cell_with_undone(cell: Cell, paths: Sequence[str]) -> Cell:
-    """The result of a cell whose changes of protected files were undone."""
+def describe_undone(paths: Sequence[str]) -> str:
+    """The error for changes of protected files, which were undone."""
     named = ', '.join(f'{path!r}' for path in paths[:MAX_UNDONE]) + (', …' if paths[MAX_UNDONE:] else '')
-    message = (
+    return (
         f'{named} is protected, because other programs obey it, and was restored. Do without it; what was written is '
         f'beside it with the ending {UNDONE}, and the user can allow it with protect=False'
     )
+
+
+def cell_with_undone(cell: Cell, paths: Sequence[str]) -> Cell:
+    """The result of a cell whose changes of protected files were undone."""
+    message = describe_undone(paths)
     error = cell.error or CellError(kind='exception', type='PermissionError', message='')
     both = f'{error.message}; {message}' if error.message else message
     trace = f'{error.traceback.rstrip()}\n{message}\n' if error.traceback else ''

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxError
+from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
@@ -291,7 +291,10 @@ class Sandbox:
         async with self._turns.next():
             await self._wake()
             host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
-            return await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+            answer = await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+            if undone := self._interpreter.take_undone():
+                raise WorkspaceError(results.describe_undone(undone))
+            return answer
 
     @property
     def workspace(self) -> Workspace:

@@ -41,6 +41,7 @@ class Files(Toolset):
         needs_approval: bool = False,
         enabled: bool = True,
         side: Side = 'code',
+        protect: bool = True,
     ) -> None:
         """Create the toolset.
 
@@ -49,9 +50,10 @@ class Files(Toolset):
             needs_approval: a person sees the diff of each change and must approve it.
             enabled: whether it is enabled at the start.
             side: who may call its tools, as for `@tool`.
+            protect: refuse to write `.git`, and start files of shells and editors; for a folder that is named here.
         """
         if isinstance(workspace, str | Path):
-            workspace = Workspace.at(Path(workspace), must_exist=True)
+            workspace = Workspace.at(Path(workspace), must_exist=True, protected=protect)
         self._own = workspace
         reads = tool(side=side)
         changes = functools.partial(tool, needs_approval=needs_approval, side=side)
