@@ -38,6 +38,7 @@ VALUES: dict[str, tuple[object, object]] = {
     'sandbox': ('process', 'docker'),
     'sandbox_seconds': (5.0, 6.0),
     'sandbox_memory_mb': (64, 128),
+    'sandbox_protect': (False, True),
     'observation_tokens': (500, 600),
     'observation_lines': (50, 60),
     'summary': ('default', 'Say it in a word.'),

@@ -194,6 +194,27 @@ def test_a_damaged_manifest_is_named_and_other_tools_work(library: Library, data
     assert fresh.names() == []
 
 
+def test_a_pipe_in_place_of_a_file_blocks_nothing(library: Library) -> None:
+    library.add(double())
+    library.add(fourfold())
+    for file in ('tool.json', 'tool.py', '../current'):
+        path = library.folder / 'fourfold' / 'v1' / file
+        original = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        fresh = Library(library.folder)
+        fresh.rebuild_index()
+        assert found(fresh, 'twice a number') == ['double']
+        with pytest.raises(ForgeError):
+            fresh.candidate('fourfold')
+        path.unlink()
+        path.write_bytes(original)
+    (library.folder / '.lock').unlink()
+    os.mkfifo(library.folder / '.lock')
+    Library(library.folder).add(double(factor=3), replaces=True)
+    assert library.versions('double') == [1, 2]
+
+
 def test_a_manifest_of_a_newer_habilis_is_refused(library: Library) -> None:
     library.add(double())
     path = library.folder / 'double' / 'v1' / 'tool.json'

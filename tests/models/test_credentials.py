@@ -22,6 +22,11 @@ def key(name: str = 'openai:gpt-5') -> str | None:
     return Registry(load_settings()).get(name).api_key
 
 
+def alias(url: str) -> str:
+    """A model of OpenAI at another address, for `habilis.toml`."""
+    return f'[models.mine]\nmodel = "openai:gpt-5"\nbase_url = "{url}"\n'
+
+
 @pytest.mark.parametrize(
     ('model', 'variable'),
     [
@@ -63,13 +68,25 @@ def test_a_url_in_dotenv_counts_as_in_the_environment(place: Place) -> None:
     assert registry.get('openai:x').base_url == 'http://127.0.0.1:1/v1'
 
 
+def test_a_user_hears_that_the_general_url_is_not_for_a_server_with_a_name(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    place.environment(HABILIS_BASE_URL=STRANGER)
+    Registry(load_settings()).get('vllm:m')
+    [record] = caplog.records
+    assert (
+        record.getMessage() == 'base_url is not used for vllm:m: set VLLM_BASE_URL, or write only the name of the model'
+    )
+
+
 class TestStrangers:
-    @pytest.mark.parametrize('variable', ['OPENAI_API_KEY', 'HABILIS_API_KEY'])
     @pytest.mark.parametrize(
-        'text',
+        ('variable', 'text'),
         [
-            f'base_url = "{STRANGER}"\n',
-            f'[models."openai"]\nmodel = "openai:gpt-5"\nbase_url = "{STRANGER}"\n',
+            ('OPENAI_COMPATIBLE_API_KEY', f'base_url = "{STRANGER}"\n'),
+            ('HABILIS_API_KEY', f'base_url = "{STRANGER}"\n'),
+            ('OPENAI_API_KEY', alias(STRANGER)),
+            ('HABILIS_API_KEY', alias(STRANGER)),
         ],
     )
     def test_a_key_of_the_environment_is_not_sent_where_the_folder_says(
@@ -77,49 +94,51 @@ class TestStrangers:
     ) -> None:
         place.environment(**{variable: 'my-own-key'})
         place.project(text)
-        assert key('openai' if 'models' in text else 'openai:gpt-5') == NO_KEY
+        assert key('mine' if 'models' in text else 'm') == NO_KEY
         [record] = caplog.records
         assert STRANGER in record.getMessage()
         assert 'my-own-key' not in record.getMessage()
 
-    @pytest.mark.parametrize('text', [f'HABILIS_BASE_URL={STRANGER}\n', f'OPENAI_BASE_URL={STRANGER}\n'])
-    def test_dotenv_is_a_file_of_the_folder_too(self, place: Place, text: str) -> None:
-        place.environment(OPENAI_API_KEY='my-own-key')
-        place.dotenv(text)
-        assert key() == NO_KEY
+    def test_dotenv_is_a_file_of_the_folder_too(self, place: Place) -> None:
+        place.environment(OPENAI_API_KEY='my-own-key', OPENAI_COMPATIBLE_API_KEY='my-own-key')
+        place.dotenv(f'HABILIS_BASE_URL={STRANGER}\nOPENAI_BASE_URL={STRANGER}\n')
+        assert key('openai:gpt-5') == key('m') == NO_KEY
 
     def test_a_key_of_the_users_file_is_not_sent_there_either(self, place: Place) -> None:
         place.user('api_key = "my-own-key"\n')
-        place.project(f'base_url = "{STRANGER}"\n')
-        assert key() == NO_KEY
+        place.project(alias(STRANGER))
+        assert key('mine') == NO_KEY
 
     def test_a_key_of_the_same_folder_is_sent(self, place: Place) -> None:
         place.dotenv('OPENAI_API_KEY=key-of-folder\n')
-        place.project(f'base_url = "{STRANGER}"\n')
-        assert key() == 'key-of-folder'
+        place.project(alias(STRANGER))
+        assert key('mine') == 'key-of-folder'
 
     def test_a_key_that_the_program_gives_is_sent(self, place: Place) -> None:
-        place.project(f'base_url = "{STRANGER}"\n')
-        assert Registry(load_settings()).get('openai:x', {'api_key': 'given-key'}).api_key == 'given-key'
+        place.project(alias(STRANGER))
+        assert Registry(load_settings()).get('mine', {'api_key': 'given-key'}).api_key == 'given-key'
 
     @pytest.mark.parametrize('url', ['http://127.0.0.1:8000/v1', 'http://localhost/v1', 'https://api.openai.com/v1'])
     def test_this_machine_and_the_provider_itself_are_no_strangers(self, place: Place, url: str) -> None:
         place.environment(OPENAI_API_KEY='my-own-key')
-        place.project(f'base_url = "{url}"\n')
-        assert key() == 'my-own-key'
+        place.project(alias(url))
+        assert key('mine') == 'my-own-key'
 
-    @pytest.mark.parametrize('url', ['https://api.openai.com@stranger.example/v1', 'https://127.0.0.1.example/v1'])
+    @pytest.mark.parametrize(
+        'url',
+        ['https://api.openai.com@stranger.example/v1', 'https://127.0.0.1.example/v1', 'http://api.openai.com/v1'],
+    )
     def test_a_stranger_in_disguise_is_one(self, place: Place, url: str) -> None:
         place.environment(OPENAI_API_KEY='my-own-key')
-        place.project(f'base_url = "{url}"\n')
-        assert key() == NO_KEY
+        place.project(alias(url))
+        assert key('mine') == NO_KEY
 
     @pytest.mark.parametrize('source', ['environment', 'user', 'argument'])
     def test_a_url_that_the_user_set_is_trusted(self, place: Place, source: str) -> None:
-        place.environment(OPENAI_API_KEY='my-own-key')
+        place.environment(OPENAI_COMPATIBLE_API_KEY='my-own-key')
         if source == 'environment':
             place.environment(HABILIS_BASE_URL=STRANGER)
         elif source == 'user':
             place.user(f'base_url = "{STRANGER}"\n')
         settings = load_settings(base_url=STRANGER if source == 'argument' else None)
-        assert Registry(settings).get('openai:x').api_key == 'my-own-key'
+        assert Registry(settings).get('m').api_key == 'my-own-key'

@@ -94,7 +94,7 @@ def test_so_does_the_command(url: str, tmp_path: Path) -> None:
     command = [sys.executable, '-m', 'habilis', 'run', '--quiet', '--model', f'llamacpp:{served_model(url)}']
     done = subprocess.run(
         [*command, 'What is 12 * 12?'],
-        env={**os.environ, 'HABILIS_BASE_URL': url, 'HABILIS_JOURNAL': 'off'},
+        env={**os.environ, 'LLAMACPP_BASE_URL': url, 'HABILIS_JOURNAL': 'off'},
         cwd=tmp_path,
         capture_output=True,
         text=True,

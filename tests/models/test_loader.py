@@ -143,7 +143,7 @@ class TestRequests:
         assert (await sent(server)).headers['authorization'] == 'Bearer key-of-settings'
 
     async def test_a_key_of_the_provider_in_dotenv(self, place: Place, server: ProtocolServer) -> None:
-        place.dotenv('OPENAI_API_KEY=key-of-dotenv\n')
+        place.dotenv(f'OPENAI_API_KEY=key-of-dotenv\nOPENAI_BASE_URL={server.base_url("openai")}\n')
         assert (await sent(server, 'openai:gpt-4o')).headers['authorization'] == 'Bearer key-of-dotenv'
 
     async def test_a_key_that_must_not_be_sent_is_not(self, place: Place, server: ProtocolServer) -> None:

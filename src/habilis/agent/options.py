@@ -17,6 +17,7 @@ from habilis.agent.policies import Policy
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.core.settings import Settings
+from habilis.core.settings_sources import PROJECT_FILES
 from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
@@ -260,7 +261,9 @@ def sandbox_settings_from(
             raise AgentError(msg)
         return given
     limits = Limits(seconds=settings.sandbox_seconds, memory_mb=settings.sandbox_memory_mb)
-    return SandboxSettings(**{'limits': limits, **named, **given})  # pyright: ignore[reportArgumentType]
+    # Code inside may have written the files of the project, so they must not allow it more.
+    protect = settings.sandbox_protect or settings.origin('sandbox_protect') in PROJECT_FILES
+    return SandboxSettings(**{'limits': limits, 'protect': protect, **named, **given})  # pyright: ignore[reportArgumentType]
 
 
 def summary_prompt(summary: str) -> str | None:

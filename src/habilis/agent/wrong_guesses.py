@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 
 from habilis.agent.contract import RunLimits
+from habilis.core.similar_names import similar_names
 from habilis.models.registry import Overrides as ModelSettings
 
 _INSTRUCTIONS = 'pass instructions=…'
@@ -106,7 +106,7 @@ def _hint(name: str, known: list[str], elsewhere: Mapping[str, Iterable[str]]) -
         return f": pass Agent(model_settings={{'{name}': …}})"
     if (limit := name.removeprefix('max_')) in {item.name for item in fields(RunLimits)}:
         return f': pass limits=RunLimits({limit}=…)'
-    if near := get_close_matches(name, known, n=1, cutoff=0.5):
+    if near := similar_names(name, known, n=1, cutoff=0.5):
         return f'; did you mean {near[0]!r}?'
     return f'; it has {", ".join(known)}'
 
@@ -116,6 +116,6 @@ def missing_attribute(owner: str, name: str, known: Iterable[str]) -> AttributeE
     hint = ''
     if name in _METHODS:
         hint = f': {_METHODS[name]}'
-    elif near := get_close_matches(name, [one for one in known if not one.startswith('_')], n=1):
+    elif near := similar_names(name, [one for one in known if not one.startswith('_')], n=1):
         hint = f'; did you mean {near[0]!r}?'
     return AttributeError(f'{owner} has no attribute {name!r}{hint}', name=name)

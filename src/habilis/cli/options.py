@@ -2,12 +2,12 @@
 
 import os
 import sys
-from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
 from habilis.cli.streams import say
+from habilis.core.similar_names import similar_names
 
 NATIVE_CHOICE = 'sandbox: {}, because the packages need native code'
 """What a command says that chose the backend by the packages."""
@@ -60,7 +60,7 @@ def existing_folder(value: str | None, *, create: bool, option: str = '--workspa
         return value
     parent, name = os.path.split(os.path.abspath(value))
     siblings = [entry.name for entry in os.scandir(parent) if entry.is_dir()] if os.path.isdir(parent) else []
-    near = get_close_matches(name, siblings, n=1)
+    near = similar_names(name, siblings, n=1)
     advice = f'did you mean {os.path.join(os.path.dirname(value), near[0])}? ' if near else ''
     msg = f'there is no folder {value}; {advice}Use --create to make it'
     raise typer.BadParameter(msg, param_hint=option)

@@ -97,7 +97,7 @@ def _save(picture: Display, folder: Path) -> Path:
 def _has(path: Path, data: bytes) -> bool:
     """Whether a regular file has these contents."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _NO_FOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)
     except OSError:
         return False
     with os.fdopen(descriptor, 'rb') as file:

@@ -8,11 +8,11 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from typing import Protocol
 
 from habilis.core.errors import SettingsError
 from habilis.core.secrets import redact
+from habilis.core.similar_names import similar_names
 
 ROOT = 'habilis'
 ROOMS = ('core', 'journal', 'models', 'sandbox', 'tools', 'memory', 'agent', 'forge', 'flows', 'server', 'cli')
@@ -95,7 +95,7 @@ def _level(name: str) -> int:
 
 
 def _unknown_room(room: str) -> str:
-    near = get_close_matches(room, ROOMS, n=1)
+    near = similar_names(room, ROOMS, n=1)
     advice = f'did you mean {near[0]}?' if near else f'use one of {", ".join(ROOMS)}'
     return f'unknown room {room!r} in log level; {advice}'
 

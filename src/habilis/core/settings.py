@@ -192,6 +192,8 @@ class Settings(BaseModel):
 
     sandbox_seconds: Seconds = 30.0
     sandbox_memory_mb: Megabytes = 256
+    sandbox_protect: Switch = True
+    """Keep `.git/config`, git hooks and start files of a workspace as they are. A project cannot set it to false."""
 
     observation_tokens: Count = 2000
     """Maximum size of a cell's output that the model sees."""

@@ -1,21 +1,22 @@
-"""Sources of settings: arguments, environment, `.env` and two `habilis.toml`. `settings.py` validates the values.
-
-The only module of this room that reads files.
-"""
+"""Sources of settings: arguments, environment, `.env` and two `habilis.toml`. `settings.py` validates the values."""
 
 import json
 import logging
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, cast
 
 from habilis.core.errors import SettingsError
+from habilis.core.regular_files import read_regular_text
+from habilis.core.similar_names import similar_names
 
 Source = Literal['argument', 'environment', '.env', 'project', 'user', 'default']
 """`project` is the `habilis.toml` of the current folder or repository, `user` that of the configuration folder."""
+
+PROJECT_FILES: frozenset[Source] = frozenset({'.env', 'project'})
+"""Files of the project folder, which may come from an untrusted author."""
 
 PREFIX = 'HABILIS_'
 FILE = 'habilis.toml'
@@ -138,13 +139,13 @@ def project_file(folder: Path) -> Path | None:
 
 def suggestion(name: str, known: Collection[str]) -> str:
     """Suffix for an error message about an unknown name: the closest match, or all names."""
-    near = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    near = similar_names(name, sorted(known), n=1, cutoff=0.5)
     return f'; did you mean {near[0]}?' if near else f'; known: {", ".join(sorted(known))}'
 
 
 def _read(file: Path) -> str | None:
     try:
-        return file.read_text(encoding='utf-8-sig')
+        return read_regular_text(file, encoding='utf-8-sig')
     except FileNotFoundError:
         return None
     except OSError as error:

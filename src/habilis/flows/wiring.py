@@ -1,11 +1,11 @@
 """The wiring of a `Workflow`: make steps of functions, and check that parameters name outputs of earlier steps."""
 
-import difflib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from habilis.core.similar_names import similar_names
 from habilis.flows.contract import FlowDefinitionError
 from habilis.flows.definitions import Flow, Step
 from habilis.flows.nodes import INPUT, Node, Select, WorkflowStep
@@ -115,7 +115,7 @@ class OutputNames:
         self.names.append(name)
 
     def _unknown(self, what: str, name: str, hint: str) -> FlowDefinitionError:
-        near = difflib.get_close_matches(name, self.names, n=1)
+        near = similar_names(name, self.names, n=1)
         hint = f'; did you mean {near[0]!r}?' if near and not hint else hint
         return FlowDefinitionError(
             f'{what} {name!r}, which is not the output of an earlier step{hint} (outputs: {", ".join(self.names)})'

@@ -6,6 +6,8 @@ import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from habilis.core.regular_files import read_regular_text
+
 MAX_TRIES = 2
 """A lesson that was given so often without success is dropped."""
 
@@ -32,8 +34,8 @@ class Lessons:
     def read(self) -> list[Lesson]:
         """All lessons. Lines that cannot be read are skipped."""
         try:
-            lines = self._path.read_text(encoding='utf-8').splitlines()
-        except (FileNotFoundError, UnicodeDecodeError):
+            lines = read_regular_text(self._path).splitlines()
+        except (OSError, UnicodeDecodeError):
             return []
         return [lesson for line in lines if (lesson := _parse(line)) is not None]
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
+from habilis.core.regular_files import read_regular, read_regular_text
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Language, Manifest
 from habilis.forge.index import Entry, Found, SearchIndex
 from habilis.forge.packages import check_packages
@@ -70,7 +71,7 @@ class Library:
     def current(self, name: str) -> int:
         """Number of the version in use. Raises `ToolNotFound`."""
         folder = self._folder(name)
-        text = (folder / CURRENT).read_text(encoding='utf-8').strip()
+        text = read_regular_text(folder / CURRENT).strip()
         if not text.isdigit() or not (folder / f'v{text}').is_dir():
             msg = f'{folder / CURRENT} names no version of {name}: {text[:40]!r}; write one of {self.versions(name)}'
             raise ForgeError(msg)
@@ -80,7 +81,7 @@ class Library:
         """Everything about a version but its source. Raises `ToolNotFound`, and `ForgeError` if it is damaged."""
         path = self._version(name, version) / MANIFEST
         try:
-            made = _MANIFEST.validate_json(path.read_bytes())
+            made = _MANIFEST.validate_json(read_regular(path))
         except (OSError, ValidationError) as error:
             msg = f'{path} cannot be read: {str(error).splitlines()[0]}'
             raise ForgeError(msg) from error
@@ -194,7 +195,7 @@ class Library:
         """The tool that took the place of one that is hidden; empty if it is not."""
         path = self.folder / name / MERGED
         hidden = name.isidentifier() and name not in self and path.is_file()
-        return path.read_text(encoding='utf-8').strip() if hidden else ''
+        return read_regular_text(path).strip() if hidden else ''
 
     def users_of(self, name: str) -> list[str]:
         """Tools whose current version imports this one."""
@@ -333,7 +334,8 @@ class Library:
     def _locked(self) -> Generator[None]:
         """One writer at a time, over all processes."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / '.lock').open('a', encoding='utf-8') as file:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe of that name must not block
+        with os.fdopen(os.open(self.folder / '.lock', flags, 0o666), 'rb', buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
@@ -386,7 +388,7 @@ def _numbers(folder: Path) -> list[int]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding='utf-8')
+        return read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         msg = f'{path} cannot be read: {error}'
         raise ForgeError(msg) from error
@@ -394,7 +396,7 @@ def _text(path: Path) -> str:
 
 def _hashes(folder: Path) -> dict[str, str]:
     present = [name for files in SOURCE_FILES.values() for name in files if (folder / name).is_file()]
-    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in present}
+    return {name: hashlib.sha256(read_regular(folder / name)).hexdigest() for name in present}
 
 
 def _flush(path: Path) -> None:

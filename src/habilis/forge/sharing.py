@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists
+from habilis.core.regular_files import read_regular
 from habilis.forge.archives import Archive, read_archive, texts, write_archive
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Manifest
 from habilis.forge.library import MANIFEST, Library
@@ -62,7 +63,7 @@ def export_tools(library: Library, names: Sequence[str], path: Path, *, key: Pat
 def _files(library: Library, name: str, version: int) -> dict[str, bytes]:
     folder = library.folder / name / f'v{version}'
     files = (*SOURCE_FILES[library.manifest(name, version).language], MANIFEST)
-    return {file: (folder / file).read_bytes() for file in files}
+    return {file: read_regular(folder / file) for file in files}
 
 
 async def import_tools(library: Library, path: Path, *, trust: Path | None = None) -> ImportReport:

@@ -108,7 +108,7 @@ class RunFolder:
     def read(self, name: str) -> bytes | None:
         """The content of a file, or None if it does not exist."""
         try:
-            file = os.open(self._text + name, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(self._text + name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
         try:

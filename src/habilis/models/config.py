@@ -38,7 +38,7 @@ class ModelConfig:
     """Seconds to wait for the reply; while streaming, for each next chunk."""
 
     base_url: str | None = None
-    """URL of an OpenAI-compatible server. Takes precedence over the provider in the name."""
+    """URL of the server, in place of the provider's. A name without a provider is a model of that server."""
 
     api_key: str | None = field(default=None, repr=False)
     functions: bool | None = None

@@ -108,13 +108,26 @@ def _merged(body: Json, extra: Mapping[str, Json]) -> Json:
 def _openai_client(target: Target, client: httpx2.AsyncClient) -> Any:
     from openai import AsyncOpenAI
 
-    return AsyncOpenAI(
+    sdk = AsyncOpenAI(
         api_key=target.key or NO_KEY,
         base_url=target.url,
         http_client=client,
         max_retries=0,
         timeout=target.seconds,
     )
+    if not (_has_key(target) and target.provider in {'openai', 'openai-responses'}):
+        sdk.organization = sdk.project = None
+        _drop_custom_headers(sdk)
+    return sdk
+
+
+def _has_key(target: Target) -> bool:
+    return target.key not in {None, NO_KEY}
+
+
+def _drop_custom_headers(sdk: Any) -> None:
+    """Drop what the SDK took from a variable such as `OPENAI_CUSTOM_HEADERS`: it may be a key of another server."""
+    sdk._custom_headers = {}
 
 
 def _openai(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
@@ -163,6 +176,8 @@ def _anthropic(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]'
         max_retries=0,
         timeout=target.seconds,
     )
+    if not _has_key(target):
+        _drop_custom_headers(sdk)
     return AnthropicModel(target.model, provider=AnthropicProvider(anthropic_client=sdk))
 
 
@@ -207,6 +222,8 @@ def _groq(target: Target) -> Connection:
         max_retries=0,
         timeout=httpx.Timeout(target.seconds, connect=CONNECT_SECONDS),
     )
+    if not _has_key(target):
+        _drop_custom_headers(sdk)
     return Connection(model=GroqModel(target.model, provider=GroqProvider(groq_client=sdk)), close=client.aclose)
 
 

@@ -6,13 +6,10 @@ from urllib.parse import urlsplit
 
 from habilis.core.secrets import hide
 from habilis.core.settings import Settings
-from habilis.core.settings_sources import Source
+from habilis.core.settings_sources import PROJECT_FILES, Source
 from habilis.models.config import ModelConfig
 from habilis.models.model_names import ModelName
 from habilis.models.providers import NO_KEY, PROVIDERS, Provider, is_local, shown_url, url_of
-
-_PROJECT_FILES: frozenset[Source] = frozenset({'.env', 'project'})
-"""Files of the project folder, which may come from an untrusted author."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,18 +38,18 @@ def with_credentials(
     key = key or _variable(provider.keys, settings)
     if key:
         hide([key.value])
-    if url and key and not _may_send(key, url, provider):
-        _log.warning(
-            '%s is not sent to %s: a file in this folder names that server. To send it, set the URL in the environment '
-            '(HABILIS_BASE_URL), or set api_key next to the URL',
-            key.name,
-            shown_url(url.value),
-        )
-        key = _Found(value=NO_KEY, source='default', name='')
-    base_url = config.base_url
+    if url and not _may_send(key, url, provider):
+        if key:
+            _log.warning(
+                '%s is not sent to %s: a file in this folder names that server. To send it, set the URL in the '
+                'environment or in your own habilis.toml, or set api_key next to the URL',
+                key.name,
+                shown_url(url.value),
+            )
+        key = _Found(value=NO_KEY, source='default', name='')  # None would let the SDK find credentials of its own
     if url and url.name != 'base_url' and url.source == '.env':
-        base_url = url_of(provider, None, {url.name: url.value})
-    return replace(config, api_key=key.value if key else None, base_url=base_url)
+        config = replace(config, model=str(name), base_url=url_of(provider, None, {url.name: url.value}))
+    return replace(config, api_key=key.value if key else None)
 
 
 def _variable(names: tuple[str, ...], settings: Settings) -> _Found | None:
@@ -62,8 +59,8 @@ def _variable(names: tuple[str, ...], settings: Settings) -> _Found | None:
     return None
 
 
-def _may_send(key: _Found, url: _Found, provider: Provider) -> bool:
+def _may_send(key: _Found | None, url: _Found, provider: Provider) -> bool:
     """Whether the server is trusted with the key, or both come from the same source."""
-    if url.source not in _PROJECT_FILES or key.source in _PROJECT_FILES or key.source == 'argument':
+    if url.source not in PROJECT_FILES or (key and (key.source in PROJECT_FILES or key.source == 'argument')):
         return True
-    return is_local(url.value) or urlsplit(url.value).hostname == urlsplit(provider.url or '').hostname
+    return is_local(url.value) or urlsplit(url.value)[:2] == urlsplit(provider.url or '')[:2]

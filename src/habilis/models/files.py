@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, cast
 
+from habilis.core.regular_files import read_regular
+
 MAX_FILE_BYTES = 100_000_000
 MAX_IMAGE_BYTES = 20_000_000
 """No provider takes larger ones."""
@@ -49,7 +51,7 @@ class File:
             path = Path(source)
             name = name or path.name
             _check_size(kind, name, path.stat().st_size, self._max_bytes())
-            data = path.read_bytes()
+            data = read_regular(path, limit=self._max_bytes())
         _check_size(kind, name, len(data), self._max_bytes())
         self._set(
             name=name,

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from habilis.core.errors import ModelNotFound
+from habilis.core.similar_names import similar_names
 from habilis.models.providers import OPENAI_COMPATIBLE, PROVIDERS
 
 _FAMILIES = (
@@ -75,7 +75,7 @@ def _advice(text: str, known: set[str]) -> str:
     if suggested := suggest_names(text, known):
         return f'the model name {_shorten(text)!r} has no known provider: write {" or ".join(suggested)}'
     start = text.replace('/', ':').partition(':')[0].strip().lower()
-    nearest = get_close_matches(start, sorted(known), n=1, cutoff=0.6)
+    nearest = similar_names(start, sorted(known), n=1, cutoff=0.6)
     hint = f'did you mean {nearest[0]!r}? ' if nearest else ''
     return (
         f'unknown provider in the model name {_shorten(text)!r}: {hint}Write provider:model with one of '
@@ -89,7 +89,7 @@ def suggest_names(text: str, known: set[str]) -> list[str]:
     start = before.strip().lower()
     if separator and after and start in _FAMILY_NAMES:  # `claude:opus`
         return [f'{_FAMILY_NAMES[start]}:{after}']
-    if separator and get_close_matches(start, sorted(known), n=1, cutoff=0.75 if '/' in text else 0.88):
+    if separator and similar_names(start, sorted(known), n=1, cutoff=0.75 if '/' in text else 0.88):
         return []
     if '/' in text:
         return [form.format(_shorten(text)) for form in _ON_A_HUB] if start and after else []

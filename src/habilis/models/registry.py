@@ -1,22 +1,26 @@
 """Registry of models by name: aliases of the settings, aliases added at run time, and any `provider:model`."""
 
-from difflib import get_close_matches
+import logging
 from typing import NamedTuple, TypedDict
 
 from habilis.core.codec import Json
 from habilis.core.errors import ModelNotFound, NoModel, SettingsError
 from habilis.core.settings import ModelSettings, Settings, check_model
 from habilis.core.settings_sources import Source
+from habilis.core.similar_names import similar_names
 from habilis.models.config import ModelConfig
 from habilis.models.credentials import with_credentials
 from habilis.models.model_names import ModelName, parse_name, suggest_names
-from habilis.models.providers import PROVIDERS
+from habilis.models.providers import OPENAI_COMPATIBLE, PROVIDERS
 
 OTHER_PROVIDERS = ('hf', 'local', 'scripted')
 """Providers beside those of the engine."""
 
 EMBEDDED = 'qwen2.5-coder-1.5b'
 """The default embedded model: `local` and `local:`."""
+
+
+_log = logging.getLogger(__name__)
 
 
 class Overrides(TypedDict, total=False):
@@ -57,7 +61,7 @@ class Registry:
             msg = f'invalid alias {alias!r}: use one without spaces, commas and colons'
             raise SettingsError(msg)
         named = self._from_name(model) if isinstance(model, str) else _Named(model, 'argument', 'argument')
-        resolve_name(named.config)
+        resolve_name(self._with_server(named).config)
         self._named[alias] = named
 
     def remove(self, alias: str) -> None:
@@ -98,10 +102,13 @@ class Registry:
                 'argument' if values.base_url else found.url_source,
                 'argument' if values.api_key else found.key_source,
             )
+        found = self._with_server(found)
         parsed = self._parsed(found.config)
-        return with_credentials(
+        complete = with_credentials(
             found.config, parsed, self.settings, url_source=found.url_source, key_source=found.key_source
         )
+        self._warn_of_unused_url(complete, parsed)
+        return complete
 
     def _parsed(self, config: ModelConfig) -> ModelName:
         try:
@@ -120,19 +127,39 @@ class Registry:
             raise NoModel(msg)
         return self._named.get(chosen) or self._from_name(chosen)
 
+    def _with_server(self, found: _Named) -> _Named:
+        """Add `base_url` and `api_key` of the settings. They name one server, with the protocol of OpenAI, and its key.
+
+        So the URL is not for a model that names another provider; and where a URL is set, the key goes nowhere else.
+        """
+        settings, config = self.settings, found.config
+        goes_there = found.url_source == 'default' and settings.base_url and _is_compatible(config, settings.base_url)
+        if goes_there:
+            config = config.with_changes(base_url=settings.base_url)
+            found = _Named(config, settings.origin('base_url'), found.key_source)
+        if found.key_source == 'default' and settings.api_key and (goes_there or not settings.base_url):
+            config = config.with_changes(api_key=settings.api_key.get_secret_value())
+            found = _Named(config, found.url_source, settings.origin('api_key'))
+        return found
+
+    def _warn_of_unused_url(self, config: ModelConfig, name: ModelName) -> None:
+        provider = PROVIDERS.get(name.provider)
+        is_own = provider and provider.own_server and not any(map(self.settings.secret, provider.urls))
+        if provider and is_own and self.settings.base_url and config.base_url is None:
+            msg = 'base_url is not used for %s: set %s, or write only the name of the model'
+            _log.warning(msg, config.model, provider.urls[0])
+
     def _from_name(self, model: str) -> _Named:
-        """The model with the defaults of the settings."""
+        """The model with the defaults of the settings, apart from URL and key."""
         settings = self.settings
         config = ModelConfig(
             model=model,
             temperature=settings.temperature,
             max_tokens=settings.max_tokens,
             timeout=settings.timeout,
-            base_url=settings.base_url,
-            api_key=settings.api_key.get_secret_value() if settings.api_key else None,
             retries=settings.retries,
         )
-        return _Named(config, settings.origin('base_url'), settings.origin('api_key'))
+        return _Named(config, 'default', 'default')
 
     def _from_alias(self, alias: str, values: ModelSettings) -> _Named:
         defaults = self._from_name(values.model)
@@ -146,7 +173,7 @@ class Registry:
     def _unknown(self, name: str) -> str:
         if name in self._named:
             return f'{name!r} is an alias; an alias cannot refer to another alias: write provider:model'
-        near = get_close_matches(name, self._named, n=1, cutoff=0.5)
+        near = similar_names(name, self._named, n=1, cutoff=0.5)
         if not near and (suggested := suggest_names(name, {*PROVIDERS, *OTHER_PROVIDERS})):
             return f'no such model or alias: {name!r}; write {" or ".join(suggested)}'
         known = f'the aliases are {", ".join(self._named)}' if self._named else 'there are no aliases'
@@ -158,6 +185,14 @@ def resolve_name(config: ModelConfig) -> ModelName:
     """Parse the name of a model; `local` is the default embedded model. Raises `ModelNotFound`."""
     text = f'local:{EMBEDDED}' if config.model in {'local', 'local:'} else config.model
     return parse_name(text, base_url=config.base_url, more=OTHER_PROVIDERS)
+
+
+def _is_compatible(config: ModelConfig, base_url: str) -> bool:
+    """Whether the name is one of an OpenAI-compatible server: without a provider, or `openai-compatible:…`."""
+    try:
+        return resolve_name(config.with_changes(base_url=base_url)).provider == OPENAI_COMPATIBLE
+    except ModelNotFound:  # reported by who uses the name
+        return False
 
 
 def _with_settings(config: ModelConfig, values: ModelSettings) -> ModelConfig:

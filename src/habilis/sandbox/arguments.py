@@ -79,6 +79,7 @@ _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     'variables': (_mapping_to(object), 'a dict of plain data by name'),
     'workspace': (_is(_PATH | bool | None), 'the path of a folder, or True for a temporary one'),
     'read_only': (_is(bool), 'True or False'),
+    'protect': (_is(bool), 'True or False'),
     'mounts': (_are_mounts, "a dict of folders by their path inside, such as {'/data': 'data'}, or a list of Mount"),
     'env': (_mapping_to(str), "a dict of texts by name, such as {'LANG': 'C'}"),
     'packages': (lambda value: isinstance(value, str) or _are_paths(value), "a list such as ['attrs==25.3']"),

@@ -17,6 +17,7 @@ import pytest
 
 from habilis.core.errors import SandboxError, SnapshotError
 from habilis.core.limits import Limits
+from habilis.sandbox.conformance_files import ATTACKS, make_repository, obeyed_files
 from habilis.sandbox.conformance_tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Mount, Variable
 from habilis.sandbox.session import Sandbox
@@ -374,6 +375,49 @@ class IsolationConformance(Suite):
         assert [change.path for change in cell.files] == ['/out/made']
         assert [path.name for path in tmp_path.rglob('made')] == ['made']
         assert (tmp_path / 'out' / 'made').read_text() == 'text'
+
+    def test_the_files_that_other_programs_obey_stay_as_they_are(self, tmp_path: Path) -> None:
+        for number, attack in enumerate(ATTACKS):
+            space = tmp_path / str(number)
+            make_repository(space)
+            before = obeyed_files(space)
+            cell = self.run(f'import os\n{attack}', workspace=space)
+            after = obeyed_files(space)
+            assert after.items() <= before.items(), attack
+            is_moved = "rename('.git'," in attack
+            assert after == before or is_moved, attack  # what was moved may be lost, but is not obeyed
+            assert cell.error is not None or 'symlink' in attack, attack  # some backends have none
+        cell = self.run("open('.bashrc', 'a').write('x')\nprint(1)", workspace=tmp_path / '0')
+        assert cell.stdout == '1\n'
+        assert str(cell.error).startswith("PermissionError: '.bashrc' is protected")
+
+    def test_they_stay_so_in_writable_mounts_and_when_variables_are_loaded(self, tmp_path: Path) -> None:
+        make_repository(tmp_path)
+        before = obeyed_files(tmp_path)
+        trap = (
+            'class Trap:\n'
+            '    def __reduce__(self):\n'
+            "        return exec, (\"open('/out/.git/config', 'a').write('x')\",)\n"
+            'trap = Trap()'
+        )
+        mounts = [Mount(source=tmp_path, target='/out', writable=True)]
+        with self.create(mounts=mounts) as sandbox:
+            assert sandbox.run("open('/out/.git/config', 'a').write('x')").error is not None
+            sandbox.run(trap)
+            snapshot = bytes(sandbox.snapshot())
+        SyncSandbox.restore(snapshot, self.backend, mounts=mounts).close()
+        assert obeyed_files(tmp_path) == before
+
+    def test_they_can_be_changed_if_the_user_allows_it_and_other_files_always(self, tmp_path: Path) -> None:
+        make_repository(tmp_path)
+        cell = self.run("open('.git/config', 'a').write('x')\nopen('.bashrc', 'w')", workspace=tmp_path, protect=False)
+        assert cell.error is None
+        assert (tmp_path / '.git' / 'config').read_text().endswith('x')
+        ordinary = (
+            "open('.git/index', 'w')\nopen('.git/refs/x', 'w')\nopen('config', 'w')\nimport os\nos.rename('sub', 's')"
+        )
+        assert self.run(ordinary, workspace=tmp_path).error is None
+        assert (tmp_path / 's' / '.git' / 'config').exists()
 
     def test_the_environment_of_the_host_stays_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv('SECRET_KEY', 'hunter2')

@@ -260,7 +260,8 @@ class Backend(Protocol):
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
     If its guests can start processes, it has an attribute `has_processes = True`; if not, it may say why in
-    `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`.
+    `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`. If code of
+    its guests can run while no request does, it has `runs_between_requests = True`.
     """
 
     @property

@@ -6,6 +6,7 @@ is saved in the background, and the next cell waits for it.
 """
 
 import asyncio
+import logging
 import re
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -25,6 +26,7 @@ from habilis.sandbox.contract import (
     GuestSpec,
     Variable,
 )
+from habilis.sandbox.file_guard import guard_of
 from habilis.sandbox.guest_messages import parse_answer
 from habilis.sandbox.options import Options
 from habilis.sandbox.policy import Policy
@@ -39,6 +41,7 @@ SAVE_SECONDS = 5.0
 
 MAX_PROBLEM = 2000
 T = TypeVar('T')
+_log = logging.getLogger(__name__)
 _SURROGATE = re.compile('[\ud800-\udfff]')
 
 
@@ -66,6 +69,8 @@ class Interpreter(Interruptible):
         self._entered: tuple[CellHost, Guest] | None = None
         self._fresh = True
         self._cells = 0
+        self._guards = [guard_of(space.folder) for space in options.writable_folders if space.is_guarded]
+        self._undone: list[str] = []
 
     async def start(self) -> None:
         """Start a guest; its first request sets it up."""
@@ -86,7 +91,11 @@ class Interpreter(Interruptible):
         guest, self._guest = self._guest, None
         self._options.disconnect()
         if guest is not None:
-            await WORKERS.submit(guest.close)
+            await WORKERS.submit(lambda: self._close(guest))
+
+    def _close(self, guest: Guest) -> None:
+        guest.close()
+        self._undo_changes(still_running=False)
 
     def interrupt(self) -> None:
         """Stop the running request of any kind. Thread-safe."""
@@ -155,8 +164,14 @@ class Interpreter(Interruptible):
         if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
             await self.roll_back()
             lost = self.checkpoint.lost if self.checkpoint else ()
-            return results.rolled_back_cell(cell, lost, kept=self._options.checkpoints)
-        return cell
+            cell = results.rolled_back_cell(cell, lost, kept=self._options.checkpoints)
+        undone = self.take_undone()
+        return results.cell_with_undone(cell, undone) if undone else cell
+
+    def take_undone(self) -> list[str]:
+        """The protected files whose changes were undone since the last call."""
+        undone, self._undone = self._undone, []
+        return undone
 
     def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
         if policy is None and not self._fresh and not _SURROGATE.search(code):
@@ -189,7 +204,7 @@ class Interpreter(Interruptible):
         """Send a message and parse the answer on the same worker: a forged one must not block the event loop."""
         guest = self._guest
         assert guest is not None
-        job = WORKERS.start(lambda: read(parse_answer(guest.enter(message, host))))
+        job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(guest.enter(message, host)))))
         self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
         self._entered = host, guest
         try:
@@ -200,6 +215,21 @@ class Interpreter(Interruptible):
         finally:
             self._entered = None
             self._timer.cancel()
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Run code of the guest, and undo what it does to protected files."""
+        for guard in self._guards:
+            guard.begin(self)
+        try:
+            return work()
+        finally:
+            self._undo_changes(still_running=getattr(self.backend, 'runs_between_requests', False))
+
+    def _undo_changes(self, *, still_running: bool) -> None:
+        for guard in self._guards:
+            for path in guard.end(self, still_running=still_running):
+                _log.warning('%s was changed while code of a sandbox could run, and is restored', path)
+                self._undone.append(path)
 
     def _message(self, request: dict[str, Json]) -> str:
         """Encode a request; the first one of a guest includes the setup."""
@@ -234,7 +264,7 @@ class Interpreter(Interruptible):
         self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()
         if await job.ended(GRACE):
-            await WORKERS.submit(guest.close)
+            await WORKERS.submit(lambda: self._close(guest))
 
     # Variables --------------------------------------------------------------------------------------------------------
 

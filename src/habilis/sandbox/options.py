@@ -42,6 +42,7 @@ class Settings(BackendSettings, total=False):
     variables: Mapping[str, object] | None
     workspace: PathLike | bool | None
     read_only: bool
+    protect: bool
     mounts: Mapping[str, PathLike] | Iterable[Mount] | None
     env: Mapping[str, str] | None
     packages: Iterable[PathLike] | None
@@ -188,14 +189,16 @@ async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -
     variables = pack_variables(settings.get('variables') or {})
     env = _environment(settings.get('env'))
     mounted = _mounts(settings.get('mounts'))
-    folders = tuple(Workspace(mount.source, target=mount.target) for mount in mounted if mount.writable)
+    protect = settings.get('protect', True)
+    writable = [mount for mount in mounted if mount.writable]
+    folders = tuple(Workspace(mount.source, target=mount.target, protected=protect) for mount in writable)
     paths: list[str] = []
     installed = await Packages(python=python).add(_package_texts(settings))
     if installed.folder is not None:
         mounted.append(Mount(source=installed.folder, target=PACKAGES))
         paths.append(PACKAGES)
     read_only = settings.get('read_only', False)
-    space = _workspace(settings.get('workspace'), read_only)
+    space = _workspace(settings.get('workspace'), read_only, protect)
     if space is not None:
         mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
         paths.append(WORKSPACE)
@@ -228,12 +231,12 @@ def package_text(package: object) -> str:
     return str(os.fspath(cast('PathLike', package)))
 
 
-def _workspace(workspace: PathLike | bool | None, read_only: bool) -> Workspace | None:
+def _workspace(workspace: PathLike | bool | None, read_only: bool, protect: bool) -> Workspace | None:
     if workspace is None or workspace is False:
         return None
     if workspace is True:
         return Workspace.temporary(read_only=read_only)
-    return Workspace.at(Path(workspace), must_exist=read_only, read_only=read_only)
+    return Workspace.at(Path(workspace), must_exist=read_only, read_only=read_only, protected=protect)
 
 
 def _mounts(mounts: Mapping[str, PathLike] | Iterable[Mount] | None) -> list[Mount]:

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import cast
@@ -14,6 +14,7 @@ from habilis.sandbox.arguments import check
 from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variable
 from habilis.sandbox.conversions import conversion
+from habilis.sandbox.protected_files import UNDONE
 from habilis.sandbox.snapshot import Checkpoint
 
 MAX_DISPLAYS = 1000
@@ -22,6 +23,7 @@ MAX_LOST = 10_000
 MAX_LINE = 1 << 31
 MAX_NAME = 1000
 MAX_SHOWN = 100
+MAX_UNDONE = 5
 _KINDS_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
 _LIMIT_MESSAGES: dict[str, str] = {
     'time': 'the cell took longer than its {limit:g} s',
@@ -99,6 +101,24 @@ def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
     if error is not None and not kept:
         error = replace(error, message=f'{error.message}; its variables are lost (checkpoints=False)')
     return replace(cell, error=error, lost=lost)
+
+
+def describe_undone(paths: Sequence[str]) -> str:
+    """The error for changes of protected files, which were undone."""
+    named = ', '.join(f'{path!r}' for path in paths[:MAX_UNDONE]) + (', …' if paths[MAX_UNDONE:] else '')
+    return (
+        f'{named} is protected, because other programs obey it, and was restored. Do without it; what was written is '
+        f'beside it with the ending {UNDONE}, and the user can allow it with protect=False'
+    )
+
+
+def cell_with_undone(cell: Cell, paths: Sequence[str]) -> Cell:
+    """The result of a cell whose changes of protected files were undone."""
+    message = describe_undone(paths)
+    error = cell.error or CellError(kind='exception', type='PermissionError', message='')
+    both = f'{error.message}; {message}' if error.message else message
+    trace = f'{error.traceback.rstrip()}\n{message}\n' if error.traceback else ''
+    return replace(cell, error=replace(error, message=both, traceback=trace))
 
 
 _TYPES: dict[str, str] = {

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxError
+from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.sandbox import results, snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
@@ -59,6 +59,8 @@ class Sandbox:
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
             read_only: mount the workspace read-only.
+            protect: keep `.git/config`, git hooks and the start files of shells and editors as they are, in a shared
+                workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
             env: environment variables; nothing else of the host's environment is inside.
             packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
@@ -295,7 +297,10 @@ class Sandbox:
         async with self._turns.next():
             await self._wake()
             host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
-            return await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+            answer = await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+            if undone := self._interpreter.take_undone():
+                raise WorkspaceError(results.describe_undone(undone))
+            return answer
 
     @property
     def workspace(self) -> Workspace:

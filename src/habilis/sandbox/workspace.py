@@ -5,7 +5,6 @@ to `/etc/passwd` is an error and not a leak.
 """
 
 import contextlib
-import difflib
 import errno
 import itertools
 import os
@@ -17,7 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from habilis.core.errors import WorkspaceError
+from habilis.core.similar_names import similar_names
 from habilis.sandbox.contract import FileChange
+from habilis.sandbox.protected_files import GIT_FILES, is_git_folder, protected_part
 from habilis.sandbox.temporary_folders import temporary_folder
 
 MAX_FILES = 10_000
@@ -53,18 +54,23 @@ class Workspace:
         *,
         target: str = WORKSPACE,
         read_only: bool = False,
+        protected: bool = False,
     ) -> None:
         self.folder = folder
         self.target = target
         self.read_only = read_only
+        self.protected = protected
+        """Whether the files that other programs obey are refused: see `protected_files`."""
+
         self._temporary = temporary
         if temporary is not None:
             temporary.users += 1
 
     @classmethod
-    def at(cls, folder: Path, *, must_exist: bool, read_only: bool = False) -> 'Workspace':
+    def at(cls, folder: Path, *, must_exist: bool, read_only: bool = False, protected: bool = False) -> 'Workspace':
         """A workspace in this folder, which is created unless `must_exist`."""
-        return cls(usable_folder(folder, 'the workspace', make=not must_exist), read_only=read_only)
+        usable = usable_folder(folder, 'the workspace', make=not must_exist)
+        return cls(usable, read_only=read_only, protected=protected)
 
     @classmethod
     def temporary(cls, *, read_only: bool = False) -> 'Workspace':
@@ -74,7 +80,12 @@ class Workspace:
 
     def shared(self) -> 'Workspace':
         """The same workspace for another sandbox."""
-        return Workspace(self.folder, self._temporary, read_only=self.read_only)
+        return Workspace(self.folder, self._temporary, read_only=self.read_only, protected=self.protected)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether changes of protected files must be undone: not in a folder of the sandbox itself."""
+        return self.protected and not self.read_only and self._temporary is None
 
     def close(self) -> None:
         """Remove a temporary folder if no other sandbox uses it."""
@@ -184,10 +195,28 @@ class Workspace:
                 raise _explained(path, name, folder, error) from error
 
     def check_writable(self, path: str) -> None:
-        """Raise `WorkspaceError` if the workspace is read-only."""
+        """Raise `WorkspaceError` if the workspace is read-only, or the file is protected."""
         if self.read_only:
             msg = f'{path!r} cannot be written: this workspace is read-only (read_only=True)'
             raise WorkspaceError(msg)
+        if self.protected and (part := self._protected_part(_steps(path, self.target))):
+            msg = f'{path!r} cannot be written: {part!r} is protected, because other programs obey it (protect=False)'
+            raise WorkspaceError(msg)
+
+    def _protected_part(self, steps: Sequence[str]) -> str | None:
+        if found := protected_part('/'.join(steps)):
+            return found
+        for depth, step in enumerate(steps):  # of a folder that git would take for a repository, then or already
+            try:
+                with self.opened_folder('/'.join(steps[:depth])) as folder:
+                    names = os.listdir(folder)
+            except WorkspaceError:
+                return None
+            if not is_git_folder('', [*names, step]):
+                continue
+            if step.casefold() in GIT_FILES or not is_git_folder('', names):
+                return step
+        return None
 
     def files(self) -> list[str]:
         """The paths of all files, sorted."""
@@ -207,6 +236,12 @@ class Workspace:
         with self._folder(path, steps) as descriptor:
             budget = itertools.repeat(0) if limit is None else iter(range(limit))
             yield from _walk(descriptor, '/'.join(steps), skip, MAX_DEPTH, budget)
+
+    @contextlib.contextmanager
+    def opened_folder(self, path: str) -> Generator[int]:
+        """A descriptor of a folder, opened without following links; empty for the workspace itself."""
+        with self._folder(path, _steps(path, self.target) if path else ()) as descriptor:
+            yield descriptor
 
     def scan(self) -> FileStates:
         """Size, modification time and inode of the files, for `changes`."""
@@ -300,7 +335,8 @@ def _walk(
 def _explained(path: str, step: str, folder: int, error: OSError) -> WorkspaceError:
     """What is wrong with the component `step` of a path, which is in this open folder."""
     if isinstance(error, FileNotFoundError):
-        near = difflib.get_close_matches(step, os.listdir(folder), n=1)
+        with os.scandir(folder) as entries:
+            near = similar_names(step, (entry.name for entry in entries))
         at = path.rfind(step)
         advice = f'; did you mean {path[:at] + near[0] + path[at + len(step) :]!r}?' if near else ''
         return WorkspaceError(f'{path!r}: no such file or folder{advice}')

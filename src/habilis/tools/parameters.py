@@ -1,6 +1,5 @@
 """The parameters of a tool: binds the arguments of a call, validates them, and explains what is wrong."""
 
-import difflib
 import functools
 import inspect
 import json
@@ -10,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolArgumentsError, ToolDefinitionError
+from habilis.core.similar_names import similar_names
 
 if TYPE_CHECKING:
     from habilis.core.codec import Json
@@ -207,7 +207,7 @@ class Parameters:
     def _unknown(self, name: str) -> str:
         if name in self.signature.parameters:
             return f'{name}: is positional-only'
-        near = difflib.get_close_matches(name, self._by_name, n=1)
+        near = similar_names(name, self._by_name, n=1)
         return f'{name}: there is no such parameter' + (f'; did you mean {near[0]!r}?' if near else '')
 
     def _checked(

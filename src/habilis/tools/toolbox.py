@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import difflib
 import functools
 from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from habilis.core.errors import ToolCallError, ToolDefinitionError
+from habilis.core.similar_names import similar_names
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Side, ToolCall
 from habilis.sandbox.functions import HostFunction
@@ -142,7 +142,7 @@ class Toolbox:
     def nearest(self, name: str, side: Side = 'code') -> list[str]:
         """Tools with a similar name, the most similar first."""
         names = {known.lower(): known for known in self.names(side)}
-        return [names[near] for near in difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)]
+        return [names[near] for near in similar_names(name.lower(), names, n=3, cutoff=0.5)]
 
     def enable(self, name: str) -> None:
         """Enable a tool, or all tools of a toolset."""

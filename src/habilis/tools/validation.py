@@ -6,7 +6,6 @@ float. A pydantic model keeps its own rules.
 """
 
 import collections.abc
-import difflib
 import json
 import types
 import typing
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.errors import ToolDefinitionError
 from habilis.core.previews import shorten
+from habilis.core.similar_names import similar_names
 from habilis.tools.number_sizes import MAX_DIGITS, is_too_large
 from habilis.tools.pydantic_hints import for_pydantic
 from habilis.tools.strictness import Node, field_names, make_strict, node_types
@@ -101,7 +101,7 @@ class TypeValidator:
         place = () if self._is_union else detail['loc']
         where = label + ''.join(f'[{part}]' if isinstance(part, int) else f'.{part}' for part in place)
         if detail['type'] in _UNKNOWN_KEY:
-            near = difflib.get_close_matches(str(detail['loc'][-1]), set(field_names(self.adapter.core_schema)), n=1)
+            near = similar_names(str(detail['loc'][-1]), set(field_names(self.adapter.core_schema)), n=1)
             return f'{where}: there is no such key' + (f'; did you mean {near[0]!r}?' if near else '')
         came = '' if detail['type'] == 'missing' else f', got {describe_value(detail["input"])}'
         return f'{where}: {_one_line(detail["msg"])}{came}'

@@ -40,7 +40,7 @@ def test_one_can_be_chosen(demo: object) -> None:
 
 
 def test_a_real_server_plays_all_parts(server: ProtocolServer, place: Place) -> None:
-    place.project(f'base_url = "{server.base_url("vllm")}"\n')
+    place.environment(VLLM_BASE_URL=server.base_url('vllm'))
     replies = [*DEMOS[0].scripted, *DEMOS[1].scripted, PLAN, *DEMOS[2].scripted]
     server.will_answer(*map(streamed, replies))
     done = alone('demo', '--model', 'vllm:tiny')
@@ -52,8 +52,9 @@ def test_a_real_server_plays_all_parts(server: ProtocolServer, place: Place) -> 
 
 
 def test_a_second_model_that_is_found_makes_the_plan(server: ProtocolServer, place: Place) -> None:
-    place.project(f'model = "vllm:tiny"\nbase_url = "{server.base_url("openai")}"\n')
-    place.environment(OPENAI_API_KEY='sk-of-the-test')
+    place.project('model = "vllm:tiny"\n')
+    url = server.base_url('openai')
+    place.environment(OPENAI_API_KEY='sk-of-the-test', OPENAI_BASE_URL=url, VLLM_BASE_URL=url)
     server.will_answer(streamed(PLAN), streamed(*DEMOS[2].scripted))
     done = alone('demo', '3')
     assert done.returncode == 0, done.stdout + done.stderr
@@ -63,8 +64,8 @@ def test_a_second_model_that_is_found_makes_the_plan(server: ProtocolServer, pla
 
 
 def test_two_models_can_be_named(server: ProtocolServer, place: Place) -> None:
-    url = server.base_url('vllm')
-    place.project(f'base_url = "{url}"\n[models]\nthinker = "vllm:wise"\nworker = "vllm:busy"\n')
+    place.environment(VLLM_BASE_URL=server.base_url('vllm'))
+    place.project('[models]\nthinker = "vllm:wise"\nworker = "vllm:busy"\n')
     server.will_answer(streamed(PLAN), streamed(*DEMOS[2].scripted))
     done = alone('demo', '3', '--model', 'worker', '--planner', 'thinker')
     assert done.returncode == 0, done.stdout + done.stderr
@@ -85,7 +86,7 @@ def test_two_models_can_be_named(server: ProtocolServer, place: Place) -> None:
 def test_a_wrong_result_is_found_out(
     server: ProtocolServer, number: str, replies: list[str], complaint: str, place: Place
 ) -> None:
-    place.project(f'model = "vllm:tiny"\nbase_url = "{server.base_url("vllm")}"\n')
+    place.environment(VLLM_BASE_URL=server.base_url('vllm'), HABILIS_MODEL='vllm:tiny')
     server.will_answer(*map(streamed, replies))
     planner = ('--planner', 'vllm:tiny') if number == '3' else ()  # not the embedded one, where that is installed
     done = alone('demo', number, '--quiet', *planner)
@@ -110,7 +111,7 @@ def test_a_script_that_is_named_as_a_model_is_labelled(place: Place) -> None:
 
 def test_a_dead_server_is_one_line(place: Place) -> None:
     place.environment(HABILIS_RETRIES='0')
-    place.project('model = "vllm:tiny"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    place.project('model = "tiny"\nbase_url = "http://127.0.0.1:9/v1"\n')
     done = alone('demo', '1', '--quiet')
     assert done.returncode == 1
     assert done.stderr == 'habilis: the server at http://127.0.0.1:9/v1 refused the connection: is it running?\n'

@@ -1,6 +1,7 @@
 """Files of a folder by name and by content."""
 
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,54 @@ def tree(tmp_path: Path) -> Path:
 )
 async def test_d7_find_files(box: Toolbox, tree: Path, pattern: str, paths: list[str]) -> None:
     assert await box.call('find_files', pattern) == paths
+
+
+BRACE_BOMBS = [
+    '{' + ',' * 20_000 + '}',
+    ('{' + ',' * 20_000 + '}') * 3,
+    ('{' + ',' * 60 + '}') * 8,
+    '{a,b}' * 100,
+    '{' * 300 + ',' * 70 + '}' * 300,
+    '{{a,b},{c,d}}' * 8,
+    'x' * 2_000_000,
+]
+
+
+@pytest.mark.parametrize('tool', ['find_files', 'grep'])
+async def test_a_pattern_is_measured_before_anything_is_made_of_it(box: Toolbox, tree: Path, tool: str) -> None:
+    tracemalloc.start()
+    try:
+        for pattern in BRACE_BOMBS:
+            given = {'pattern': pattern} if tool == 'find_files' else {'pattern': 'TODO', 'glob': pattern}
+            with pytest.raises(WorkspaceError, match=r'stand for more than 64 patterns|is longer than 1,000') as caught:
+                await box.call(tool, **given)
+            assert len(str(caught.value)) < 200
+        assert tracemalloc.get_traced_memory()[1] < 30 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_what_a_search_finds_does_not_fill_the_memory(
+    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_search, 'MAX_SECONDS', 300)
+    (tmp_path / 'lines').write_bytes(b'\n' * 1_000_000)
+    tracemalloc.start()
+    try:
+        assert await box.call('grep', '^$', output='count') == 'lines:1000000'
+        assert len(str(await box.call('grep', '^$')).split('\n')) == 1000
+        assert tracemalloc.get_traced_memory()[1] < 15 << 20
+    finally:
+        tracemalloc.stop()
+
+
+async def test_an_expression_that_needs_much_memory_is_stopped(
+    box: Toolbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_search, 'MAX_SECONDS', 300)
+    (tmp_path / 'line').write_bytes(b'ab' * 4_000_000)
+    with pytest.raises(WorkspaceError, match='the search needs more than 256 MB: use a simpler expression'):
+        await box.call('grep', '(?:(a)|(b))*c')
 
 
 @pytest.mark.parametrize('pattern', ['../*', '/etc/*', 'a/../../*', '', '.', '{a,b}' * 10, 'missing/*'])

@@ -26,7 +26,7 @@ class Checkpoints:
 
     def __init__(self, workspace: Workspace, recorder: Recorder, task: str) -> None:
         self._workspace = workspace
-        self._history = FileHistory(workspace)
+        self._history = FileHistory(Workspace(workspace.folder))  # restores protected files, too
         self._recorder = recorder
         self._task = task
         self._last: Checkpoint | None = None

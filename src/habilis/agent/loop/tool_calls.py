@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import cast
 
 from habilis.agent.context.observation import tool_log
@@ -12,6 +11,7 @@ from habilis.agent.context.prompt import PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
 from habilis.core.integers import error_text, integer_text, read_integer
+from habilis.core.similar_names import similar_names
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
 from habilis.sandbox.contract import ToolCall
@@ -98,7 +98,7 @@ class ToolCaller:
         """A call with its arguments read and validated, or what is wrong with it. Not on the event loop."""
         names = [function.name for function in self.functions or self.model_tools]
         if call.name not in names:
-            near = get_close_matches(call.name, names, n=3, cutoff=0.4) or names
+            near = similar_names(call.name, names, n=3, cutoff=0.4) or names
             return f'There is no function {call.name!r}; there is {", ".join(near) or "none"}.'
         arguments = _read(call.arguments or '{}')
         if not isinstance(arguments, dict):

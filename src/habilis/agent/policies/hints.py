@@ -3,10 +3,10 @@
 import ast
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from habilis.agent.parsing.syntax import statements
 from habilis.agent.policies.contract import SeenCell
+from habilis.core.similar_names import similar_names
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
@@ -54,7 +54,7 @@ def _after_error(seen: SeenCell) -> str:
 def _undefined(name: str, seen: SeenCell) -> str:
     if name in seen.lost:
         return f'{name} was lost when the run was interrupted: it could not be saved. Make it again.'
-    near = get_close_matches(name, list(seen.names), n=3, cutoff=0.5)
+    near = similar_names(name, list(seen.names), n=3, cutoff=0.5)
     return f'There is no {name!r}. Did you mean {" or ".join(near)}?' if near else ''
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
+
+from habilis.core.similar_names import similar_names
 
 
 @dataclass(frozen=True)
@@ -43,4 +44,4 @@ Esc or Ctrl-C stops the turn; your next message then continues it. What you type
 
 def suggestion(name: str) -> str:
     """The command that was perhaps meant; empty if none is like it."""
-    return next(iter(get_close_matches(name, COMMANDS, n=1)), '')
+    return next(iter(similar_names(name, COMMANDS, n=1)), '')

@@ -1,13 +1,14 @@
 """Arguments of a tool from the command line: JSON or plain text, by the declared types."""
 
 import ast
-import difflib
 from collections.abc import Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
 import typer
 from pydantic import PydanticSchemaGenerationError, TypeAdapter, ValidationError
+
+from habilis.core.similar_names import similar_names
 
 
 def parse_arguments(signature: Signature, texts: Sequence[str]) -> tuple[list[object], dict[str, object]]:
@@ -39,7 +40,7 @@ def _named(signature: Signature, name: str) -> Parameter | None:
     found = known.get(name)
     if found is not None and found is not many:
         return found
-    if many is None and (near := difflib.get_close_matches(name, known, n=1)):
+    if many is None and (near := similar_names(name, known, n=1)):
         msg = f'there is no parameter {name!r}; did you mean {near[0]}=…?'
         raise typer.BadParameter(msg)
     return many

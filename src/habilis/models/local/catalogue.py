@@ -7,7 +7,6 @@ precedence: a mirror, or your own models.
 import os
 import re
 import tomllib
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Annotated, Self
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from habilis.core.errors import ModelNotFound, SettingsError
 from habilis.core.folders import cache_folder
+from habilis.core.similar_names import similar_names
 
 DEFAULT = 'qwen2.5-coder-1.5b'
 """The model of `local:`."""
@@ -152,7 +152,7 @@ def entry(name: str = '') -> Entry:
     known = {each.name: each for each in entries()}
     if found := known.get(name or DEFAULT):
         return found
-    near = get_close_matches(name, known, n=2, cutoff=0.4) or list(known)
+    near = similar_names(name, known, n=2, cutoff=0.4) or list(known)
     msg = f'the catalogue has no model {name!r}; did you mean {" or ".join(near)}? See `habilis models list`'
     raise ModelNotFound(msg)
 

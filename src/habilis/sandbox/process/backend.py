@@ -36,6 +36,8 @@ _ZYGOTE_MB = 1 << 20
 class ProcessBackend:
     """Python in a process, isolated by Linux: it runs native packages, and other programs."""
 
+    runs_between_requests = True
+
     def __init__(self, allow_weak: bool = False) -> None:
         self._level: Level = find_level(allow_weak=allow_weak)
         self.isolation = self._level.description

@@ -1,7 +1,9 @@
 """Finds files of a workspace by name and by content."""
 
+import codecs
 import contextlib
 import fnmatch
+import io
 import itertools
 import json
 import re
@@ -9,9 +11,11 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.workspace import Workspace
@@ -28,7 +32,15 @@ MAX_ENTRIES = 100_000
 MAX_SECONDS = 10.0
 """Time limit of one search."""
 
-MAX_BRACES = 64
+MAX_PATTERN = 1000
+"""Maximum number of characters of a glob pattern."""
+
+MAX_CHOICES = 64
+"""Maximum number of patterns that the braces of one stand for."""
+
+MAX_WORKER_BYTES = 256 << 20
+"""Maximum memory of the process that matches lines: some expressions keep a note of every character."""
+
 _WORKER = Path(__file__).with_name('grep_worker.py')
 _BRACES = re.compile(r'\{([^{}]*)\}')
 _WILD = re.compile(r'[*?[{]')
@@ -41,6 +53,9 @@ class PathPattern:
     """A pattern such as `src/**/*.py`: `**` stands for any number of folders, `{a,b}` for a or b."""
 
     def __init__(self, pattern: str) -> None:
+        if len(pattern) > MAX_PATTERN:
+            msg = f'the pattern {pattern[:50]!r}… is longer than {MAX_PATTERN:,} characters'
+            raise WorkspaceError(msg)
         self._choices = [_components(choice) for choice in _without_braces(pattern)]
 
     def matches(self, path: str) -> bool:
@@ -75,15 +90,16 @@ def _without_braces(pattern: str) -> list[str]:
     done: list[str] = []
     todo = [pattern]
     while todo:
-        if len(todo) + len(done) > MAX_BRACES:
-            msg = f'{pattern!r} has too many braces'
-            raise WorkspaceError(msg)
         text = todo.pop()
         braces = _BRACES.search(text)
         if braces is None:
             done.append(text)
-        else:
-            todo += [text[: braces.start()] + choice + text[braces.end() :] for choice in braces[1].split(',')]
+            continue
+        choices = braces[1].split(',')
+        if len(done) + len(todo) + len(choices) > MAX_CHOICES:
+            msg = f'the braces of the pattern {pattern[:50]!r} stand for more than {MAX_CHOICES} patterns'
+            raise WorkspaceError(msg)
+        todo += [text[: braces.start()] + choice + text[braces.end() :] for choice in choices]
     return done
 
 
@@ -93,7 +109,7 @@ class Found:
 
     paths: list[str]
     complete: bool = True
-    """False if the workspace has too many files to visit all of them."""
+    """False if there was no time to visit all files, or there are too many."""
 
 
 def find(space: Workspace, pattern: str) -> Found:
@@ -103,8 +119,9 @@ def find(space: Workspace, pattern: str) -> Found:
     matcher = PathPattern('/'.join(parts))
     names = {*parts}
     paths: list[str] = []
+    end = time.monotonic() + MAX_SECONDS
     for count, (path, info) in enumerate(space.walk('/'.join(start), lambda path: _is_skipped(path, names))):
-        if count >= MAX_ENTRIES:
+        if count >= MAX_ENTRIES or time.monotonic() > end:
             return Found(paths=paths, complete=False)
         is_folder = stat.S_ISDIR(info.st_mode)
         if matcher.matches(path) and (is_folder or not pattern.endswith('/')):
@@ -129,12 +146,13 @@ def _relative(pattern: str, space: Workspace) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
-    """A line that matches."""
+class Matches:
+    """The lines of a file that match."""
 
     path: str
-    line: int
-    text: str
+    count: int
+    lines: list[tuple[int, str]]
+    """The first of them, with their numbers."""
 
 
 def search(
@@ -144,9 +162,10 @@ def search(
     path: str = '',
     names: str | None = None,
     ignore_case: bool = False,
+    most: int = 1000,
     too_large: Callable[[str], object] = lambda _: None,
-) -> Iterator[Match]:
-    """The lines of text files that match a regular expression, file by file. Binary and large files are left out.
+) -> Iterator[Matches]:
+    """The lines of text files that match a regular expression, by file. Binary and large files are left out.
 
     Args:
         space: the workspace.
@@ -154,12 +173,13 @@ def search(
         path: a folder to search in; or a file, which may be neither binary nor large.
         names: a pattern for the files; without a slash it is for their names, in any folder.
         ignore_case: whether case is ignored.
+        most: maximum number of lines of a file.
         too_large: called with the path of each large file that is left out.
     """
     wanted = None if names is None else PathPattern(_relative(names, space) if '/' in names else f'**/{names}')
     path = '' if path in ('', '.', './', space.target, f'{space.target}/') else _relative(path, space).rstrip('/')
     is_file = bool(path) and space.is_file(path)
-    with _worker(expression, ignore_case) as matching_lines:
+    with _worker(expression, ignore_case, most) as matching_lines:
         for file, size in [(path, 0)] if is_file else _files(space, path):
             if wanted is not None and not wanted.matches(file):
                 continue
@@ -167,20 +187,40 @@ def search(
                 too_large(file)
                 continue
             data = _text(space, file, is_required=is_file)
-            numbers = matching_lines(data) if data else []
-            lines = data.decode('utf-8-sig', 'replace').split('\n') if numbers else []
-            for number in numbers:
-                yield Match(path=file, line=number, text=lines[number - 1])
+            count, numbers = matching_lines(data) if data else _Reply(0, [])
+            if count:
+                yield Matches(path=file, count=count, lines=_lines(data, numbers))
+
+
+class _Reply(NamedTuple):
+    """Number of the lines that match, and the first of them."""
+
+    count: int
+    numbers: list[int]
+
+
+def _lines(data: bytes, numbers: list[int]) -> list[tuple[int, str]]:
+    wanted = {*numbers}
+    lines = io.BytesIO(data.removeprefix(codecs.BOM_UTF8))
+    first = enumerate(itertools.islice(lines, max(numbers, default=0)), 1)
+    return [(number, line.rstrip(b'\n').decode('utf-8', 'replace')) for number, line in first if number in wanted]
 
 
 def _files(space: Workspace, path: str) -> Iterator[tuple[str, int]]:
     """The files of a folder, with their sizes."""
+    end = time.monotonic() + MAX_SECONDS
     for count, (file, info) in enumerate(space.walk(path, lambda path: _is_skipped(path, set()))):
         if count >= MAX_ENTRIES:
             msg = f'the folder has more than {MAX_ENTRIES:,} files: give a path to search in'
             raise WorkspaceError(msg)
+        if time.monotonic() > end:
+            raise _took_too_long()
         if stat.S_ISREG(info.st_mode):
             yield file, info.st_size
+
+
+def _took_too_long() -> WorkspaceError:
+    return WorkspaceError(f'the search took longer than {MAX_SECONDS:g} s: use a simpler expression, or give a path')
 
 
 def _text(space: Workspace, path: str, *, is_required: bool) -> bytes:
@@ -200,7 +240,7 @@ def _text(space: Workspace, path: str, *, is_required: bool) -> bytes:
 
 
 @contextlib.contextmanager
-def _worker(expression: str, ignore_case: bool) -> Generator[Callable[[bytes], list[int]]]:
+def _worker(expression: str, ignore_case: bool, most: int) -> Generator[Callable[[bytes], _Reply]]:
     """Start the process that matches lines. It is killed at the end, or when it takes too long."""
     command = [sys.executable, '-I', '-S', str(_WORKER)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -208,22 +248,30 @@ def _worker(expression: str, ignore_case: bool) -> Generator[Callable[[bytes], l
         assert process.stdout is not None
         requests, replies = process.stdin, process.stdout
 
-        def ask(message: bytes) -> str | list[int]:
+        def ask(message: bytes) -> str | tuple[int, list[int]]:
             try:
                 requests.write(message)
                 requests.flush()
                 return json.loads(replies.readline())
             except (BrokenPipeError, json.JSONDecodeError):
-                msg = f'the search took longer than {MAX_SECONDS:g} s: use a simpler expression, or give a path'
-                raise WorkspaceError(msg) from None
+                raise _took_too_long() from None
+
+        def matching_lines(data: bytes) -> _Reply:
+            answer = ask(f'{len(data)}\n'.encode() + data)
+            if isinstance(answer, str):
+                msg = (
+                    f'the search needs more than {MAX_WORKER_BYTES >> 20} MB: use a simpler expression, or give a path'
+                )
+                raise WorkspaceError(msg)
+            return _Reply(*answer)
 
         timer = threading.Timer(MAX_SECONDS, process.kill)
         timer.start()
         try:
-            if problem := ask(f'{json.dumps([expression, ignore_case])}\n'.encode()):
+            if problem := ask(f'{json.dumps([expression, ignore_case, most, MAX_WORKER_BYTES])}\n'.encode()):
                 msg = f'{expression[:100]!r} is not a regular expression: {problem}'
                 raise WorkspaceError(msg)
-            yield lambda data: [int(number) for number in ask(f'{len(data)}\n'.encode() + data)]
+            yield matching_lines
         finally:
             timer.cancel()
             process.kill()

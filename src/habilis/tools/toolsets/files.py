@@ -1,7 +1,7 @@
 """`Files`: tools that read, change and search the files of a workspace, and no others."""
 
 import functools
-from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from habilis.tools.logs import log, sandbox
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset
 from habilis.tools.toolsets.diffs import unified_diff
-from habilis.tools.toolsets.file_search import MAX_ENTRIES, find, search
+from habilis.tools.toolsets.file_search import Matches, find, search
 from habilis.tools.toolsets.file_text import encoded, read_text, read_text_or_none, replaced, selected_lines
 
 MAX_PATHS = 1000
@@ -41,6 +41,7 @@ class Files(Toolset):
         needs_approval: bool = False,
         enabled: bool = True,
         side: Side = 'code',
+        protect: bool = True,
     ) -> None:
         """Create the toolset.
 
@@ -49,9 +50,10 @@ class Files(Toolset):
             needs_approval: a person sees the diff of each change and must approve it.
             enabled: whether it is enabled at the start.
             side: who may call its tools, as for `@tool`.
+            protect: refuse to write `.git`, and start files of shells and editors; for a folder that is named here.
         """
         if isinstance(workspace, str | Path):
-            workspace = Workspace.at(Path(workspace), must_exist=True)
+            workspace = Workspace.at(Path(workspace), must_exist=True, protected=protect)
         self._own = workspace
         reads = tool(side=side)
         changes = functools.partial(tool, needs_approval=needs_approval, side=side)
@@ -104,7 +106,7 @@ class Files(Toolset):
         """Paths of the files and folders that match a glob pattern. Folders end with a slash."""
         found = find(self._space, pattern)
         if not found.complete:
-            log(f'the workspace has more than {MAX_ENTRIES:,} files, and not all were visited: start with a folder')
+            log('there are too many files, and not all were visited: start the pattern with a folder')
         elif len(found.paths) > MAX_PATHS:
             log(f'the first {MAX_PATHS:,} of {len(found.paths):,} paths: use a narrower pattern')
         return found.paths[:MAX_PATHS]
@@ -122,15 +124,17 @@ class Files(Toolset):
         """Search text files for a regular expression. Returns one line for each match; empty if nothing matches."""
         large: list[str] = []
         space = self._space
-        found = search(space, pattern, path=path, names=glob, ignore_case=ignore_case, too_large=large.append)
+        most = MAX_MATCHES + 1 if output == 'content' else 0
+        found = search(
+            space, pattern, path=path, names=glob, ignore_case=ignore_case, most=most, too_large=large.append
+        )
         if output == 'content':
-            matches = list(islice(found, MAX_MATCHES + 1))
-            lines = [f'{_shown(match.path)}:{match.line}:{_cut(match.text)}' for match in matches[:MAX_MATCHES]]
-            if len(matches) > MAX_MATCHES:
+            lines = list(islice(_matching_lines(found), most))
+            if len(lines) > MAX_MATCHES:
                 log(f'only the first {MAX_MATCHES:,} lines: search for something more specific')
+                lines.pop()
         else:
-            counts = Counter(_shown(match.path) for match in found)
-            lines = list(counts) if output == 'files' else [f'{name}:{count}' for name, count in counts.items()]
+            lines = [_shown(file.path) if output == 'files' else f'{_shown(file.path)}:{file.count}' for file in found]
         if large:
             log(f'too large, and not searched: {", ".join(map(_shown, large[:5]))}{", …" if large[5:] else ""}')
         return '\n'.join(lines)
@@ -156,6 +160,11 @@ class Files(Toolset):
         after = replaced(path, before, old, new, expected_matches)
         encoded(path, after)
         return unified_diff(path, before, after)
+
+
+def _matching_lines(found: Iterator[Matches]) -> Iterator[str]:
+    for file in found:
+        yield from (f'{_shown(file.path)}:{number}:{_cut(text)}' for number, text in file.lines)
 
 
 def _shown(path: str) -> str:
