@@ -74,7 +74,7 @@ bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal and
 recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
 	@$(BIN)/habilis models install --yes
 	cd examples && PATH="$(CURDIR)/$(BIN):$$PATH" $(CURDIR)/$(BIN)/python ../docs/recording.py ../docs/run.svg \
-		habilis run 'What do 3 teas and 2 coffees cost?' --tools shop:price -m local
+		habilis run 'How many degrees warmer is it in Rome than in Oslo?' --tools weather:temperature -m local
 
 docs: $(READY) ## Build the documentation into site/
 	$(BIN)/mkdocs build --strict

@@ -6,16 +6,17 @@ itself takes microseconds. Use `each_case` for such rows, and `parametrize` wher
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import pytest
 
 Test = Callable[..., None]
 
 
-def each_case(names: str | Sequence[str], values: Iterable[object]) -> Callable[[Test], Test]:
+def each_case(names: str | Sequence[str], values: Iterable[Sequence[object] | object]) -> Callable[[Test], Test]:
     """Call a test with each of the values, like `pytest.mark.parametrize`. All cases that fail are reported."""
     keys = [name.strip() for name in names.split(',')] if isinstance(names, str) else [*names]
-    cases = [dict(zip(keys, value if len(keys) > 1 else [value], strict=True)) for value in values]  # pyright: ignore[reportArgumentType]
+    cases = [_named(keys, value) for value in values]
 
     def decorate(test: Test) -> Test:
         signature = inspect.signature(test)
@@ -32,6 +33,10 @@ def each_case(names: str | Sequence[str], values: Iterable[object]) -> Callable[
         return run_all
 
     return decorate
+
+
+def _named(keys: Sequence[str], value: Any) -> dict[str, object]:
+    return dict(zip(keys, value, strict=True)) if len(keys) > 1 else {keys[0]: value}
 
 
 def _failure(test: Test, case: dict[str, object], fixtures: dict[str, object]) -> BaseException | None:

@@ -61,8 +61,10 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count what was not tested here, and say how to change that."""
-    skipped = [report.longrepr for report in terminalreporter.stats.get('skipped', ())]
-    reasons = [reason[2].removeprefix('Skipped: ') for reason in skipped if isinstance(reason, tuple)]
+    reports: list[pytest.TestReport] = terminalreporter.stats.get('skipped', [])
+    reasons = [
+        str(report.longrepr[2]).removeprefix('Skipped: ') for report in reports if isinstance(report.longrepr, tuple)
+    ]
     if reasons:
         terminalreporter.section('not tested here')
         for line in requirements.summary(reasons):

@@ -12,6 +12,8 @@ from tests.house.repository import ROOT
 PAGES = [path for path in [ROOT / 'README.md', *sorted(ROOT.glob('docs/**/*.md'))] if path.is_file()]
 PAGES_WITH_MODEL = [page for page in PAGES if pages.needs_model(page)]
 PROGRAMS = sorted(ROOT.glob('examples/*.py'))
+FIRST = ROOT / 'examples' / 'weather.py'
+"""The first example of the README, which needs a model."""
 
 
 def name(path: Path) -> str:
@@ -31,7 +33,12 @@ def test_every_example_of_the_page_is_true_with_the_embedded_model(page: Path, t
     assert problem is None, problem
 
 
-@pytest.mark.parametrize('program', PROGRAMS, ids=name)
+def test_the_first_example_of_the_readme_is_a_file() -> None:
+    first = next(step for step in pages.steps(ROOT / 'README.md') if isinstance(step, pages.Example))
+    assert FIRST.read_text('utf-8').endswith(f'\n\n{first.code}\n')
+
+
+@pytest.mark.parametrize('program', [program for program in PROGRAMS if program != FIRST], ids=name)
 def test_every_example_program_runs(program: Path, tmp_path: Path) -> None:
     child = subprocess.run(
         [sys.executable, '-W', 'error', program],
