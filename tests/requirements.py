@@ -11,8 +11,10 @@ from typing import NoReturn
 
 import pytest
 
+from habilis.sandbox.process.bubblewrap import find_bubblewrap, why_unusable
+
 INSTALLATION = {
-    'bwrap': 'a bubblewrap that may make namespaces here',
+    'namespaces': 'namespaces, which are refused here: in a container, use --security-opt seccomp=unconfined',
     'curl': 'curl: apt-get install curl',
     'docker': 'a Docker engine: apt-get install docker.io, and start dockerd',
     'git': 'git: apt-get install git',
@@ -39,6 +41,13 @@ def missing(requirement: str, detail: str = '') -> NoReturn:
 def require(program: str) -> str:
     """Path of a program, without which this test is skipped."""
     return shutil.which(program) or missing(program)
+
+
+def require_namespaces() -> None:
+    """Skip this test where a sandbox gets no namespaces: a container, or a rule of AppArmor, may refuse them."""
+    program = find_bubblewrap()
+    if program is None or why_unusable(program) is not None:
+        missing('namespaces')
 
 
 def summary(reasons: list[str]) -> list[str]:

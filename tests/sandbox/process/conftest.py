@@ -11,6 +11,7 @@ from habilis.sandbox import backends
 from habilis.sandbox.process import levels
 from habilis.sandbox.process.backend import ProcessBackend
 from habilis.sandbox.session import Sandbox
+from tests.requirements import require_namespaces
 
 
 @pytest.fixture(autouse=True, scope='session')
@@ -29,6 +30,13 @@ def no_namespaces(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     backends.backend.cache_clear()
     yield
     backends.backend.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _namespaces(request: pytest.FixtureRequest) -> None:  # pyright: ignore[reportUnusedFunction]
+    """All tests here need namespaces, except those that switch them off or start no sandbox."""
+    if 'no_namespaces' not in request.fixturenames and request.path.stem not in {'test_seccomp', 'test_seatbelt'}:
+        require_namespaces()
 
 
 @pytest.fixture
