@@ -96,7 +96,9 @@ async def test_a_shell_command_is_undone(space: Path) -> None:
             await sandbox.do_work(
                 {'command': 'echo x >> .git/config', 'workdir': None, 'seconds': 20, 'limit': 1000}, seconds=30
             )
-        cell = await sandbox.run("import os\nos.system('chmod 0 .git; echo x > .zshrc')")
+        cell = await sandbox.run(
+            "import os\nos.system('echo x > .git/hooks/pre-push; chmod -R 0 .git; echo x > .zshrc')"
+        )
         assert cell.error is not None
     assert obeyed_files(space) == before
 

@@ -260,8 +260,8 @@ class Backend(Protocol):
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
     If its guests can start processes, it has an attribute `has_processes = True`; if it runs packages with native code,
-    an attribute `python: PythonTarget`, see `python_of`; and if their code can run while no request does, an attribute
-    `runs_between_requests = True`.
+    an attribute `python: PythonTarget`, see `python_of`. `runs_between_requests` says whether code can change files of
+    the host while no request runs; by default, whether it can start processes.
     """
 
     @property

@@ -208,7 +208,8 @@ class Interpreter(Interruptible):
         try:
             return work()
         finally:
-            self._undo_changes(still_running=getattr(self.backend, 'runs_between_requests', False))
+            has_processes = getattr(self.backend, 'has_processes', False)
+            self._undo_changes(still_running=getattr(self.backend, 'runs_between_requests', has_processes))
 
     def _undo_changes(self, *, still_running: bool) -> None:
         for guard in self._guards:
