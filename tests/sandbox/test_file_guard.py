@@ -89,6 +89,18 @@ async def test_code_that_goes_on_between_cells_is_undone_when_the_sandbox_is_clo
     assert obeyed_files(space) == before
 
 
+async def test_a_fork_is_undone_too(space: Path) -> None:
+    before = obeyed_files(space)
+    sandbox = await Sandbox.create('process', workspace=space)
+    await sandbox.run('1')
+    twin = await sandbox.fork()
+    await sandbox.close()
+    (space / '.git' / 'config').write_text('perhaps by the fork')
+    await twin.run('2')
+    await twin.close()
+    assert obeyed_files(space) == before
+
+
 async def test_a_shell_command_is_undone(space: Path) -> None:
     before = obeyed_files(space)
     async with await Sandbox.create('process', workspace=space) as sandbox:

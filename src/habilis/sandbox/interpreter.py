@@ -118,6 +118,8 @@ class Interpreter(Interruptible):
         if forked is None:
             return None
         twin = Interpreter(self.backend, options, self.checkpoint)
+        for guard in twin._guards:  # its code may go on before its first request
+            guard.begin(twin)
         twin._guest, twin._fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
         stop_at_exit(twin)
         return twin
