@@ -101,7 +101,7 @@ def settings_with(place: Place, way: Way, url: str, key: str | None = None) -> S
     elif way in {'project', 'user'}:
         write = place.project if way == 'project' else place.user
         write(''.join(f'{name} = "{value}"\n' for name, value in values.items()))
-    return load_settings(**values) if way == 'argument' else load_settings()
+    return load_settings(base_url=url, api_key=key) if way == 'argument' else load_settings()
 
 
 async def ask(name: str, settings: Settings, *, base_url: str | None = None) -> None:

@@ -23,6 +23,7 @@ WRONG_SETTINGS: dict[str, list[object]] = {
     'variables': [5, 'x', [('a', 1)], {1: 2}, True],
     'workspace': [5, b'x', ['x'], 1.5, THING],
     'read_only': [None, 1, 'yes'],
+    'protect': [None, 1, 'yes'],
     'mounts': [5, 'x', ['/data'], {'/data': 5}, {5: '/tmp'}, {'/data': None}],
     'env': [5, 'A=1', {'a': 1}, {1: 'a'}, {'a': None}, {'a': b'x'}],
     'packages': [5, b'x', {'a': 1}, [5], [None], [b'attrs'], True],

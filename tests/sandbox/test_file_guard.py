@@ -36,8 +36,9 @@ async def test_what_was_written_is_kept_under_a_name_that_nobody_obeys(space: Pa
     assert (space / '.git' / 'config').stat().st_mode == (space / 'sub' / '.git' / 'config').stat().st_mode
 
 
-async def test_changes_of_the_user_between_cells_stay(space: Path) -> None:
-    async with await Sandbox.create(workspace=space) as sandbox:
+@pytest.mark.parametrize('backend', ['wasm', 'process'])
+async def test_changes_of_the_user_between_cells_stay(backend: str, space: Path) -> None:
+    async with await Sandbox.create(backend, workspace=space) as sandbox:
         await sandbox.run('1')
         (space / '.git' / 'config').write_text('of the user')
         (space / '.envrc').write_text('of the user')
@@ -89,6 +90,18 @@ async def test_code_that_goes_on_between_cells_is_undone_when_the_sandbox_is_clo
     assert obeyed_files(space) == before
 
 
+async def test_a_fork_is_undone_too(space: Path) -> None:
+    before = obeyed_files(space)
+    sandbox = await Sandbox.create('process', workspace=space)
+    await sandbox.run('1')
+    twin = await sandbox.fork()
+    await sandbox.close()
+    (space / '.git' / 'config').write_text('perhaps by the fork')
+    await twin.run('2')
+    await twin.close()
+    assert obeyed_files(space) == before
+
+
 async def test_a_shell_command_is_undone(space: Path) -> None:
     before = obeyed_files(space)
     async with await Sandbox.create('process', workspace=space) as sandbox:
@@ -96,7 +109,9 @@ async def test_a_shell_command_is_undone(space: Path) -> None:
             await sandbox.do_work(
                 {'command': 'echo x >> .git/config', 'workdir': None, 'seconds': 20, 'limit': 1000}, seconds=30
             )
-        cell = await sandbox.run("import os\nos.system('chmod 0 .git; echo x > .zshrc')")
+        cell = await sandbox.run(
+            "import os\nos.system('echo x > .git/hooks/pre-push; chmod -R 0 .git; echo x > .zshrc')"
+        )
         assert cell.error is not None
     assert obeyed_files(space) == before
 

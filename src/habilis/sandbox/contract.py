@@ -260,8 +260,9 @@ class Backend(Protocol):
 
     The parameters of its constructor are the settings of `Sandbox.create` that it takes (see `BackendSettings`).
     If its guests can start processes, it has an attribute `has_processes = True`; if not, it may say why in
-    `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`. If code of
-    its guests can run while no request does, it has `runs_between_requests = True`.
+    `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`.
+    `runs_between_requests` says whether code can change files of the host while no request runs; by default, whether it
+    can start processes. `is_idle(guest)`, if there is one, says that no code of a guest does so now.
     """
 
     @property

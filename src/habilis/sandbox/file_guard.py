@@ -20,6 +20,7 @@ from pathlib import Path
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.protected_files import GIT, GIT_DATA, GIT_FILES, START_FILES, UNDONE, is_git_folder
+from habilis.sandbox.workers import after_fork
 from habilis.sandbox.workspace import Workspace
 
 MAX_FOLDERS = 2000
@@ -100,7 +101,7 @@ class FileGuard:
         limit = MAX_FOLDERS + len(first)
         while folders and len(found.holders) < limit:
             path = folders.popleft()
-            with contextlib.suppress(WorkspaceError, OSError), self._opened(path) as folder:
+            with contextlib.suppress(WorkspaceError, OSError), self._readable(path) as folder:
                 info = os.fstat(folder)
                 holder = info.st_dev, info.st_ino
                 if holder not in found.holders:
@@ -109,11 +110,23 @@ class FileGuard:
         return found
 
     @contextlib.contextmanager
-    def _opened(self, path: str) -> Generator[int]:
+    def _readable(self, path: str) -> Generator[int]:
         """Open a folder, also if code has taken away the rights of its owner."""
+        with contextlib.ExitStack() as stack:
+            try:
+                folder = stack.enter_context(self._space.opened_folder(path))
+            except WorkspaceError as error:
+                if not isinstance(error.__cause__, PermissionError):
+                    raise
+                folder = stack.enter_context(self._writable(path))
+            yield folder
+
+    @contextlib.contextmanager
+    def _writable(self, path: str) -> Generator[int]:
+        """Open a folder whose owner may change it, from now on."""
         parent, _, name = path.rpartition('/')
         if name:
-            with self._space.opened_folder(parent) as above:
+            with self._readable(parent) as above:
                 _give_rights(name, above)
         with self._space.opened_folder(path) as folder:
             yield folder
@@ -160,7 +173,7 @@ class FileGuard:
     def _put_aside(self, path: str) -> None:
         parent, _, name = path.rpartition('/')
         try:
-            with self._opened(parent) as folder:
+            with self._writable(parent) as folder:
                 aside = f'{name}{UNDONE}'
                 if _exists(aside, folder):
                     aside = f'{name}.{secrets.token_hex(3)}{UNDONE}'
@@ -173,6 +186,8 @@ class FileGuard:
             return
         info, (parent, _, name) = was.info, path.rpartition('/')
         try:
+            with contextlib.suppress(WorkspaceError), self._writable(parent):  # it may have to be made
+                pass
             self._space.replace(path, was.data, info.st_mode, stat.S_IMODE(info.st_mode) & 0o777)
             if os.geteuid() == 0:
                 with self._space.opened_folder(parent) as folder:
@@ -190,6 +205,7 @@ def _files(folder: int, name: str, depth: int = 20) -> Iterator[tuple[str, os.st
             return
         if not depth:
             return
+        _give_rights(name, folder)
         below = os.open(name, _FOLDER, dir_fd=folder)
         try:
             for entry in sorted(os.listdir(below)):
@@ -236,14 +252,22 @@ def _exists(name: str, folder: int) -> bool:
     return True
 
 
-_guards: 'weakref.WeakValueDictionary[Path, FileGuard]' = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+class _Guards:
+    """The one guard of each folder: with two, each would take the changes of the other's code for the user's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_folder: weakref.WeakValueDictionary[Path, FileGuard] = weakref.WeakValueDictionary()
+
+    def of(self, folder: Path) -> FileGuard:
+        """The guard of a folder."""
+        with self._lock:
+            guard = self._by_folder.get(folder)
+            if guard is None:
+                guard = self._by_folder[folder] = FileGuard(folder)
+            return guard
 
 
-def guard_of(folder: Path) -> FileGuard:
-    """The one guard of a folder: with two, each would take the changes of the other's code for the user's."""
-    with _lock:
-        guard = _guards.get(folder)
-        if guard is None:
-            guard = _guards[folder] = FileGuard(folder)
-        return guard
+_guards = _Guards()
+after_fork(_guards.__init__)
+guard_of = _guards.of

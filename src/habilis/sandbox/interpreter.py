@@ -130,6 +130,8 @@ class Interpreter(Interruptible):
         if forked is None:
             return None
         twin = Interpreter(self.backend, options, self.checkpoint)
+        for guard in twin._guards:  # its code may go on before its first request
+            guard.begin(twin)
         twin._guest, twin._fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
         stop_at_exit(twin)
         return twin
@@ -223,7 +225,15 @@ class Interpreter(Interruptible):
         try:
             return work()
         finally:
-            self._undo_changes(still_running=getattr(self.backend, 'runs_between_requests', False))
+            self._undo_changes(still_running=self._may_go_on())
+
+    def _may_go_on(self) -> bool:
+        """Whether code of the guest may run while no request does."""
+        has_processes = getattr(self.backend, 'has_processes', False)
+        if not getattr(self.backend, 'runs_between_requests', has_processes):
+            return False
+        is_idle: Callable[[Guest], bool] | None = getattr(self.backend, 'is_idle', None)
+        return self._guest is None or is_idle is None or not is_idle(self._guest)
 
     def _undo_changes(self, *, still_running: bool) -> None:
         for guard in self._guards:

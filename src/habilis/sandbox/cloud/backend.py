@@ -22,6 +22,7 @@ class CloudBackend(ABC):
     """Guests in machines of a cloud: one machine per guest, without network, removed with its guest."""
 
     has_processes = True
+    runs_between_requests = False  # files come back with an answer only
     cloud: ClassVar[str]
     """Its name, in messages."""
 

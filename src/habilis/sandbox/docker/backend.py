@@ -29,7 +29,6 @@ class DockerBackend:
     """CPython of any image, in a container per sandbox: no network, no rights, a read-only system."""
 
     has_processes = True
-    runs_between_requests = True
 
     def __init__(self, image: str = DEFAULT_IMAGE) -> None:
         self._image = image

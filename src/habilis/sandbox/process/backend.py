@@ -25,7 +25,7 @@ from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.fork_checks import Refused, only_process
 from habilis.sandbox.process.guest import DEPTH_OF_BUBBLEWRAP, Origin, ProcessGuest, Streams, mount_json
 from habilis.sandbox.process.levels import Level, find_level
-from habilis.sandbox.process.watch import watch
+from habilis.sandbox.process.watch import is_idle, note_threads, watch
 from habilis.sandbox.process.zygotes import Environment, Zygotes
 from habilis.sandbox.temporary_folders import temporary_folder
 
@@ -52,6 +52,15 @@ class ProcessBackend:
         if spec.limits.cpu < 1 and not (self._level.groups and self._level.groups.limit_cpu):
             msg = 'the process sandbox cannot slow code down without cgroups: leave Limits.cpu at 1'
             raise SandboxError(msg)
+        guest = self._start(spec)
+        note_threads(guest)
+        return guest
+
+    def is_idle(self, guest: Guest) -> bool:
+        """Whether no code of a guest runs while no request does."""
+        return isinstance(guest, PipeGuest) and is_idle(guest)
+
+    def _start(self, spec: GuestSpec) -> PipeGuest:
         if self._level.bubblewrap is None:
             return broker.run_in_thread(lambda: self._start_alone(spec))
         return self._zygotes.fork(spec) or self._start_isolated(spec)

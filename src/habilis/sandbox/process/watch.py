@@ -59,6 +59,8 @@ class _Watch:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._limits: weakref.WeakKeyDictionary[PipeGuest, tuple[Limits, bool]] = weakref.WeakKeyDictionary()
+        self._threads: weakref.WeakKeyDictionary[PipeGuest, int] = weakref.WeakKeyDictionary()
+        """How many each guest had before it ran code."""
         self._thread: threading.Thread | None = None
 
     def add(self, guest: PipeGuest, limits: Limits, *, own_network: bool = True) -> None:
@@ -68,6 +70,22 @@ class _Watch:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name='habilis-watch', daemon=True)
                 self._thread.start()
+
+    def note_threads(self, guest: PipeGuest) -> None:
+        """Note how many threads a guest has that is ready and has run no code."""
+        self._threads[guest] = _count_threads(guest.pid, self._firsts())
+
+    def is_idle(self, guest: PipeGuest) -> bool:
+        """Whether no code of a guest runs beside its requests: it has left no process and no thread behind.
+
+        Of a fork of a guest that had run code this is not known, and the answer is False.
+        """
+        threads = self._threads.get(guest, 0)
+        return _count_threads(guest.pid, self._firsts()) <= threads
+
+    def _firsts(self) -> set[int]:
+        with self._lock:
+            return {guest.pid for guest in self._limits}
 
     def _run(self) -> None:
         pause, turns = threading.Event(), IdleTurns()
@@ -98,6 +116,10 @@ def _check(guest: PipeGuest, limits: Limits, firsts: Collection[int], *, own_net
         guest.kill('broken', f'the code has started more than {MAX_PROCESSES} processes and threads')
     elif own_network and others and others[0].count_sockets() > MAX_SOCKETS:
         guest.kill('broken', f'the code has opened more than {MAX_SOCKETS} sockets')
+
+
+def _count_threads(pid: int, firsts: Collection[int]) -> int:
+    return sum(_Process(each).threads for each in (pid, *_descendants(pid, firsts)))
 
 
 def _use_more(processes: Sequence['_Process'], limit: int) -> bool:
@@ -169,3 +191,4 @@ def _read(path: str) -> bytes:
 _watch = _Watch()
 after_fork(_watch.__init__)
 watch = _watch.add
+is_idle, note_threads = _watch.is_idle, _watch.note_threads

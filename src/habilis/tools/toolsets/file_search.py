@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from habilis.core.errors import WorkspaceError
 from habilis.sandbox.workspace import Workspace
@@ -187,12 +186,13 @@ def search(
                 too_large(file)
                 continue
             data = _text(space, file, is_required=is_file)
-            count, numbers = matching_lines(data) if data else _Reply(0, [])
-            if count:
-                yield Matches(path=file, count=count, lines=_lines(data, numbers))
+            reply = matching_lines(data) if data else _Reply(0, [])
+            if reply.count:
+                yield Matches(path=file, count=reply.count, lines=_lines(data, reply.numbers))
 
 
-class _Reply(NamedTuple):
+@dataclass(frozen=True)
+class _Reply:
     """Number of the lines that match, and the first of them."""
 
     count: int
