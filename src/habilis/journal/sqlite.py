@@ -35,8 +35,8 @@ VALUES (?, ?, ?, ?, ?, ?, 0, '', 0, 0)
 _INSERT = 'INSERT INTO records (run, seq, line) VALUES (?, ?, ?)'
 _ADD = """
 INSERT OR IGNORE INTO records (run, seq, line)
-SELECT run, ?2, ?3 FROM runs
-WHERE run = ?1 AND epoch = ?4 AND (?2 = 1 OR EXISTS (SELECT 1 FROM records WHERE run = ?1 AND seq = ?2 - 1))
+SELECT run, ?, ? FROM runs
+WHERE run = ? AND epoch = ? AND (? = 1 OR EXISTS (SELECT 1 FROM records WHERE run = ? AND seq = ? - 1))
 """
 
 
@@ -151,7 +151,8 @@ class SqliteStore:
         rows = [(_key(run), record.seq, encode_record(record)) for record in records]
         sync = must_sync(records)
         if len(rows) == 1 and info is None and not blobs and 0 < rows[0][1] < _MAX_INTEGER and 0 < epoch < _MAX_INTEGER:
-            row = (*rows[0], epoch)
+            key, seq, line = rows[0]
+            row = (seq, line, key, epoch, seq, key, seq)
             if await self._file.do(lambda connection: connection.execute(_ADD, row).rowcount, sync=sync) == 1:
                 return
 
