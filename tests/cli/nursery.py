@@ -133,7 +133,7 @@ class Nursery:
         late = threading.Timer(seconds, started.kill)
         late.start()
         try:
-            output, errors = _communicate(data, stdin[1], stdout[0], stderr[0])
+            output, errors = _communicate(data, stdin[1], stdout[0], stderr[0], started, with_group=bool(program))
             code = started.wait()
         finally:
             late.cancel()
@@ -193,11 +193,18 @@ def _of_python(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(('PYTHON', 'LC_', 'LANG'))}
 
 
-def _communicate(data: bytes, stdin: int, stdout: int, stderr: int) -> tuple[bytes, bytes]:
+def _communicate(
+    data: bytes, stdin: int, stdout: int, stderr: int, started: Started, *, with_group: bool
+) -> tuple[bytes, bytes]:
+    """What a command writes. With its group, what it has left running ends with it, and cannot keep the pipes open."""
     with open(stdout, 'rb') as output, open(stderr, 'rb') as errors, ThreadPoolExecutor(2) as threads:
         reading = threads.submit(output.read), threads.submit(errors.read)
         with contextlib.suppress(BrokenPipeError), open(stdin, 'wb') as writing:
             writing.write(data)
+        if with_group:
+            started.wait()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
         return reading[0].result(), reading[1].result()
 
 
@@ -241,8 +248,9 @@ def _become(order: Mapping[str, object], fds: Sequence[int]) -> None:
     for standard, fd in enumerate(fds):
         os.dup2(fd, standard)
         os.close(fd)
-    if order['terminal']:
+    if order['terminal'] or order.get('program'):
         os.setsid()
+    if order['terminal']:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # so that ^C typed there becomes a signal
         cast('io.TextIOWrapper', sys.stdout).reconfigure(line_buffering=True)
     os.environ.clear()

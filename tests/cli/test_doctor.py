@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.cli.process import habilis
+from tests.requirements import require_namespaces
 
 Environment = dict[str, str]
 
@@ -48,6 +49,7 @@ def test_the_self_test_is_real_and_says_how_long_creation_took() -> None:
 
 
 def test_process_has_run_what_people_use_it_for() -> None:
+    require_namespaces()
     found = findings()['backend process']
     assert found['status'] == 'ok'
     assert found['detail'].startswith('ran a cell, a native package (pydantic_core), a command; a process with ')

@@ -15,6 +15,7 @@ from habilis.sandbox import Sandbox, backends
 from habilis.sandbox.conformance_files import ATTACKS, make_repository, obeyed_files
 from habilis.sandbox.process import levels
 from tests.place import Place
+from tests.requirements import require_namespaces
 from tests.waiting import until
 
 BREAK_IN = "open('.git/config', 'a').write('x')"
@@ -81,6 +82,7 @@ async def test_a_cell_that_is_stopped_is_undone_too(space: Path) -> None:
 
 
 async def test_code_that_goes_on_between_cells_is_undone_when_the_sandbox_is_closed(space: Path) -> None:
+    require_namespaces()
     before = obeyed_files(space)
     loop = 'while [ ! -e go ]; do sleep 0.01; done; echo x >> .git/config; echo x > .git/hooks/pre-push; touch done'
     async with await Sandbox.create('process', workspace=space) as sandbox:
@@ -91,6 +93,7 @@ async def test_code_that_goes_on_between_cells_is_undone_when_the_sandbox_is_clo
 
 
 async def test_a_fork_is_undone_too(space: Path) -> None:
+    require_namespaces()
     before = obeyed_files(space)
     sandbox = await Sandbox.create('process', workspace=space)
     await sandbox.run('1')
@@ -103,6 +106,7 @@ async def test_a_fork_is_undone_too(space: Path) -> None:
 
 
 async def test_a_shell_command_is_undone(space: Path) -> None:
+    require_namespaces()
     before = obeyed_files(space)
     async with await Sandbox.create('process', workspace=space) as sandbox:
         with pytest.raises(WorkspaceError, match=r"'.git/config' is protected"):
@@ -153,6 +157,8 @@ async def test_without_namespaces_it_is_the_same(
 
 
 async def test_git_works_in_a_workspace(tmp_path: Path) -> None:
+    require_namespaces()
+
     def git(*words: str) -> str:
         done = subprocess.run(['git', *words], cwd=tmp_path, capture_output=True, text=True, check=True)
         return done.stdout

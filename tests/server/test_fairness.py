@@ -15,6 +15,7 @@ from websockets.sync.client import connect
 from habilis.server import sandbox_host
 from habilis.server.models import MAX_PARTS
 from habilis.server.settings import ServiceSettings
+from tests.requirements import require_namespaces
 from tests.server.running import running
 
 MAKE_LINKS = "import os\nfor number in range(50): os.symlink('nowhere', f'link {number}')\nopen('file', 'w').close()"
@@ -76,6 +77,7 @@ def test_so_are_the_files_of_a_guest(http: httpx2.Client, on_the_loop: list[str]
 
 
 def test_so_are_the_files_of_a_machine_of_e2b(on_the_loop: list[str]) -> None:
+    require_namespaces()
     with running(ServiceSettings(port=0, e2b=True)) as url, httpx2.Client(base_url=url, timeout=60) as http:
         machine = http.post('/v2/sandboxes').json()
         inside = {'E2b-Sandbox-Id': machine['sandboxID'], 'X-Access-Token': machine['envdAccessToken']}

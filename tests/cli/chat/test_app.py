@@ -17,6 +17,7 @@ from habilis.tools import tool
 from tests.cli.chat import code
 from tests.cli.chat.people import Chats, Person, turns
 from tests.place import Place
+from tests.requirements import require_namespaces
 
 
 async def test_turns_share_their_variables_and_are_saved_verbatim(
@@ -137,6 +138,9 @@ async def test_files_of_a_message_go_to_the_model_or_to_the_code(chats: Chats, p
 async def test_the_code_reads_files_of_a_message_in_a_process_with_namespaces_and_without(
     chats: Chats, place: Place, monkeypatch: pytest.MonkeyPatch, refused: str | None
 ) -> None:
+    if refused is None:
+        require_namespaces()
+
     def why_unusable(program: str) -> str | None:
         return refused
 

@@ -16,6 +16,7 @@ from e2b.exceptions import TimeoutException
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
 from habilis.server.settings import ServiceSettings
+from tests.requirements import require_namespaces
 from tests.server.e2b.serving import KEYS, Server
 from tests.server.running import running
 
@@ -163,6 +164,7 @@ def test_code_that_kills_everything_loses_its_sandbox_and_no_other(server: Serve
 
 
 def test_an_expired_sandbox_is_gone() -> None:
+    require_namespaces()
     with running(ServiceSettings(port=0, keys=KEYS, e2b=True, idle_seconds=0.2)) as url:
         server = Server(url)
         short = Sandbox.create(timeout=1, **server.options())
