@@ -9,6 +9,15 @@ from habilis.models import Message, Reply, ScriptedModel
 from habilis.models.contract import Options
 from tests.agent.scripts import as_call
 
+BOTH = frozenset(
+    f'tests.agent.{name}'
+    for name in (
+        *('durable.test_approval', 'durable.test_resume', 'durable.test_runs', 'loop.test_code_turn'),
+        *('loop.test_faithfulness', 'loop.test_run', 'loop.test_tool_calls', 'parsing.test_replies'),
+    )
+)
+"""Modules about the loop and its record, which see the protocol. What the others test is the same with both."""
+
 
 @pytest.fixture(autouse=True)
 def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -19,8 +28,8 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test twice; `one_protocol` marks those that name their protocol themselves."""
-    once = metafunc.definition.get_closest_marker('one_protocol') is not None
+    """Tests of the modules in `BOTH` twice; `one_protocol` marks those that name their protocol themselves."""
+    once = metafunc.definition.get_closest_marker('one_protocol') is not None or metafunc.module.__name__ not in BOTH
     metafunc.parametrize('protocol', ['fence'] if once else ['fence', 'call'], indirect=True)
 
 
