@@ -262,7 +262,8 @@ class Backend(Protocol):
     If its guests can start processes, it has an attribute `has_processes = True`; if not, it may say why in
     `why_no_processes`. If it runs packages with native code, it has `python: PythonTarget`, see `python_of`.
     `runs_between_requests` says whether code can change files of the host while no request runs; by default, whether it
-    can start processes. `is_idle(guest)`, if there is one, says that no code of a guest does so now.
+    can start processes; `is_idle(guest)`, if there is one, says that no code of a guest does so now.
+    `copies_files = True` says that files are copied to another machine and back.
     """
 
     @property

@@ -36,7 +36,7 @@ SKIPPED = frozenset({'node_modules', '.venv', '__pycache__'})
 _READ = os.O_RDONLY | getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_NONBLOCK', 0) | getattr(os, 'O_CLOEXEC', 0)
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | getattr(os, 'O_NOFOLLOW', 0) | getattr(os, 'O_CLOEXEC', 0)
 _log = logging.getLogger(__name__)
-_Holder = tuple[int, int]
+_Holder = tuple[int, int] | str
 _Key = tuple[_Holder, str]
 
 
@@ -70,8 +70,10 @@ class _Found:
 class FileGuard:
     """Guards one folder, for all sandboxes of this process that share it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, by_path: bool = False) -> None:
+        """`by_path`: know folders by their paths, because files are written anew, and inodes are used again."""
         self._space = Workspace(folder)
+        self._by_path = by_path
         self._lock = threading.Lock()
         self._before = _Found()
         self._running: weakref.WeakSet[object] = weakref.WeakSet()
@@ -103,7 +105,7 @@ class FileGuard:
             path = folders.popleft()
             with contextlib.suppress(WorkspaceError, OSError), self._readable(path) as folder:
                 info = os.fstat(folder)
-                holder = info.st_dev, info.st_ino
+                holder = path if self._by_path else (info.st_dev, info.st_ino)
                 if holder not in found.holders:
                     found.holders[holder] = path
                     folders += self._look_into(folder, path, holder, known, found)
@@ -253,18 +255,19 @@ def _exists(name: str, folder: int) -> bool:
 
 
 class _Guards:
-    """The one guard of each folder: with two, each would take the changes of the other's code for the user's."""
+    """The one guard of each folder: with two, each would take the changes of the other's code for the user's. Backends
+    that copy files have another one, by path."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_folder: weakref.WeakValueDictionary[Path, FileGuard] = weakref.WeakValueDictionary()
+        self._by_folder: weakref.WeakValueDictionary[tuple[Path, bool], FileGuard] = weakref.WeakValueDictionary()
 
-    def of(self, folder: Path) -> FileGuard:
+    def of(self, folder: Path, *, by_path: bool) -> FileGuard:
         """The guard of a folder."""
         with self._lock:
-            guard = self._by_folder.get(folder)
+            guard = self._by_folder.get((folder, by_path))
             if guard is None:
-                guard = self._by_folder[folder] = FileGuard(folder)
+                guard = self._by_folder[folder, by_path] = FileGuard(folder, by_path=by_path)
             return guard
 
 

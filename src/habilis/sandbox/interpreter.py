@@ -69,7 +69,8 @@ class Interpreter(Interruptible):
         self._entered: tuple[CellHost, Guest] | None = None
         self._fresh = True
         self._cells = 0
-        self._guards = [guard_of(space.folder) for space in options.writable_folders if space.is_guarded]
+        guarded = [space.folder for space in options.writable_folders if space.is_guarded]
+        self._guards = [guard_of(folder, by_path=getattr(backend, 'copies_files', False)) for folder in guarded]
         self._undone: list[str] = []
 
     async def start(self) -> None:

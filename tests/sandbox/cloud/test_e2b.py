@@ -46,6 +46,7 @@ class TestE2b(SharedSandboxConformance):
 
 
 class TestE2bIsolation(IsolationConformance):
+    copies_files = True
     backend = BACKEND
     has_processes = has_system = True
 

@@ -26,4 +26,5 @@ class TestRemote(SandboxConformance):
 
 
 class TestRemoteIsolation(IsolationConformance):
+    copies_files = True
     backend = 'remote-test'

@@ -23,6 +23,7 @@ class CloudBackend(ABC):
 
     has_processes = True
     runs_between_requests = False  # files come back with an answer only
+    copies_files = True
     cloud: ClassVar[str]
     """Its name, in messages."""
 

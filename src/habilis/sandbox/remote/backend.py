@@ -11,6 +11,8 @@ from habilis.sandbox.remote.guest import KEY_VARIABLE, start
 class RemoteBackend:
     """Guests of a server, which `habilis serve sandboxes` runs. Tools, limits and checkpoints stay on this side."""
 
+    copies_files = True
+
     def __init__(self, url: str = '', key: str | None = None) -> None:
         address = urlsplit(url)
         if address.scheme not in ('http', 'https') or not address.hostname or address.query or address.username:
