@@ -1,6 +1,7 @@
 """The watch: memory of all processes of a guest, also between cells, at little cost."""
 
 import time
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -20,6 +21,13 @@ children = [subprocess.Popen([sys.executable, '-c', eat], start_new_session=True
 """
 
 
+WHEN_TOLD = LATER.replace(
+    'time.sleep(1);', 'next(n for n in iter(int, 1) if time.sleep(0.05) or os.path.exists("go"));'
+)
+WHEN_TOLD = WHEN_TOLD.replace('import time;', 'import os, time;')
+"""The children wait for a file."""
+
+
 def wait_for_end_between_cells(sandbox: SyncSandbox) -> None:
     """Wait until the watch has ended the guest."""
     guest = cast('PipeGuest', sandbox.sandbox._interpreter._guest)  # pyright: ignore[reportPrivateUsage]
@@ -30,10 +38,15 @@ def wait_for_end_between_cells(sandbox: SyncSandbox) -> None:
 
 
 @pytest.mark.parametrize('checkpoints', [True, False])
-def test_children_that_grow_between_cells_are_ended_and_the_next_cell_says_so(checkpoints: bool) -> None:
-    with Sandbox.create_sync('process', limits=Limits(memory_mb=96), checkpoints=checkpoints) as sandbox:
+def test_children_that_grow_between_cells_are_ended_and_the_next_cell_says_so(
+    checkpoints: bool, tmp_path: Path
+) -> None:
+    limits = Limits(memory_mb=96)
+    with Sandbox.create_sync('process', limits=limits, checkpoints=checkpoints, workspace=tmp_path) as sandbox:
         assert sandbox.run("keep = 'kept'").ok
-        assert sandbox.run(LATER).ok
+        assert sandbox.run(WHEN_TOLD).ok
+        assert sandbox.run('1').ok  # so the variables of the cell before are saved
+        (tmp_path / 'go').touch()
         wait_for_end_between_cells(sandbox)
         cell = sandbox.run("open('/tmp/ran', 'w')")
         assert cell.error is not None
