@@ -217,7 +217,8 @@ def _wheel() -> bytes:
 
 
 async def test_commands_have_the_packages_and_pip_installs_more_from_a_granted_index() -> None:
-    [pip] = (Path(ensurepip.__file__).parent / '_bundled').glob('pip-*.whl')
+    folders = (Path(ensurepip.__file__).parent / '_bundled', Path('/usr/share/python-wheels'))  # the latter: Debian
+    pip = next(wheel for folder in folders for wheel in folder.glob('pip-*.whl'))
     server = serve_http(ThreadingHTTPServer(('127.0.0.1', 0), Index))
     place = f'localhost:{next(server)}'
     async with await Sandbox.create('process', packages=[pip], workspace=True, network=[place]) as sandbox:
