@@ -228,9 +228,9 @@ async def test_commands_have_the_packages_and_pip_installs_more_from_a_granted_i
             '    return done.stdout + done.stderr'
         )
         options = '--no-cache-dir --disable-pip-version-check --retries 1'
-        install = f'python -m pip install -q {options} --target more -i http://{place}/index demo'
+        install = f'python3 -m pip install -q {options} --target more -i http://{place}/index demo'
         assert (await sandbox.run(f'sh("{install}")')).value == ''
-        assert (await sandbox.run('sh("cd more && python -c \'import demo; print(demo.x)\'")')).value == '42\n'
+        assert (await sandbox.run('sh("cd more && python3 -c \'import demo; print(demo.x)\'")')).value == '42\n'
         refused = await sandbox.run(f'sh("python -m pip download {options} -i https://example.org/ demo")')
         assert '403 this sandbox may not connect to example.org:443' in str(refused.value)
     next(server, None)

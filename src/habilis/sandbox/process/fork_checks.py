@@ -17,6 +17,8 @@ from collections.abc import Collection
 from habilis.sandbox.process import kernel_calls as calls
 
 SECONDS = 10.0
+ENDING_TRIES = 100
+"""How often a process that is just ending is looked at, every 10 ms."""
 _MEMORY_DEVICES = 1
 """Major number of `/dev/null`, `/dev/urandom` and their like, which connect nobody."""
 
@@ -115,14 +117,22 @@ def check_zygote(zygote: Target) -> None:
     process ids of their own."""
     own = zygote.stat('ns/pid').st_ino
     for pid in zygote.children():
-        try:
-            is_inside = os.stat(f'/proc/{pid}/ns/pid').st_ino == own
-        except OSError:
-            is_inside = not _has_ended(pid)
-        if is_inside:
+        if _is_inside(pid, own):
             raise Refused('a package has started a process')
     if len(zygote.names('task')) > 1:
         raise Refused('a package has started a thread')
+
+
+def _is_inside(pid: int, namespace: int) -> bool:
+    """Whether a process lives in this namespace of processes. One that is just ending is in none, and ends soon."""
+    for _ in range(ENDING_TRIES):
+        try:
+            return os.stat(f'/proc/{pid}/ns/pid').st_ino == namespace
+        except OSError:
+            if _has_ended(pid):
+                return False
+        time.sleep(0.01)
+    return True
 
 
 def _has_ended(pid: int) -> bool:
