@@ -231,7 +231,7 @@ async def test_commands_have_the_packages_and_pip_installs_more_from_a_granted_i
         install = f'python3 -m pip install -q {options} --target more -i http://{place}/index demo'
         assert (await sandbox.run(f'sh("{install}")')).value == ''
         assert (await sandbox.run('sh("cd more && python3 -c \'import demo; print(demo.x)\'")')).value == '42\n'
-        refused = await sandbox.run(f'sh("python -m pip download {options} -i https://example.org/ demo")')
+        refused = await sandbox.run(f'sh("python3 -m pip download {options} -i https://example.org/ demo")')
         assert '403 this sandbox may not connect to example.org:443' in str(refused.value)
     next(server, None)
 
