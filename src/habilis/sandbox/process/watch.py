@@ -110,12 +110,22 @@ def _check(guest: PipeGuest, limits: Limits, firsts: Collection[int], *, own_net
     limit = limits.memory_mb << 20
     # Apart, because the first process may be the guest itself, or have a copy of its memory just after a fork.
     if _use_more([first], limit) or _use_more(others, limit):
+        if not guest.running and not _still_uses_more(guest, limit, firsts):
+            return
         when = '' if guest.running else 'between two cells: '
         guest.kill('memory', when + TOO_MUCH)
     elif first.threads + sum(process.threads for process in others) > MAX_PROCESSES:
         guest.kill('broken', f'the code has started more than {MAX_PROCESSES} processes and threads')
     elif own_network and others and others[0].count_sockets() > MAX_SOCKETS:
         guest.kill('broken', f'the code has opened more than {MAX_SOCKETS} sockets')
+
+
+def _still_uses_more(guest: PipeGuest, limit: int, firsts: Collection[int]) -> bool:
+    """Look again at a guest between cells: while it is forked, the memory of its fork may be counted with its own."""
+    time.sleep(SECONDS)
+    return _use_more([_Process(guest.pid)], limit) or _use_more(
+        [_Process(pid) for pid in _descendants(guest.pid, firsts)], limit
+    )
 
 
 def _count_threads(pid: int, firsts: Collection[int]) -> int:
