@@ -21,10 +21,8 @@ children = [subprocess.Popen([sys.executable, '-c', eat], start_new_session=True
 """
 
 
-WHEN_TOLD = LATER.replace(
-    'time.sleep(1);', 'next(n for n in iter(int, 1) if time.sleep(0.05) or os.path.exists("go"));'
-)
-WHEN_TOLD = WHEN_TOLD.replace('import time;', 'import os, time;')
+WAIT = 'next(n for n in iter(int, 1) if time.sleep(0.05) or os.path.exists("go"));'
+WHEN_TOLD = LATER.replace('import time;', 'import os, time;').replace('time.sleep(1);', WAIT)
 """The children wait for a file."""
 
 
