@@ -29,7 +29,9 @@ def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Tests of the modules in `BOTH` twice; `one_protocol` marks those that name their protocol themselves."""
-    once = metafunc.definition.get_closest_marker('one_protocol') is not None or metafunc.function.__module__ not in BOTH
+    once = (
+        metafunc.definition.get_closest_marker('one_protocol') is not None or metafunc.function.__module__ not in BOTH
+    )
     metafunc.parametrize('protocol', ['fence'] if once else ['fence', 'call'], indirect=True)
 
 
