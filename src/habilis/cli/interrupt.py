@@ -1,6 +1,7 @@
 """Ctrl-C: the first one cancels the work cleanly, the second one ends the process at once."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -36,6 +37,7 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
     async def start() -> T:
         nonlocal task
         task = asyncio.current_task()
+        _wake_at_signals()
         if pressed:
             raise asyncio.CancelledError
         return await work()
@@ -68,6 +70,14 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
     finally:
         finished.set()
         signal.signal(signal.SIGINT, previous)
+
+
+def _wake_at_signals() -> None:
+    """Let signals wake the running loop: one that arrives just before it sleeps, or at another thread, does not."""
+    handler = signal.getsignal(signal.SIGINT)
+    with contextlib.suppress(NotImplementedError):  # Windows, whose loop is woken anyway
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+        signal.signal(signal.SIGINT, handler)  # it replaced ours, which also works while the loop is busy
 
 
 def _say_stopping() -> None:
