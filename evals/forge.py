@@ -24,10 +24,10 @@ from evals.repeated_replies import RepeatedReplies
 from evals.scores import aligned, wilson
 from evals.sets import MissingData
 from habilis.core.errors import HabilisError
-from habilis.forge.build import Forge, Options
-from habilis.forge.examples import called_name, example_tests
-from habilis.forge.library import Library
-from habilis.forge.verification import verify
+from habilis.forge.build.examples import called_name, example_tests
+from habilis.forge.build.forge import Forge, Options
+from habilis.forge.checks.verification import verify
+from habilis.forge.library.library import Library
 from habilis.models import load_model
 from habilis.models.counting import CountingModel
 from habilis.models.usage import Ledger

@@ -21,9 +21,9 @@ from evals.sets import KINDS
 from evals.tasks import Task
 from habilis import Agent, HabilisError, RunLimits
 from habilis.core.settings import Settings
-from habilis.forge.checkup import check_library
-from habilis.forge.library import Library
-from habilis.forge.seeding import seed
+from habilis.forge.library.checkup import check_library
+from habilis.forge.library.library import Library
+from habilis.forge.library.seed_tools import seed
 from habilis.models import Model, load_model
 
 STEPS, TOKENS = 12, 60_000

@@ -10,8 +10,8 @@ from habilis.bench.forge import candidates
 from habilis.bench.forge.large_library import LargeLibrary, prompt_tokens, search_times
 from habilis.bench.installation import PeerError
 from habilis.core.errors import ForgeError
-from habilis.forge.mutation import mutation_score
-from habilis.forge.verification import verify
+from habilis.forge.checks.mutation import mutation_score
+from habilis.forge.checks.verification import verify
 from tests.cli.process import habilis
 
 TARGETS = {'verify': 60.0, 'candidates': 4.0, 'mutants': 3.0, 'seeds': 5.0, 'search': 5.0, 'prompt': 600}

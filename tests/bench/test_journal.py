@@ -18,7 +18,7 @@ from habilis.bench.journal.servers import Server, postgres_server, redis_server
 from habilis.bench.journal.steps import StepTimer
 from habilis.bench.journal.stores import bench_stores
 from habilis.core.errors import JournalError
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.cli.process import habilis
 from tests.requirements import missing
 

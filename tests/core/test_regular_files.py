@@ -8,7 +8,7 @@ import pytest
 from habilis.core.errors import SettingsError
 from habilis.core.regular_files import read_regular, read_regular_text
 from habilis.core.settings import load_settings
-from habilis.forge.lessons import Lessons
+from habilis.forge.build.lessons import Lessons
 from habilis.models.files import File
 from tests.place import Place
 

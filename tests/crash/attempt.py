@@ -18,7 +18,7 @@ from habilis.core.errors import RunNotFound
 from habilis.flows import FlowPaused
 from habilis.journal.contract import Store
 from habilis.journal.questions import answer_run, open_questions
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.crash import scenario
 from tests.crash.effects import FOLDER, effects_of
 from tests.crash.troubled import Trouble, Troubled

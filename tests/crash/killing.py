@@ -17,8 +17,8 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast
 from habilis.core.owners import owner_state
 from habilis.journal.contract import Store
 from habilis.journal.index import Index, parent_of
-from habilis.journal.run_folder import BLOBS, INFO, LEASE, LOCK, RECORDS
-from habilis.journal.stores import open_store
+from habilis.journal.stores.run_folder import BLOBS, INFO, LEASE, LOCK, RECORDS
+from habilis.journal.stores.urls import open_store
 from tests.crash.attempt import Attempt
 from tests.crash.effects import Effect, effects_of, repeated
 from tests.crash.troubled import TROUBLE, Trouble

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from habilis.flows import Job, Outcome, WorkerPool
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.crash import scenario
 from tests.crash.attempt import answer_all
 from tests.crash.effects import FOLDER, effects_of, repeated

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from habilis.core.errors import StoreUnavailable
 from habilis.journal.contract import Lease, Record, RunInfo, Store
-from habilis.journal.wrapper import StoreWrapper
+from habilis.journal.stores.wrapper import StoreWrapper
 
 T = TypeVar('T')
 Trouble = Literal['dies before', 'dies after', 'fails before', 'fails after', '']

@@ -8,7 +8,7 @@ import pytest
 from evals import library
 from evals.library import RequestOutcome, duplicates, evaluate, load_families, pairs, parse_arguments
 from evals.outcomes import read_as
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from habilis.models import Message, ScriptedModel
 from tests.forge.samples import double
 

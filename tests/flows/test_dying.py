@@ -14,7 +14,7 @@ from habilis.flows.engine import is_abandoned, queue_job, wait_in_store
 from habilis.flows.worker import Worker
 from habilis.journal import RunInfo, Store, leases
 from habilis.journal.runs import read_run
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.crash.stores import STORES, address
 from tests.journal import servers
 from tests.journal.dying import dying

@@ -8,7 +8,7 @@ import pytest
 from habilis.core.errors import RunBusy
 from habilis.flows import FlowPaused
 from habilis.journal.questions import answer_run
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.flows import app
 from tests.flows.processes import Place, kill
 

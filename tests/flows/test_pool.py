@@ -16,7 +16,7 @@ from habilis.flows.engine import queue_job, wait_in_store
 from habilis.flows.worker import Worker
 from habilis.journal import MemoryStore, RunInfo, Status
 from habilis.journal.questions import answer_run
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.flows import app
 from tests.flows.processes import Place
 from tests.waiting import until

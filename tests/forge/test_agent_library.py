@@ -12,11 +12,11 @@ import pytest
 from habilis import Agent, tool
 from habilis.core.errors import AgentError
 from habilis.forge.contract import Candidate
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from habilis.journal import Store
-from habilis.journal.memory import MemoryStore
+from habilis.journal.stores.memory import MemoryStore
 from habilis.models import Message, ScriptedModel
-from tests.forge.test_build import Builder
+from tests.forge.build.test_forge import Builder
 
 
 def cell(code: str) -> str:

@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
+from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
+from habilis.forge.checks.verification import passes_on_stub, verify
 from habilis.forge.contract import Candidate
-from habilis.forge.mutation import KILL_SHARE, mutation_score
-from habilis.forge.verification import passes_on_stub, verify
 from habilis.tools.tool_names import check_name
 from tests.cases import each_case
 

@@ -9,7 +9,7 @@ import sys
 
 from habilis.core.errors import LeaseLost, RunBusy
 from habilis.journal.contract import RunInfo
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.journal.writer import RUN, following
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from habilis.core import owners
 from habilis.journal import Store
-from habilis.journal.wrapper import StoreWrapper
+from habilis.journal.stores.wrapper import StoreWrapper
 
 T = TypeVar('T')
 

@@ -9,7 +9,7 @@ from typing import Any
 from habilis.core.errors import JournalError, StoreUnavailable
 from habilis.journal import Journal, Lease, MemoryStore, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.copies import digests_of
-from habilis.journal.wrapper import StoreWrapper
+from habilis.journal.stores.wrapper import StoreWrapper
 
 RUN = 'run-1'
 

@@ -113,7 +113,7 @@ def _from_postgres(program: str, url: str) -> str:
 
 
 async def _make(folder: Path) -> None:
-    from habilis.journal.stores import open_store
+    from habilis.journal.stores.urls import open_store
     from tests.journal.servers import PostgresServer, RedisServer, postgres_program
 
     folder.mkdir(exist_ok=True, parents=True)

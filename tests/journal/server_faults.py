@@ -14,10 +14,10 @@ import pytest
 import pytest_asyncio
 
 from habilis.core.errors import CorruptRecord, LeaseLost, RunBusy, StoreUnavailable
-from habilis.journal.conformance_values import record, records
 from habilis.journal.contract import Lease, RunInfo, Store
 from habilis.journal.encoding import digest_of
-from habilis.journal.stores import open_store
+from habilis.journal.stores.conformance_values import record, records
+from habilis.journal.stores.urls import open_store
 from tests.journal.servers import Server
 from tests.journal.writer import RUN, following
 

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from habilis.core.errors import JournalError
-from habilis.journal.conformance_values import record
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 from habilis.journal.encoding import digest_of
-from habilis.journal.files import FileStore
-from habilis.journal.memory import MemoryStore
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.conformance_values import record
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.memory import MemoryStore
+from habilis.journal.stores.sqlite import SqliteStore
 
 STATES: tuple[Status, ...] = ('queued', 'running', 'done')
 DATA = {digest_of(data): data for data in (b'', b'x', b'y' * 5000)}

@@ -11,9 +11,9 @@ import pytest
 from habilis.core import owners
 from habilis.journal import Journal, Paused, RunInfo, Scope
 from habilis.journal.contract import Durability
-from habilis.journal.files import FileStore
-from habilis.journal.postgres import PostgresStore
-from habilis.journal.sqlite_file import SqliteFile
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.postgres import PostgresStore
+from habilis.journal.stores.sqlite_file import SqliteFile
 from tests.journal.dying import dead_owner
 from tests.journal.servers import PostgresServer
 from tests.requirements import missing
@@ -115,7 +115,7 @@ async def test_after_a_power_cut_in_such_a_step_a_person_is_asked(
 _PROGRAM = """
 import asyncio, sys
 from habilis.journal import Journal, RunInfo, Scope
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 
 async def effect():
     open(sys.argv[2], 'x').close()

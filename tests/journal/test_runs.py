@@ -9,7 +9,6 @@ import pytest
 
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy, RunNotFound
 from habilis.journal import Journal, MemoryStore, RunInfo, Scope, Store
-from habilis.journal.files import FileStore
 from habilis.journal.runs import (
     TolerantStore,
     align_runs,
@@ -20,12 +19,13 @@ from habilis.journal.runs import (
     read_run,
     score_run,
 )
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.sqlite import SqliteStore
 
 DYING = """
 import asyncio, os, sys
 from habilis.journal import Journal, RunInfo
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 async def main():
     await Journal.create(SqliteStore(sys.argv[1]), RunInfo(run='r', user='ada'))
     os._exit(9)

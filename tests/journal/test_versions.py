@@ -7,9 +7,9 @@ import pytest
 
 from habilis.journal.contract import SCHEMA
 from habilis.journal.copies import export_run, import_run
-from habilis.journal.files import FileStore
-from habilis.journal.memory import MemoryStore
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.memory import MemoryStore
+from habilis.journal.stores.sqlite import SqliteStore
 from tests.journal.versions.story import check
 
 VERSIONS = Path(__file__).with_name('versions')

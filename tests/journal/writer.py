@@ -16,8 +16,8 @@ from typing import Any
 from habilis.core.errors import LeaseLost
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.encoding import digest_of
-from habilis.journal.files import FileStore
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.sqlite import SqliteStore
 
 RUN = 'run-1'
 CHANGING = ('write', 'replace', 'rename', 'unlink', 'ftruncate', 'mkdir', 'rmdir')

@@ -179,7 +179,7 @@ def test_a_place_that_is_none_is_refused(place: str) -> None:
 
 
 async def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
-    from habilis.journal.sqlite import SqliteStore
+    from habilis.journal.stores.sqlite import SqliteStore
 
     store = SqliteStore(tmp_path / 'runs.db')
     await store.runs()

@@ -6,9 +6,9 @@ import pytest
 
 from habilis.core.codec import Json
 from habilis.sandbox import Policy
-from habilis.sandbox.cell_host import CellHost
 from habilis.sandbox.contract import Variable
-from habilis.sandbox.interpreter import Interpreter, T
+from habilis.sandbox.host.cell_host import CellHost
+from habilis.sandbox.host.interpreter import Interpreter, T
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import KERNEL, assert_right, kind_of, prepare
 

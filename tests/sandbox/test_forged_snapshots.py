@@ -120,7 +120,7 @@ async def test_a_state_that_breaks_its_interpreter_is_a_snapshot_error(code: str
 async def restore_and_use(forged: bytes) -> None:
     limits = Limits(seconds=1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr('habilis.sandbox.interpreter.SAVE_SECONDS', 1.0)
+        patch.setattr('habilis.sandbox.host.interpreter.SAVE_SECONDS', 1.0)
         with suppress(SnapshotError):
             async with await Sandbox.restore(forged, limits=limits) as sandbox:
                 await sandbox.run('1')

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from habilis.core.limits import Limits
-from habilis.sandbox import results
-from habilis.sandbox.cell_host import CellHost
+from habilis.sandbox.host import results
+from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, assert_right, attack, kind_of, prepare
 

@@ -9,7 +9,7 @@ import pytest
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
-from habilis.sandbox import cell_host
+from habilis.sandbox.host import cell_host
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import HOST, assert_right, kind_of, prepare
 

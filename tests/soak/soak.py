@@ -19,7 +19,7 @@ from habilis.core.errors import RunBusy, RunNotFound, StoreUnavailable
 from habilis.flows import Job, WorkerPool
 from habilis.flows.engine import outcome_of, queue_job
 from habilis.journal.contract import Store
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from tests.crash import scenario
 from tests.crash.attempt import answer_all
 from tests.crash.effects import FOLDER, effects_file, effects_of, repeated

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.host.functions import HostFunction
 from habilis.tools import Toolbox
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from habilis.sandbox.functions import is_async
+from habilis.sandbox.host.functions import is_async
 from habilis.tools.attempts import call, on_thread, with_retries, with_timeout
 from tests.cases import each_case
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from habilis.core.errors import ToolArgumentsError, ToolCallError
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.host.functions import HostFunction
 from habilis.tools import GateCall, Toolbox, tool
 from tests.tools.boxes import function, on_a_thread
 

@@ -10,11 +10,11 @@ from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
 from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, RunRequest
 from habilis.core.errors import AgentError, SandboxError, ToolCallError
-from habilis.journal.stores import OFF
+from habilis.journal.stores.urls import OFF
 from habilis.sandbox import Sandbox
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import why_no_processes
-from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.host.deadline import deadline_paused
 from habilis.sandbox.options import Settings as SandboxSettings
 from habilis.sandbox.options import backend_settings
 from habilis.tools import Context, Tool, Toolset

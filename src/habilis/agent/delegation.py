@@ -13,7 +13,7 @@ from habilis.agent.loop.components import calling_run
 from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, Helpers, RunRequest
 from habilis.core.errors import AgentError, RunStopped, ToolCallError
 from habilis.models.contract import Model
-from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.host.deadline import deadline_paused
 from habilis.tools import Context, Tool, logs
 from habilis.tools.contract import ToolOptions
 from habilis.tools.tool import MakesTool, as_tool

@@ -17,7 +17,7 @@ GROUP = 'habilis.libraries'
 
 
 class ToolFolder(Protocol):
-    """A library by its folder: `habilis.forge.library.Library`."""
+    """A library by its folder: `habilis.forge.library.library.Library`."""
 
     @property
     def folder(self) -> Path: ...

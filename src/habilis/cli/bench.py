@@ -164,9 +164,9 @@ def _check_servers(postgres: str, redis: str, peer_python: str) -> None:
     import shutil
 
     from habilis.core.errors import SettingsError
-    from habilis.journal import postgres as on_postgres
-    from habilis.journal import redis as on_redis
-    from habilis.journal.server_address import parse_address
+    from habilis.journal.stores import postgres as on_postgres
+    from habilis.journal.stores import redis as on_redis
+    from habilis.journal.stores.server_address import parse_address
 
     for option, url, schemes in (
         ('--postgres', postgres, on_postgres.SCHEMES),

@@ -8,7 +8,7 @@ import typer
 from habilis.core.errors import SettingsError
 from habilis.core.logs import configure_logging, log_to_terminal
 from habilis.core.settings import Settings, load_settings
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 
 _ARGUMENT = 'the argument '
 

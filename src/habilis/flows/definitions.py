@@ -13,7 +13,7 @@ from habilis.flows.execution import run_in_step, run_nested_flow, run_step
 from habilis.flows.recorded import NO_NAMES, Recorded, caller_names, check_timeout, checked_options
 from habilis.flows.runs import Run
 from habilis.journal import OnChange, Store, current_scope, recording_scope
-from habilis.sandbox.functions import is_async
+from habilis.sandbox.host.functions import is_async
 from habilis.tools.tool import Tool
 
 P = ParamSpec('P')

@@ -23,6 +23,6 @@ async def store_handle(journal: Store | str | None) -> StoreHandle:
     if journal is not None and not isinstance(journal, str):
         return StoreHandle(store=journal, owned=False)
     from habilis.core.settings import load_settings
-    from habilis.journal.stores import open_store
+    from habilis.journal.stores.urls import open_store
 
     return StoreHandle(store=open_store(load_settings().journal if journal is None else journal), owned=True)

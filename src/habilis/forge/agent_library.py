@@ -8,13 +8,13 @@ from typing import Any
 from habilis.agent.loop.components import parent_ledgers
 from habilis.core.errors import ForgeError, ToolCallError, ToolDefinitionError
 from habilis.core.folders import data_folder
-from habilis.forge.build import Forge
-from habilis.forge.library import Library
-from habilis.forge.library_tools import library_tool
+from habilis.forge.build.forge import Forge
+from habilis.forge.library.library import Library
+from habilis.forge.library.tools import library_tool
 from habilis.models.contract import Model, Usage
 from habilis.models.counting import CountingModel
 from habilis.sandbox import ToolCall
-from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.host.deadline import deadline_paused
 from habilis.tools import Context, Tool, tool
 from habilis.tools.contract import ToolOptions
 from habilis.tools.stubs import TypeNames

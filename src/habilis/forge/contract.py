@@ -168,3 +168,15 @@ class Manifest:
 
     language: Language = 'python'
     format: int = FORMAT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutant:
+    """A wrong variant of a function, which its tests should notice."""
+
+    change: str
+    """What differs: `line 3: a < b → a <= b`."""
+
+    code: str
+    boundary: str = ''
+    """For `<`, `<=`, `>`, `>=`: code that fails where both sides are equal, which is where the variant differs."""

@@ -2,8 +2,8 @@
 
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 from habilis.journal.journal import Journal, OnChange
-from habilis.journal.memory import MemoryStore
 from habilis.journal.scope import Paused, Scope, current_scope, recording_scope
+from habilis.journal.stores.memory import MemoryStore
 from habilis.journal.values import Codec, fingerprint
 
 __all__ = [

@@ -12,15 +12,15 @@ from habilis.core import owners
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunChanged, StoreUnavailable
 from habilis.core.owners import OwnerState, owner_state
-from habilis.journal import leases
 from habilis.journal.activity import Activity
 from habilis.journal.contract import Kind, Lease, Record, RunInfo, Status, Store
 from habilis.journal.copies import copy_run
 from habilis.journal.creation import as_blob, create_run
 from habilis.journal.encoding import digest_of, new_record
 from habilis.journal.index import Index, parent_of
+from habilis.journal.leases import claims as leases
+from habilis.journal.leases.renewal import Renewal
 from habilis.journal.lookup import info_of, value_of
-from habilis.journal.renewal import Renewal
 
 logger = logging.getLogger('habilis.journal')
 

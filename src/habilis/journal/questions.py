@@ -8,7 +8,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import JournalError
 from habilis.journal.contract import Record, Store
 from habilis.journal.index import Index
-from habilis.journal.leases import hold_run
+from habilis.journal.leases.claims import hold_run
 from habilis.journal.lookup import info_of, value_of
 
 

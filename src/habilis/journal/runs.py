@@ -13,9 +13,9 @@ from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.copies import copy_run, import_run
 from habilis.journal.index import Entry, Index
-from habilis.journal.leases import has_live_owner, hold_run
+from habilis.journal.leases.claims import has_live_owner, hold_run
 from habilis.journal.lookup import info_of, value_of
-from habilis.journal.wrapper import StoreWrapper
+from habilis.journal.stores.wrapper import StoreWrapper
 
 State = Literal['queued', 'running', 'interrupted', 'waiting', 'stopped', 'failed', 'done']
 """A `Status`, or `interrupted`: the status is `running`, but there is no live owner."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from habilis.core.errors import SettingsError, StoreUnavailable
 from habilis.journal.errors import store_unavailable
-from habilis.journal.postgres import SCHEMES, connection_text, is_passing
-from habilis.journal.server_address import parse_address
+from habilis.journal.stores.postgres import SCHEMES, connection_text, is_passing
+from habilis.journal.stores.server_address import parse_address
 from habilis.memory.database import TABLES, VERSION, Cursor
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from habilis.core.errors import StoreUnavailable
 from habilis.journal.errors import store_unavailable
-from habilis.journal.sqlite_file import LOCK_SECONDS, Schema, SqliteFile
+from habilis.journal.stores.sqlite_file import LOCK_SECONDS, Schema, SqliteFile
 from habilis.memory.database import TABLES, VERSION, Cursor
 
 T = TypeVar('T')

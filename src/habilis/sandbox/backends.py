@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from habilis.core.errors import BackendNotFound
 from habilis.sandbox.contract import Backend, BackendFactory
-from habilis.sandbox.workers import after_fork
+from habilis.sandbox.host.workers import after_fork
 
 GROUP = 'habilis.sandboxes'
 _registered: dict[str, BackendFactory] = {}

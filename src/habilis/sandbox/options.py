@@ -12,13 +12,13 @@ from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.arguments import check_settings, wrong
-from habilis.sandbox.cell_host import AnswerInput
 from habilis.sandbox.contract import WASM_PYTHON, Mount, PythonTarget
-from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
+from habilis.sandbox.files.workspace import WORKSPACE, Workspace, usable_folder
+from habilis.sandbox.host.cell_host import AnswerInput
+from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
+from habilis.sandbox.host.results import pack_variables
 from habilis.sandbox.network import Network, make_network
 from habilis.sandbox.policy import Policy
-from habilis.sandbox.results import pack_variables
-from habilis.sandbox.workspace import WORKSPACE, Workspace, usable_folder
 
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
@@ -71,7 +71,9 @@ class Packages:
         wanted = list(more)
         if not wanted:
             return self
-        from habilis.sandbox import packages  # takes 20 ms to import, and most sandboxes have no packages
+        from habilis.sandbox.packages import (
+            installation as packages,  # takes 20 ms to import, and most sandboxes have no packages
+        )
 
         merged = packages.merge(self.names, wanted, replaces=replaces)
         if merged == list(self.names):
@@ -174,7 +176,7 @@ def backend_settings(settings: Settings) -> dict[str, object]:
 async def choose_backend(settings: Settings) -> str:
     """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
     if wanted := _package_texts(settings):
-        from habilis.sandbox.packages import merge, native_reason
+        from habilis.sandbox.packages.installation import merge, native_reason
 
         if reason := await asyncio.to_thread(native_reason, merge((), wanted, replaces=True)):
             logger.info('sandbox="auto" chose process: %s', reason)

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError, WorkspaceError
-from habilis.sandbox import results, snapshot
+from habilis.sandbox import snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
-from habilis.sandbox.cell_host import CellHost, OnOutput
 from habilis.sandbox.contract import Cell, Variable, python_of, why_no_processes
-from habilis.sandbox.functions import AnyFunction, HostFunction, host_functions
-from habilis.sandbox.interpreter import GuestFailed, Interpreter
+from habilis.sandbox.files.workspace import Workspace
+from habilis.sandbox.host import results
+from habilis.sandbox.host.cell_host import CellHost, OnOutput
+from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
+from habilis.sandbox.host.interpreter import GuestFailed, Interpreter
+from habilis.sandbox.host.turns import Turns
+from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.snapshot import Snapshot
-from habilis.sandbox.turns import Turns
-from habilis.sandbox.workers import WORKERS
-from habilis.sandbox.workspace import Workspace
 
 if TYPE_CHECKING:
     from habilis.sandbox.session_sync import SyncSandbox

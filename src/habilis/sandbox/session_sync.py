@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from habilis.core.background_loop import run_blocking
-from habilis.sandbox.cell_host import OnOutput
 from habilis.sandbox.contract import Cell
+from habilis.sandbox.host.cell_host import OnOutput
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.snapshot import Snapshot

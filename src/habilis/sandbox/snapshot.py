@@ -90,7 +90,7 @@ def _parse_packages(data: object) -> tuple[str, ...]:
     """Only requirements of a registry: a forged snapshot must not name folders or addresses for the host to read."""
     if data is None:
         return ()
-    from habilis.sandbox.packages import is_pin
+    from habilis.sandbox.packages.installation import is_pin
 
     if not isinstance(data, list) or not all(
         isinstance(one, str) and is_pin(one) for one in cast('list[object]', data)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from habilis.core.codec import NotPlain
 from habilis.core.errors import SandboxError
 from habilis.sandbox.backends import backend
-from habilis.sandbox.temporary_folders import temporary_folder
+from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.server import openapi
 from habilis.server.access import Access, BodyRefused, Callers
 from habilis.server.guest_socket import serve_guest

@@ -7,11 +7,11 @@ from pathlib import Path
 from habilis.core.codec import CodecError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Backend, Guest, GuestSpec, Mount
+from habilis.sandbox.files.temporary_folders import temporary_folder
+from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.remote import file_sync
 from habilis.sandbox.remote.hosting import ClientSide
 from habilis.sandbox.remote.wire import Channel, Frame
-from habilis.sandbox.temporary_folders import temporary_folder
-from habilis.sandbox.workers import WORKERS
 from habilis.server.settings import ServiceSettings
 
 

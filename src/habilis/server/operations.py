@@ -19,9 +19,9 @@ from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import Backend
+from habilis.sandbox.files.workspace import Workspace
 from habilis.sandbox.options import Settings
 from habilis.sandbox.session import Sandbox
-from habilis.sandbox.workspace import Workspace
 from habilis.server.models import (
     CellModel,
     CreateRequest,

@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 
 from habilis.sandbox.cell_json import to_json
 from habilis.sandbox.contract import Cell, Stream
+from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.session import Sandbox
-from habilis.sandbox.workers import WORKERS
 from habilis.server.settings import ServiceSettings
 
 KEPT_ANSWERS = 32

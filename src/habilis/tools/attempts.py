@@ -9,8 +9,8 @@ from typing import TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
 from habilis.core.integers import error_text
-from habilis.sandbox.functions import is_async
-from habilis.sandbox.workers import WORKERS
+from habilis.sandbox.host.functions import is_async
+from habilis.sandbox.host.workers import WORKERS
 from habilis.tools.contract import NeedsAnswer, ToolOptions
 from habilis.tools.logs import log
 from habilis.tools.permits import Permit, check_open

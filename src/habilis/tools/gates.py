@@ -16,7 +16,7 @@ from typing import cast
 
 from habilis.core.errors import JournalError, ToolArgumentsError, ToolDefinitionError, ToolDenied
 from habilis.core.integers import error_text
-from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.host.deadline import deadline_paused
 from habilis.tools import attempts
 from habilis.tools.argument_copies import copy_arguments
 from habilis.tools.contract import (

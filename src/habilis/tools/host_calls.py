@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from habilis.core.errors import ToolCallError
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import CallableTool, Calls, validate_now
 
 LOOP_CHECK_SECONDS = 1.0

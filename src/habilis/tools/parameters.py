@@ -13,7 +13,7 @@ from habilis.core.similar_names import similar_names
 
 if TYPE_CHECKING:
     from habilis.core.codec import Json
-from habilis.sandbox.functions import label_arguments
+from habilis.sandbox.host.functions import label_arguments
 from habilis.tools.forward_references import resolve_class_hints
 from habilis.tools.stubs import TypeNames, description, signature_text
 from habilis.tools.validation import TypeValidator

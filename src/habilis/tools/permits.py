@@ -10,7 +10,7 @@ import contextlib
 import contextvars
 from collections.abc import Generator
 
-from habilis.sandbox.deadline import current_deadline
+from habilis.sandbox.host.deadline import current_deadline
 
 
 class Permit:

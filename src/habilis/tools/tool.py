@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Type
 from habilis.core.codec import Json
 from habilis.core.errors import ToolCallError, ToolDefinitionError, ToolResultError
 from habilis.sandbox.contract import Side
-from habilis.sandbox.functions import HostFunction, is_async
+from habilis.sandbox.host.functions import HostFunction, is_async
 from habilis.tools import attempts
 from habilis.tools.calls import Calls
 from habilis.tools.context import Context, ContextParameter, take_context, type_name
@@ -43,7 +43,7 @@ class Tool(Generic[P, R]):
     """A function of the host with validation, stub and options. Calling it calls the function itself."""
 
     uses_guest = False
-    """Whether it has work done in the sandbox that calls it; see `sandbox/guest_work.py`."""
+    """Whether it has work done in the sandbox that calls it; see `sandbox/host/guest_work.py`."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from habilis.core.errors import ToolCallError, ToolDefinitionError
 from habilis.core.similar_names import similar_names
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Side, ToolCall
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.calls import Calls, PreparedCall, validate_now
 from habilis.tools.context import Context
 from habilis.tools.contract import Approve, CallJournal, Gate, ModelFunction, ResultGate

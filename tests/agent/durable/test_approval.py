@@ -18,10 +18,10 @@ from habilis.core.errors import JournalError, ModelError, RunBusy, RunNotFound
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Store
 from habilis.journal.runs import read_run
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
-from habilis.sandbox.workers import WORKERS
+from habilis.sandbox.host.workers import WORKERS
 from habilis.tools import ApprovalRequest, Ask, Deny, Files, GateCall, tool
 from tests.agent.hooks.watching import Seen, code
 from tests.waiting import until
@@ -396,7 +396,7 @@ async def test_a_run_cannot_be_answered_while_another_process_holds_it() -> None
 PROGRAM = """
 import asyncio, sys
 from habilis.agent import Agent
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.tools import tool
 

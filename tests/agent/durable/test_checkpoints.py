@@ -15,11 +15,11 @@ from habilis.agent.durable.records import CHECKPOINT_CODEC, Checkpoint
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.core.errors import AgentError, WorkspaceError
 from habilis.journal import MemoryStore
-from habilis.journal.files import FileStore
 from habilis.journal.runs import fork, read_run
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import ScriptedModel
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from tests.agent.hooks.watching import code
 
 

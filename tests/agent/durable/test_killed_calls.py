@@ -9,7 +9,7 @@ import pytest
 from habilis import Agent, ScriptedModel, tool
 from habilis.agent.durable.trajectory import Turn, read_trajectories
 from habilis.journal.runs import read_run
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 
 CODE = """
 try:

@@ -237,7 +237,7 @@ async def test_usage_of_nested_agents_is_counted_once() -> None:
 
 
 async def test_variables_that_crash_the_snapshot_do_not_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('habilis.sandbox.interpreter.SAVE_SECONDS', 0.5)
+    monkeypatch.setattr('habilis.sandbox.host.interpreter.SAVE_SECONDS', 0.5)
     store = MemoryStore()
     hostile = 'class Bad:\n    def __reduce__(self):\n        while True: pass\nbad = Bad()'
     replies = [code('good = 1'), code(hostile), code('final_answer(good)'), code('final_answer(good)')]

@@ -29,7 +29,7 @@ from habilis.core.errors import (
 )
 from habilis.journal import Journal, MemoryStore, Record, RunInfo, Scope
 from habilis.journal.copies import copy_run
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.models.scripted import Scripted
 from habilis.sandbox import Sandbox
@@ -603,7 +603,7 @@ async def test_an_approval_in_a_nested_run_pauses_the_outer_run() -> None:
 PROGRAM = """
 import asyncio, os, signal, sys
 from habilis.agent import Agent
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.models import ScriptedModel
 from habilis.sandbox import Sandbox
 from habilis.tools import ApprovalRequest, tool

@@ -16,7 +16,7 @@ from habilis.agent.loop import setup
 from habilis.core.errors import AgentError, ModelError, RunNotFound, SandboxError
 from habilis.journal import MemoryStore, Store
 from habilis.journal.runs import read_run
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from habilis.models import ScriptedModel
 from tests.agent.hooks.watching import code
 from tests.journal.dying import dying

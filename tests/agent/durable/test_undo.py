@@ -9,7 +9,7 @@ from habilis.agent.durable.file_history import FileHistory
 from habilis.agent.durable.undo import take_back
 from habilis.journal import MemoryStore
 from habilis.models import ScriptedModel
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from tests.agent.scripts import block
 
 

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from habilis.cli.printing import console
 from habilis.journal import RunInfo
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.sqlite import SqliteStore
 from habilis.memory import Memory
 from tests.cli.process import habilis, on_terminal
 

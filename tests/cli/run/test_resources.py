@@ -9,7 +9,7 @@ import pytest
 from tests.cli.chat import code, script
 from tests.cli.process import habilis
 from tests.place import Place
-from tests.sandbox.test_packages import make_wheel
+from tests.sandbox.packages.test_installation import make_wheel
 
 TOOLS = """
 from habilis import tool

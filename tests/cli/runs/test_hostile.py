@@ -102,7 +102,7 @@ def test_records_that_are_not_those_of_an_agent_are_shown_all_the_same(place: Pl
     import asyncio
 
     from habilis.journal import Journal, RunInfo
-    from habilis.journal.sqlite import SqliteStore
+    from habilis.journal.stores.sqlite import SqliteStore
 
     async def write() -> None:
         store = SqliteStore(journal(place))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from tests.cli.process import habilis
 from tests.forge.samples import double, fourfold
 

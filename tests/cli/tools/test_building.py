@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from tests.cli.chat import script, streamed
 from tests.cli.process import COMMAND, PATIENCE, environment, habilis
 from tests.cli.run.conftest import place, server
 from tests.cli.tools.conftest import Tools, data
-from tests.forge import test_composition as composition
-from tests.forge.test_build import CODE, SPEC, TESTS
+from tests.forge.build import test_composition as composition
+from tests.forge.build.test_forge import CODE, SPEC, TESTS
 from tests.models.protocol_server import Answer, ProtocolServer, wait_for_requests
 
 __all__ = ['place', 'server']

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from habilis.forge.library import Library
-from habilis.forge.seeding import seeds
+from habilis.forge.library.library import Library
+from habilis.forge.library.seed_tools import seeds
 from tests.cli.process import COMMAND, environment, habilis, on_terminal
 from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from tests.cli.process import habilis, on_terminal
 from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double

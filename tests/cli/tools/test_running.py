@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from tests.cli.process import on_terminal
 from tests.cli.tools.conftest import Tools, data
 from tests.forge.samples import double, tool

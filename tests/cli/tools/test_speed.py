@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from tests.cli.chat import code, script
 from tests.cli.tools.conftest import Tools, data
-from tests.forge.test_optimising import FAST, slow
+from tests.forge.build.test_speedups import FAST, slow
 
 
 def test_bench_compares_versions(tools: Tools, library: Library) -> None:

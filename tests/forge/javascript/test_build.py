@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ForgeError
-from habilis.forge.library import Library
-from habilis.journal.memory import MemoryStore
-from tests.forge.test_build import CODE, Builder, forge
+from habilis.forge.library.library import Library
+from habilis.journal.stores.memory import MemoryStore
+from tests.forge.build.test_forge import CODE, Builder, forge
 
 pytestmark = pytest.mark.usefixtures('quickjs')
 

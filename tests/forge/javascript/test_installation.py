@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ForgeError
-from habilis.forge.verification import verify
+from habilis.forge.checks.verification import verify
 from tests.forge.javascript.samples import double
 
 

@@ -9,19 +9,19 @@ from skills_ref import validate  # pyright: ignore[reportMissingTypeStubs]
 
 from habilis.agent import Agent
 from habilis.core.errors import ForgeError, ToolArgumentsError, ToolCallError
-from habilis.forge.adding import add_tool
-from habilis.forge.archives import read_archive, write_archive
-from habilis.forge.build import Forge
-from habilis.forge.checkup import check_library, repair
-from habilis.forge.composition import compose
-from habilis.forge.library import Library
-from habilis.forge.library_tools import library_tool
-from habilis.forge.merging import merge
-from habilis.forge.retests import retest
-from habilis.forge.revisions import revise
-from habilis.forge.sharing import export_tools, import_tools
-from habilis.forge.skills import export_skill
-from habilis.forge.timing import compare_speed
+from habilis.forge.build.composition import compose
+from habilis.forge.build.forge import Forge
+from habilis.forge.checks.timing import compare_speed
+from habilis.forge.library.additions import add_tool
+from habilis.forge.library.checkup import check_library, repair
+from habilis.forge.library.library import Library
+from habilis.forge.library.merges import merge
+from habilis.forge.library.retests import retest
+from habilis.forge.library.revisions import revise
+from habilis.forge.library.tools import library_tool
+from habilis.forge.sharing.archives import read_archive, write_archive
+from habilis.forge.sharing.skills import export_skill
+from habilis.forge.sharing.transfer import export_tools, import_tools
 from habilis.models import ScriptedModel
 from tests.cli.process import habilis
 from tests.forge import samples as python

@@ -6,10 +6,10 @@ import pytest
 
 from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
+from habilis.forge.checks.calls import call_candidate
+from habilis.forge.checks.mutation import mutation_score
+from habilis.forge.checks.verification import passes_on_stub, verify, verify_all
 from habilis.forge.contract import Candidate
-from habilis.forge.library_tools import call_candidate
-from habilis.forge.mutation import mutation_score
-from habilis.forge.verification import passes_on_stub, verify, verify_all
 from tests.forge.javascript.samples import double, fourfold, tool
 
 pytestmark = pytest.mark.usefixtures('quickjs')

@@ -5,10 +5,10 @@ import ast
 import pytest
 
 from habilis.core.errors import ForgeError
+from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate
 from habilis.forge.javascript.definition import python_definition
 from habilis.forge.javascript.translation import javascript_code, javascript_module, javascript_stub, javascript_tests
-from habilis.forge.verification import verify
 
 STUBS = [
     "def shout(text: str) -> str:\n    'Return the text in capitals.'",

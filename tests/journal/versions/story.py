@@ -13,8 +13,8 @@ from habilis.core.codec import Json
 from habilis.journal.contract import Kind, Record, RunInfo, Store
 from habilis.journal.copies import export_run
 from habilis.journal.encoding import digest_of
-from habilis.journal.files import FileStore
-from habilis.journal.sqlite import SqliteStore
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.sqlite import SqliteStore
 
 INFO = RunInfo(
     run='run-1',

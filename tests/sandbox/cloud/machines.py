@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from habilis.sandbox.contract import Guest, GuestSpec, Mount
-from habilis.sandbox.guest_folder import guest_folder
-from habilis.sandbox.pipe_guest import PipeGuest
+from habilis.sandbox.host.guest_folder import guest_folder
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.process.bubblewrap import find_bubblewrap, installed_packages
 
 _CAPABILITIES = ('SETUID', 'SETGID', 'CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'SYS_RESOURCE')

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from habilis.core.limits import Limits
-from habilis.sandbox.conformance import SandboxConformance
+from habilis.sandbox.conformance.suite import SandboxConformance
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.session_sync import SyncSandbox
 

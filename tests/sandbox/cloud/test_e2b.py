@@ -13,7 +13,7 @@ from habilis.sandbox import backends
 from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import e2b
 from habilis.sandbox.cloud.e2b import E2bBackend
-from habilis.sandbox.conformance import IsolationConformance
+from habilis.sandbox.conformance.suite import IsolationConformance
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.session_sync import SyncSandbox
 from habilis.server.settings import ServiceSettings

@@ -3,7 +3,7 @@
 from typing import Any
 
 from habilis.core.limits import Limits
-from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
+from habilis.sandbox.conformance.suite import IsolationConformance, SandboxConformance
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.docker.engine import BACKEND

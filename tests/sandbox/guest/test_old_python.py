@@ -2,7 +2,7 @@
 
 import ast
 
-from habilis.sandbox.guest_folder import GUEST_FILES, PACKAGE
+from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
 from tests.cases import each_case
 
 FIRST_PROCESS = 'sandbox/docker/first_process.py'

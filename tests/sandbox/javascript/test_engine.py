@@ -10,8 +10,8 @@ import pytest
 from habilis.core.limits import Limits
 from habilis.forge.javascript.installation import javascript_engine
 from habilis.sandbox.contract import GuestDied
+from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.javascript.engine import JavaScriptEngine, JavaScriptGuest, Thrown
-from habilis.sandbox.workers import WORKERS
 
 T = TypeVar('T')
 LIMITS = Limits(seconds=30, memory_mb=64)

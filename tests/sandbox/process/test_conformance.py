@@ -2,7 +2,7 @@
 
 import pytest
 
-from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
+from habilis.sandbox.conformance.suite import IsolationConformance, SandboxConformance
 
 
 class TestProcess(SandboxConformance):

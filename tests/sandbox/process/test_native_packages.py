@@ -13,12 +13,12 @@ import pytest
 from habilis.core.errors import PackageError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import PythonTarget
-from habilis.sandbox.packages import package_folder
+from habilis.sandbox.packages.installation import package_folder
 from habilis.sandbox.process.guest import ProcessGuest
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
 from tests.requirements import missing
-from tests.sandbox.test_packages import make_wheel
+from tests.sandbox.packages.test_installation import make_wheel
 
 PACKAGES = ['numpy', 'pandas', 'matplotlib']
 
@@ -102,7 +102,7 @@ async def test_auto_takes_process_for_native_packages_and_wasm_for_the_rest(
 
 
 def test_an_unknown_package_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path)
+    monkeypatch.setattr('habilis.sandbox.packages.installation.cache_folder', lambda: tmp_path)
     monkeypatch.setenv('PIP_CONFIG_FILE', os.devnull)
     monkeypatch.setenv('PIP_INDEX_URL', tmp_path.as_uri())
     monkeypatch.delenv('PIP_FIND_LINKS', raising=False)
@@ -119,7 +119,7 @@ def test_uv_installs_where_pip_has_no_settings_of_its_own(tmp_path: Path, monkey
         return subprocess.CompletedProcess(command, 0, '', '')
 
     own = PythonTarget(version=f'{sys.version_info.major}.{sys.version_info.minor}', platforms=('linux_x86_64',))
-    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path)
+    monkeypatch.setattr('habilis.sandbox.packages.installation.cache_folder', lambda: tmp_path)
 
     def find(name: str) -> str:
         return '/usr/bin/uv'
@@ -127,7 +127,9 @@ def test_uv_installs_where_pip_has_no_settings_of_its_own(tmp_path: Path, monkey
     monkeypatch.setattr('shutil.which', find)
     monkeypatch.setattr(subprocess, 'run', run)
     for configured in (True, False):
-        monkeypatch.setattr('habilis.sandbox.packages._pip_is_configured', lambda configured=configured: configured)
+        monkeypatch.setattr(
+            'habilis.sandbox.packages.installation._pip_is_configured', lambda configured=configured: configured
+        )
         package_folder([f'package{configured}'], own)
     assert ['pip' in command[1:4] and command[0] == '/usr/bin/uv' for command in commands] == [False, True]
     assert all('--only-binary' in command for command in commands)
@@ -139,7 +141,7 @@ def test_uv_installs_where_pip_has_no_settings_of_its_own(tmp_path: Path, monkey
 async def test_who_asks_again_for_the_same_gets_a_guest_with_its_packages_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path / 'cache')
+    monkeypatch.setattr('habilis.sandbox.packages.installation.cache_folder', lambda: tmp_path / 'cache')
     wheel = make_wheel(tmp_path, 'greet', 'print("imported")\nx = 1')
     seen: list[object] = []
     end = time.monotonic() + 30
@@ -156,7 +158,7 @@ async def test_who_asks_again_for_the_same_gets_a_guest_with_its_packages_import
 async def test_a_package_that_needs_more_memory_than_the_limit_does_not_get_it_ahead_either(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('habilis.sandbox.packages.cache_folder', lambda: tmp_path / 'cache')
+    monkeypatch.setattr('habilis.sandbox.packages.installation.cache_folder', lambda: tmp_path / 'cache')
     started: list[ProcessGuest] = []
 
     def record(guest: ProcessGuest) -> None:

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 
 from habilis.core.limits import Limits
-from habilis.sandbox.pipe_guest import PipeGuest
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.process import watch
 from habilis.sandbox.process.watch import IDLE_SECONDS, LESS, PAUSE, TOO_MUCH, IdleTurns
 from habilis.sandbox.session import Sandbox

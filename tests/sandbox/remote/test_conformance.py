@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from habilis.sandbox import backends
-from habilis.sandbox.conformance import IsolationConformance, SandboxConformance
+from habilis.sandbox.conformance.suite import IsolationConformance, SandboxConformance
 from habilis.sandbox.remote.backend import RemoteBackend
 from habilis.server.settings import ServiceSettings
 from tests.server.running import running

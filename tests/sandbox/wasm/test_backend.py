@@ -10,8 +10,8 @@ import pytest
 from habilis import Limits, Sandbox
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Mount, Stream
+from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.wasm.engine import Engine, WasmGuest
-from habilis.sandbox.workers import WORKERS
 
 
 class Host:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ToolDenied, WorkspaceError
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from habilis.tools import ApprovalRequest, Deny, Files, GateCall, Toolbox
 from habilis.tools.toolsets import file_text
 from habilis.tools.toolsets.file_text import MAX_BYTES

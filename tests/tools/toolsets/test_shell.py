@@ -16,7 +16,7 @@ from habilis.models import ScriptedModel
 from habilis.models.contract import FunctionCall, Reply
 from habilis.sandbox import Sandbox, backends
 from habilis.sandbox.contract import Guest, GuestSpec
-from habilis.sandbox.pipe_guest import PipeGuest
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.tools import ApprovalRequest, CommandPolicy, Deny, GateCall, Shell, Toolbox
 from tests.agent.hooks.watching import code
 from tests.cases import each_case

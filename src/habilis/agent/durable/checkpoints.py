@@ -14,7 +14,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import NotDurable, WorkspaceError
 from habilis.journal import Record
 from habilis.journal.runs import RunView
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from habilis.tools.attempts import on_thread
 
 _COMMIT = re.compile('([0-9a-f]{40})?')

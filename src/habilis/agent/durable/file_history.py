@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from habilis.core.errors import WorkspaceError
 from habilis.core.folders import data_folder
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from habilis.tools.toolsets.file_search import SKIPPED
 
 MAX_FILES = 10_000

@@ -30,7 +30,7 @@ from habilis.core.programs import program_of
 from habilis.journal import Journal, OnChange, Record, RunInfo, Scope, Store, current_scope
 from habilis.journal.index import name_of, parent_of
 from habilis.journal.scope import first_path
-from habilis.journal.stores import OFF
+from habilis.journal.stores.urls import OFF
 from habilis.models.files import File
 from habilis.tools.attempts import on_thread
 
@@ -102,7 +102,7 @@ class RunStore:
         """The store of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._stores:
-            from habilis.journal.stores import open_store  # imported when first needed
+            from habilis.journal.stores.urls import open_store  # imported when first needed
 
             self._stores[loop] = open_store(self._where)
         return self._stores[loop]

@@ -14,7 +14,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy
 from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
-from habilis.journal.leases import has_live_owner
+from habilis.journal.leases.claims import has_live_owner
 from habilis.journal.lookup import value_of
 from habilis.journal.runs import is_import_note
 from habilis.models.contract import Message

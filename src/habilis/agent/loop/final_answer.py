@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 
 from habilis.agent.context.output import OutputType, WrongOutput
-from habilis.sandbox.functions import HostFunction
+from habilis.sandbox.host.functions import HostFunction
 from habilis.tools.attempts import on_thread
 
 NAME = 'final_answer'

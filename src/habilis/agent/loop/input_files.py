@@ -8,9 +8,9 @@ from habilis.core.errors import AgentError, WorkspaceError
 from habilis.models.files import File, Image
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
+from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.options import PathLike
 from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.sandbox.temporary_folders import temporary_folder
 
 INPUTS = '/inputs'
 MAX_NAME = 80

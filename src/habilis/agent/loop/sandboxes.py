@@ -12,8 +12,8 @@ from habilis.agent.loop.input_files import InputFolder, upload
 from habilis.core.errors import AgentError, ToolCallError
 from habilis.models.files import File
 from habilis.sandbox import Sandbox
+from habilis.sandbox.files.workspace import WORKSPACE
 from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.sandbox.workspace import WORKSPACE
 from habilis.tools import tool
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})

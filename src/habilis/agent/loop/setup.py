@@ -34,7 +34,7 @@ from habilis.core.errors import AgentError
 from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
-from habilis.sandbox.results import pack_variables
+from habilis.sandbox.host.results import pack_variables
 from habilis.tools import Context, Toolbox
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from habilis.bench.fresh_process import last_line
 from habilis.bench.installation import PeerError, why_missing
 from habilis.core.errors import ForgeError
+from habilis.forge.checks.mutation import mutation_score
+from habilis.forge.checks.verification import verify, verify_all
 from habilis.forge.contract import Candidate
-from habilis.forge.library import CODE, TESTS, Library
-from habilis.forge.mutation import mutation_score
-from habilis.forge.retests import retest
-from habilis.forge.seeding import seed, seeds
-from habilis.forge.verification import verify, verify_all
+from habilis.forge.library.library import CODE, TESTS, Library
+from habilis.forge.library.retests import retest
+from habilis.forge.library.seed_tools import seed, seeds
 
 SAMPLE = 'parse_date'
 """The seed that is verified: it has ten tests, and more than fifty mutants."""

@@ -11,8 +11,8 @@ from habilis.agent import Agent
 from habilis.core.errors import ForgeError
 from habilis.core.settings import Settings
 from habilis.forge.contract import Manifest
-from habilis.forge.index import Entry
-from habilis.forge.library import CODE, CURRENT, MANIFEST, TESTS, Library
+from habilis.forge.library.index import Entry
+from habilis.forge.library.library import CODE, CURRENT, MANIFEST, TESTS, Library
 from habilis.models import ScriptedModel
 from habilis.models.tokens import count_message_tokens
 

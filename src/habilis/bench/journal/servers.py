@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.core.errors import HabilisError, StoreUnavailable
-from habilis.journal import postgres, redis
-from habilis.journal.server_address import parse_address
-from habilis.journal.stores import open_store
+from habilis.journal.stores import postgres, redis
+from habilis.journal.stores.server_address import parse_address
+from habilis.journal.stores.urls import open_store
 
 START_TIMEOUT_SECONDS = 60.0
 

@@ -12,7 +12,7 @@ from habilis.bench.sandbox.timings import settle
 from habilis.core.errors import AgentError, SandboxError
 from habilis.core.settings import Settings
 from habilis.journal import Journal, RunInfo, Scope
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from habilis.models import Message, ScriptedModel
 from habilis.sandbox import Sandbox
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from habilis.core.errors import JournalError
 from habilis.flows import flow, step
 from habilis.journal import Journal, RunInfo, Scope, Store, fingerprint
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 
 WARM_UP_STEPS = 20
 """Steps of a run before the timed ones."""

@@ -13,8 +13,8 @@ from habilis.bench.fresh_process import run_python
 from habilis.bench.measurement import Sample, process_memory, summarize
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
-from habilis.sandbox import warm_guests
 from habilis.sandbox.contract import Cell
+from habilis.sandbox.host import warm_guests
 from habilis.sandbox.options import Settings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox

@@ -21,7 +21,7 @@ from habilis.cli.run.request import RunRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.core.errors import ModelError
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 from habilis.memory import Memory
 from habilis.memory.contract import Embedder
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.limits import Limits
+from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.session_sync import SyncSandbox
-from habilis.sandbox.temporary_folders import temporary_folder
 
 ENGINE_SECONDS = 5
 NATIVE = 'pydantic_core'

@@ -30,7 +30,7 @@ from habilis.core.settings import Settings
 from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
 from habilis.journal.errors import RESUME_LATER
-from habilis.journal.stores import OFF
+from habilis.journal.stores.urls import OFF
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
 from habilis.models.wrapper import WrapperModel

@@ -5,7 +5,7 @@ import contextlib
 from habilis.core.errors import JournalError
 from habilis.core.settings import Settings
 from habilis.journal.runs import delete_run
-from habilis.journal.stores import OFF, open_store
+from habilis.journal.stores.urls import OFF, open_store
 
 WORK = frozenset({'done', 'started', 'asked', 'answered'})
 """Records of something that was done, or may have been: a reply, a tool call, a question."""

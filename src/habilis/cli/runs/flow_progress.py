@@ -8,7 +8,7 @@ from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.streams import say
 from habilis.core.errors import JournalError
 from habilis.journal import Record
-from habilis.journal.stores import open_store
+from habilis.journal.stores.urls import open_store
 
 POLL_SECONDS = 0.3
 

@@ -17,11 +17,11 @@ from habilis.core.settings import Settings
 from habilis.journal import MemoryStore, RunInfo, Store
 from habilis.journal.copies import GENERATED
 from habilis.journal.errors import run_not_found
-from habilis.journal.files import FileStore
 from habilis.journal.lookup import info_of
 from habilis.journal.runs import RunView, read_run
-from habilis.journal.sqlite import SqliteStore
-from habilis.journal.stores import OFF, open_store
+from habilis.journal.stores.files import FileStore
+from habilis.journal.stores.sqlite import SqliteStore
+from habilis.journal.stores.urls import OFF, open_store
 
 LAST = 'last'
 """Names the newest run, unless a run has this id."""

@@ -10,7 +10,7 @@ from habilis.cli.value_text import request_lines
 from habilis.core.codec import Json, dump
 from habilis.core.programs import MAIN
 from habilis.flows.runs import PROGRAM
-from habilis.forge.build import BUILD_FLOW
+from habilis.forge.build.forge import BUILD_FLOW
 from habilis.journal.runs import RunView
 
 Question = tuple[str, Json]

@@ -15,7 +15,7 @@ from habilis.cli.streams import say
 from habilis.core.errors import RememberError
 from habilis.journal import MemoryStore, RunInfo, Store
 from habilis.journal.runs import delete_run
-from habilis.journal.stores import OFF
+from habilis.journal.stores.urls import OFF
 from habilis.memory import Memory, Session
 
 

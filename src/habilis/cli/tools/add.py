@@ -6,11 +6,11 @@ from habilis.cli.sandbox.run import SourceError, read_source
 from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
-from habilis.forge.adding import add_tool, function_name
 from habilis.forge.contract import Candidate
 from habilis.forge.javascript import definition
-from habilis.forge.library import Library
-from habilis.forge.rewriting import import_as_tool
+from habilis.forge.library.additions import add_tool, function_name
+from habilis.forge.library.library import Library
+from habilis.forge.library.source_edits import import_as_tool
 
 
 def add_file(file: Path, tests: Path | None, note: str, folder: str | None, *, as_json: bool) -> int:

@@ -15,13 +15,13 @@ from habilis.cli.streams import say
 from habilis.cli.tools.library import open_model, print_json, run_with_library
 from habilis.core.codec import Json
 from habilis.core.errors import ForgeError, JournalError, ModelError
-from habilis.forge.build import BUILD_FLOW, Built, Forge, Options
-from habilis.forge.composition import compose
+from habilis.forge.build.composition import compose
+from habilis.forge.build.forge import BUILD_FLOW, Built, Forge, Options
+from habilis.forge.build.reference import Reference, read_references
 from habilis.forge.contract import Language
-from habilis.forge.library import Library
-from habilis.forge.reference import Reference, read_references
+from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
-from habilis.journal.stores import OFF
+from habilis.journal.stores.urls import OFF
 
 CANDIDATES = Options().candidates
 

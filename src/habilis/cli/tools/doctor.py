@@ -3,8 +3,8 @@
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
-from habilis.forge.checkup import Problem, check_library, repair
-from habilis.forge.library import Library
+from habilis.forge.library.checkup import Problem, check_library, repair
+from habilis.forge.library.library import Library
 
 
 def check(folder: str | None, *, fix: bool, as_json: bool) -> int:

@@ -7,10 +7,10 @@ from habilis.cli.sandbox.run import SourceError, read_source
 from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
 from habilis.core.errors import ForgeError
-from habilis.forge.library import Library
-from habilis.forge.merging import merge
-from habilis.forge.mutation import KILL_SHARE
-from habilis.forge.revisions import Revision, revise
+from habilis.forge.checks.mutation import KILL_SHARE
+from habilis.forge.library.library import Library
+from habilis.forge.library.merges import merge
+from habilis.forge.library.revisions import Revision, revise
 
 
 def edit_tool(name: str, file: Path, tests: Path | None, note: str, folder: str | None, *, as_json: bool) -> int:

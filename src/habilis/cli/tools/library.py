@@ -13,7 +13,7 @@ from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
 from habilis.core.errors import ForgeError
 from habilis.core.folders import data_folder
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 from habilis.models.contract import Model
 
 __all__ = ['clear_errors', 'open_library', 'open_model', 'print_json', 'run_with_library']

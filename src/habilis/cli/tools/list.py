@@ -10,8 +10,8 @@ from habilis.cli.streams import say
 from habilis.cli.tools.library import open_library, print_json
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
-from habilis.forge.library import Library
-from habilis.forge.usage import Usage
+from habilis.forge.library.library import Library
+from habilis.forge.library.usage import Usage
 
 _MIN_SUMMARY = 20
 

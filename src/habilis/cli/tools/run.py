@@ -11,8 +11,8 @@ from habilis.cli.tools.arguments import parse_arguments
 from habilis.cli.tools.library import run_with_library
 from habilis.core.codec import pack
 from habilis.core.errors import ToolArgumentsError
-from habilis.forge.library import Library
-from habilis.forge.library_tools import library_tool
+from habilis.forge.library.library import Library
+from habilis.forge.library.tools import library_tool
 
 
 def run_tool(name: str, texts: Sequence[str], folder: str | None, *, as_json: bool) -> int:

@@ -3,8 +3,8 @@
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
-from habilis.forge.library import Library
-from habilis.forge.seeding import seed
+from habilis.forge.library.library import Library
+from habilis.forge.library.seed_tools import seed
 
 
 def add_seeds(folder: str | None, *, as_json: bool) -> int:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from habilis.cli.streams import say
 from habilis.cli.tools.library import clear_errors, open_library, print_json, run_with_library
-from habilis.forge.library import Library
-from habilis.forge.sharing import ImportReport, export_tools, import_tools
-from habilis.forge.skills import export_skill
+from habilis.forge.library.library import Library
+from habilis.forge.sharing.skills import export_skill
+from habilis.forge.sharing.transfer import ImportReport, export_tools, import_tools
 
 
 def export_file(names: Sequence[str], file: Path, folder: str | None, *, key: Path | None) -> int:

@@ -7,9 +7,9 @@ from habilis.cli.printing import print_table
 from habilis.cli.streams import say
 from habilis.cli.tools.edit import print_users
 from habilis.cli.tools.library import open_model, print_json, run_with_library
-from habilis.forge.library import Library
-from habilis.forge.optimising import optimise
-from habilis.forge.timing import compare_speed
+from habilis.forge.build.speedups import optimise
+from habilis.forge.checks.timing import compare_speed
+from habilis.forge.library.library import Library
 
 
 def compare_versions(name: str, versions: Sequence[int], folder: str | None, *, as_json: bool) -> int:

@@ -3,7 +3,7 @@
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_library, print_json
-from habilis.forge.usage import Usage
+from habilis.forge.library.usage import Usage
 
 
 def show_stats(folder: str | None, *, as_json: bool) -> int:

@@ -3,7 +3,7 @@
 from habilis.agent.hooks.sanitize import one_line
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_library, print_json
-from habilis.forge.composition import suggest
+from habilis.forge.build.composition import suggest
 
 
 def show_suggestions(folder: str | None, *, as_json: bool) -> int:

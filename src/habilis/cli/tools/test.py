@@ -7,8 +7,8 @@ from habilis.agent.hooks.sanitize import escape_controls
 from habilis.cli.colours import has_colours
 from habilis.cli.streams import say
 from habilis.cli.tools.library import print_json, run_with_library
-from habilis.forge.library import Library
-from habilis.forge.retests import Retest, retest
+from habilis.forge.library.library import Library
+from habilis.forge.library.retests import Retest, retest
 
 _GREEN, _RED, _END = '\033[32m', '\033[31m', '\033[0m'
 

@@ -11,7 +11,7 @@ from habilis.cli.streams import say
 from habilis.cli.tools.library import clear_errors, open_library, print_json
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
-from habilis.forge.library import Library
+from habilis.forge.library.library import Library
 
 
 def show_history(name: str, folder: str | None, *, as_json: bool) -> int:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from habilis.forge.contract import Mutant
 from habilis.forge.javascript.tokens import Token, tokens
-from habilis.forge.mutants import Mutant
 
 _OPERATORS = {
     '<': '<=',

@@ -20,8 +20,8 @@ from habilis.forge.contract import LIBRARY_MODULE, Candidate, TestOutcome, Verif
 from habilis.forge.javascript.definition import names_of_tests
 from habilis.forge.javascript.installation import javascript_engine
 from habilis.sandbox.contract import GuestDied
+from habilis.sandbox.host.workers import WORKERS, stop_at_exit
 from habilis.sandbox.javascript.engine import JavaScriptGuest, Thrown, Value
-from habilis.sandbox.workers import WORKERS, stop_at_exit
 
 T = TypeVar('T')
 _TOOL, _TESTS = 'tool.js', 'test_tool.js'

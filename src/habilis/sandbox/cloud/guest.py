@@ -14,10 +14,10 @@ from typing import Protocol
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import GuestDied, GuestSpec
-from habilis.sandbox.guest_folder import guest_folder
+from habilis.sandbox.host.guest_folder import guest_folder
+from habilis.sandbox.host.warm_guests import SilentHost
 from habilis.sandbox.remote.framed_guest import FramedGuest
 from habilis.sandbox.remote.wire import MAX_FRAME, Frame, Kind, parse_frame
-from habilis.sandbox.warm_guests import SilentHost
 
 COMMAND = "exec python3 -u -c 'import sys; exec(sys.stdin.buffer.readline())' 2>&1"
 """Runs the first line of its stdin, which brings the guest."""
@@ -29,7 +29,7 @@ WAITING = 16
 
 _MORE_FILES = (
     *('core/errors.py', 'core/integers.py', 'core/limits.py', 'core/previews.py'),
-    *('sandbox/contract.py', 'sandbox/line_guest.py', 'sandbox/network.py', 'sandbox/pipe_guest.py'),
+    *('sandbox/contract.py', 'sandbox/host/line_guest.py', 'sandbox/network.py', 'sandbox/host/pipe_guest.py'),
     'sandbox/cloud/inside.py',
     *('sandbox/remote/file_sync.py', 'sandbox/remote/hosting.py', 'sandbox/remote/wire.py'),
 )

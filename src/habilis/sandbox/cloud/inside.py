@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from habilis.core.codec import dump
-from habilis.sandbox.pipe_guest import PipeGuest
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.remote.file_sync import SyncedFolder
 from habilis.sandbox.remote.hosting import ClientSide
 from habilis.sandbox.remote.wire import Frame, Kind, parse_frame

@@ -10,7 +10,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
 from habilis.sandbox.docker.engine import INSIDE, Engine
 from habilis.sandbox.docker.guest import MARK, DockerGuest
-from habilis.sandbox.warm_guests import SilentHost, WarmGuests
+from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 
 DEFAULT_IMAGE = 'python:3.14-slim'
 NOBODY = '65534:65534'

@@ -12,7 +12,7 @@ from typing import Any, cast
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.owners import new_owner, owner_state
 from habilis.sandbox.contract import PythonTarget
-from habilis.sandbox.guest_folder import guest_folder
+from habilis.sandbox.host.guest_folder import guest_folder
 
 try:
     import docker

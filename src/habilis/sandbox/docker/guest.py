@@ -8,7 +8,7 @@ from collections.abc import Callable
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted
 from habilis.sandbox.docker.engine import Engine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
-from habilis.sandbox.line_guest import MAX_LINE, LineGuest
+from habilis.sandbox.host.line_guest import MAX_LINE, LineGuest
 
 MARK = b'\0end of output\0'
 """What the guest writes to stderr before each answer. Only code that wants to confuse its own output writes it, too."""

@@ -19,8 +19,8 @@ import wasmtime
 
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, Interrupted
+from habilis.sandbox.host.workers import Interruptible, require_deep_stack
 from habilis.sandbox.wasm.engine import NO_FINALIZER, Ticker, coarse, ffi, on_epoch, running
-from habilis.sandbox.workers import Interruptible, require_deep_stack
 
 WASM_STACK = 16 << 20
 """Large, so that QuickJS notices deep recursion first, and throws a `RangeError`."""

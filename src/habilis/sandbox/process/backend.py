@@ -16,9 +16,10 @@ from packaging.tags import platform_tags
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
-from habilis.sandbox.guest_folder import guest_folder
+from habilis.sandbox.files.temporary_folders import temporary_folder
+from habilis.sandbox.host.guest_folder import guest_folder
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.options import PACKAGES
-from habilis.sandbox.pipe_guest import PipeGuest
 from habilis.sandbox.process import bubblewrap, mapped_mounts, proxy, seatbelt, users
 from habilis.sandbox.process.broker_client import INSIDE, broker, python, python_command
 from habilis.sandbox.process.confinement import Confinement
@@ -27,7 +28,6 @@ from habilis.sandbox.process.guest import DEPTH_OF_BUBBLEWRAP, Origin, ProcessGu
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.watch import is_idle, note_threads, watch
 from habilis.sandbox.process.zygotes import Environment, Zygotes
-from habilis.sandbox.temporary_folders import temporary_folder
 
 _ZYGOTE_MB = 1 << 20
 """A zygote has practically no limit of the kernel: each of its forks has one. The watch keeps it."""

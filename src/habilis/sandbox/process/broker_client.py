@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
 from habilis.core.errors import SandboxError
-from habilis.sandbox.guest_folder import guest_folder
+from habilis.sandbox.host.guest_folder import guest_folder
+from habilis.sandbox.host.workers import after_fork
 from habilis.sandbox.process import kernel_calls
-from habilis.sandbox.workers import after_fork
 
 INSIDE = tuple(
     f'sandbox/process/{name}.py'

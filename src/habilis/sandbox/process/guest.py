@@ -14,7 +14,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted, Mount, Stream
 from habilis.sandbox.guest.children import FORK
-from habilis.sandbox.pipe_guest import PipeGuest
+from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.process import kernel_calls
 from habilis.sandbox.process.broker_client import Contained, broker
 from habilis.sandbox.process.bubblewrap import private_folders

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+from habilis.sandbox.host.workers import after_fork
 from habilis.sandbox.network import CONNECT_SECONDS, MAX_CONNECTIONS, Grant
-from habilis.sandbox.workers import after_fork
 
 HEAD_SECONDS = 20.0
 """Time that a client has for its request line and headers."""

@@ -13,8 +13,8 @@ import weakref
 from collections.abc import Collection, Sequence
 
 from habilis.core.limits import Limits
-from habilis.sandbox.pipe_guest import PipeGuest
-from habilis.sandbox.workers import after_fork
+from habilis.sandbox.host.pipe_guest import PipeGuest
+from habilis.sandbox.host.workers import after_fork
 
 SECONDS = 0.2
 IDLE_SECONDS = 30.0

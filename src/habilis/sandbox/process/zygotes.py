@@ -18,10 +18,10 @@ from pathlib import PurePosixPath
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, Mount
+from habilis.sandbox.host.workers import Interruptible, stop_at_exit
 from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.process.confinement import Confinement
 from habilis.sandbox.process.guest import ProcessGuest, Stem
-from habilis.sandbox.workers import Interruptible, stop_at_exit
 
 logger = logging.getLogger('habilis.sandbox')
 IDLE_SECONDS = 60.0

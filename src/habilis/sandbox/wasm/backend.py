@@ -3,7 +3,7 @@
 import threading
 
 from habilis.sandbox.contract import Guest, GuestSpec
-from habilis.sandbox.warm_guests import SilentHost, WarmGuests
+from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
 from habilis.sandbox.wasm.engine import Engine, WasmGuest
 

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.sandbox.guest_folder import GUEST_FILES, PACKAGE
+from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
 from habilis.sandbox.wasm.immortal_objects import immortalize
 
 HERE = Path(__file__).parent

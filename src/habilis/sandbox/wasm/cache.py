@@ -17,7 +17,7 @@ from pathlib import Path
 
 from habilis.core.errors import SandboxError
 from habilis.core.folders import cache_folder
-from habilis.sandbox.file_lock import file_lock
+from habilis.sandbox.files.file_lock import file_lock
 from habilis.sandbox.progress import progress
 from habilis.sandbox.wasm import build
 from habilis.sandbox.wasm.engine import CONFIGURATION, compile_component

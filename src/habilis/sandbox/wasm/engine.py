@@ -19,7 +19,7 @@ from wasmtime import component
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted, Stream
-from habilis.sandbox.workers import STACK, require_deep_stack
+from habilis.sandbox.host.workers import STACK, require_deep_stack
 
 # The bindings are generated, untyped and pinned with the wasmtime version.
 ffi: Any = cast('Any', wasmtime)._bindings

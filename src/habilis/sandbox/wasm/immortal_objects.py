@@ -18,9 +18,9 @@ from habilis.core.codec import parse, unpack
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.warm_guests import SilentHost
+from habilis.sandbox.host.warm_guests import SilentHost
+from habilis.sandbox.host.workers import start_deep_thread
 from habilis.sandbox.wasm.engine import Engine
-from habilis.sandbox.workers import start_deep_thread
 
 IMMORTAL = 5 << 28
 """The reference count of immortal objects in CPython with 32-bit pointers."""

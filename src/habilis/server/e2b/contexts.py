@@ -10,8 +10,8 @@ from typing import TypeVar
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell, Guest, GuestDied, GuestSpec, HostSide, Interrupted, Stream
-from habilis.sandbox.interpreter import Interpreter
-from habilis.sandbox.line_guest import MAX_LINE, LineGuest
+from habilis.sandbox.host.interpreter import Interpreter
+from habilis.sandbox.host.line_guest import MAX_LINE, LineGuest
 from habilis.sandbox.options import Options
 from habilis.sandbox.session import Sandbox
 from habilis.server.e2b.commands import Ended, Follower

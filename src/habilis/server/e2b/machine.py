@@ -16,9 +16,9 @@ from typing import Any, cast
 from habilis.core.codec import CodecError, Json, encode, unpack
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Backend, Guest, GuestDied, GuestSpec, Interrupted, Mount, Stream
-from habilis.sandbox.guest_messages import parse_message
-from habilis.sandbox.temporary_folders import temporary_folder
-from habilis.sandbox.workers import WORKERS
+from habilis.sandbox.files.temporary_folders import temporary_folder
+from habilis.sandbox.host.guest_messages import parse_message
+from habilis.sandbox.host.workers import WORKERS
 from habilis.server.e2b import inside
 from habilis.server.e2b.commands import Command, Follower
 from habilis.server.e2b.inside import WINDOW

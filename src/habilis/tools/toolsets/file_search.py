@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from habilis.core.errors import WorkspaceError
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 
 SKIPPED = ('.git', '.hg', '.svn', 'node_modules', '.venv', '__pycache__', '.mypy_cache', '.pytest_cache', '.ruff_cache')
 """Folders that are not searched unless their name is given."""

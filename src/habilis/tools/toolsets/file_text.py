@@ -1,7 +1,7 @@
 """Text files of a workspace: whole, some of their lines, with a part replaced."""
 
 from habilis.core.errors import WorkspaceError
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 
 MAX_BYTES = 10 << 20
 """Maximum size of a file, or of the lines that are read of a larger one."""

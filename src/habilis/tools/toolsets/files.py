@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from habilis.core.errors import ToolCallError
 from habilis.sandbox.contract import Side
-from habilis.sandbox.workspace import Workspace
+from habilis.sandbox.files.workspace import Workspace
 from habilis.tools.logs import log, sandbox
 from habilis.tools.tool import tool
 from habilis.tools.toolset import Toolset

@@ -6,8 +6,8 @@ from typing import Annotated, cast
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError, ToolCallError
 from habilis.sandbox.contract import Side
-from habilis.sandbox.deadline import current_deadline
-from habilis.sandbox.guest_work import current_port
+from habilis.sandbox.host.deadline import current_deadline
+from habilis.sandbox.host.guest_work import current_port
 from habilis.tools.contract import ToolOptions
 from habilis.tools.logs import sandbox
 from habilis.tools.tool import Tool

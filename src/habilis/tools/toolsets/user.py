@@ -4,7 +4,7 @@ import functools
 from collections.abc import Awaitable, Callable
 
 from habilis.sandbox.contract import Side
-from habilis.sandbox.deadline import deadline_paused
+from habilis.sandbox.host.deadline import deadline_paused
 from habilis.tools.attempts import call
 from habilis.tools.contract import NeedsAnswer
 from habilis.tools.events import NoticeEvent, QuestionEvent

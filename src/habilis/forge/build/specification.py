@@ -1,0 +1,97 @@
+"""What a tool is to do: the request, and the definition of the function that a model designs for it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from habilis.core.errors import ForgeError, ToolDefinitionError
+from habilis.forge.build.examples import called_name, check_signature, wanted_parameters
+from habilis.forge.build.languages import check_language
+from habilis.forge.build.reference import Reference, quoted
+from habilis.forge.build.requests import Conversation, code_block, functions_in, prompt, without_body
+from habilis.forge.contract import Language, Refused
+from habilis.forge.source import read_source
+from habilis.models.contract import Model
+
+TRIES = 3
+"""Attempts at a specification, at tests, and at tests that notice enough mutants."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What somebody wants to have built."""
+
+    request: str
+    examples: list[str] = field(default_factory=list[str])
+    name: str = ''
+    uses: list[str] = field(default_factory=list[str])
+    references: list[Reference] = field(default_factory=list[Reference])
+    language: Language = 'python'
+
+    @property
+    def shown_examples(self) -> str:
+        """The examples as a part of a prompt."""
+        if not self.examples:
+            return ''
+        return '\nThis must hold:\n' + ''.join(f'- {example.strip()}\n' for example in self.examples)
+
+    @property
+    def context(self) -> str:
+        """The reference material as a part of a prompt."""
+        return quoted(self.references)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Specification:
+    """Name and definition of the function, as Python without a body."""
+
+    name: str
+    stub: str
+
+
+async def specify(
+    order: Order, model: Model, *, lessons: Sequence[str], is_taken: Callable[[str], bool]
+) -> Specification:
+    """Let a model design the function. Raises `Refused`."""
+    wanted = order.name or called_name(order.examples)
+    if wanted and is_taken(wanted):
+        msg = f'there is already a tool {wanted!r}, which does something else or is in another language'
+        raise Refused(msg)
+    told = ''.join(f'- {lesson}\n' for lesson in lessons)
+    conversation = Conversation(model, 'spec')
+    text = prompt('spec').format(
+        request=order.request,
+        examples=order.shown_examples,
+        name=wanted or '<name>',
+        parameters=wanted_parameters(order.examples, wanted) or '<parameters with type hints>',
+        naming=f'The name is `{wanted}`.' if wanted else 'Choose a name that says what it returns or does.',
+        lessons=f'\nEarlier attempts at something similar failed:\n{told}' if told else '',
+        context=order.context,
+    )
+    problem = ''
+    for _ in range(TRIES):
+        reply = await conversation.say(text)
+        try:
+            return _read(code_block(reply), wanted, order, is_taken)
+        except (ForgeError, ToolDefinitionError) as error:
+            problem = str(error)
+            text = f'{problem}\n\nReply with one code block that has the corrected definition.'
+    raise Refused(f'no usable specification: {problem}')
+
+
+def _read(code: str, wanted: str, order: Order, is_taken: Callable[[str], bool]) -> Specification:
+    functions = functions_in(code)
+    if not functions:
+        msg = 'there is no function definition in your reply'
+        raise ForgeError(msg)
+    name = wanted if wanted in functions else next(iter(functions))
+    if wanted and name != wanted:
+        msg = f'the function must be called {wanted}'
+        raise ForgeError(msg)
+    read_source(name, functions[name])
+    check_signature(functions[name], order.examples)
+    if is_taken(name):
+        msg = f'there is already a tool {name!r} that does something else; choose another name'
+        raise ForgeError(msg)
+    stub = without_body(functions[name])
+    check_language(stub, order.language)
+    return Specification(name=name, stub=stub)

@@ -1,0 +1,170 @@
+"""The file that tools are shared in: a zip of their folders, with the hash of every file. Its content is untrusted.
+
+    tools.json                the hashes
+    tools.json.sig            a signature of the hashes, if it is signed
+    percent_of/tool.py, test_tool.py, tool.json    (tool.js and test_tool.js for JavaScript)
+
+Nothing is unpacked to the disk: the entries are read into memory, within limits, and checked before anything is used.
+"""
+
+import hashlib
+import io
+import os
+import re
+import stat
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from habilis.core.errors import ForgeError, HabilisError
+from habilis.forge.contract import SOURCE_FILES
+from habilis.forge.library.library import MANIFEST
+from habilis.tools.tool_names import check_name
+
+INDEX = 'tools.json'
+SIGNATURE = f'{INDEX}.sig'
+MAX_BYTES = 50_000_000
+"""Of the file, and of all that is in it."""
+
+MAX_ENTRY_BYTES = 1_000_000
+MAX_ENTRIES = 3002
+
+_FORMAT = 1
+_ENTRY = re.compile(r'(?P<name>[^\W\d]\w*)/(?P<file>(?:test_)?tool\.(?:py|js)|tool\.json)')
+_SAME_TIME = (1980, 1, 1, 0, 0, 0)
+"""Equal tools make equal files."""
+
+
+class _Index(TypedDict):
+    format: int
+    files: dict[str, str]
+
+
+_INDEX = TypeAdapter(_Index)
+Files = Mapping[str, Mapping[str, bytes]]
+"""The files of each tool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Archive:
+    """What is in the file."""
+
+    tools: dict[str, dict[str, bytes]]
+    """The files of each tool, with their hashes verified."""
+
+    index: bytes
+    signature: bytes
+    """Of the index, not yet checked; empty if the file is not signed."""
+
+
+def write_archive(tools: Files, path: Path, sign: Callable[[bytes], bytes] | None = None) -> None:
+    """Write the file; it appears whole or not at all. `sign` makes the signature. Raises `ForgeError`."""
+    entries = {f'{name}/{file}': data for name, files in tools.items() for file, data in files.items()}
+    hashes = _Index(format=_FORMAT, files={name: _hash(data) for name, data in entries.items()})
+    index = _INDEX.dump_json(hashes, indent=2) + b'\n'
+    head = {INDEX: index} if sign is None else {INDEX: index, SIGNATURE: sign(index)}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, 'w', zipfile.ZIP_DEFLATED) as archive:
+        for name, data in {**head, **entries}.items():
+            archive.writestr(zipfile.ZipInfo(name, _SAME_TIME), data, zipfile.ZIP_DEFLATED)
+    try:
+        descriptor, work = tempfile.mkstemp(prefix=f'.{path.name}-', dir=path.parent)
+        with os.fdopen(descriptor, 'wb') as file:
+            file.write(buffer.getvalue())
+        os.replace(work, path)
+    except OSError as error:
+        msg = f'cannot write {path}: {error.strerror}'
+        raise ForgeError(msg) from error
+
+
+def read_archive(path: Path) -> Archive:
+    """What is in the file. Raises `ForgeError` for anything suspicious."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise _refused(path, f'it is larger than {MAX_BYTES // 1_000_000} MB')
+        with zipfile.ZipFile(path) as archive:
+            entries = _read_entries(path, archive)
+    except HabilisError:
+        raise
+    except OSError as error:
+        msg = f'cannot read {path}: {error.strerror or error}'
+        raise ForgeError(msg) from error
+    except Exception as error:  # a damaged zip file brings about errors of many kinds
+        raise _refused(path, f'it is not a readable zip file ({type(error).__name__}: {error})') from error
+    index, signature = entries.pop(INDEX, b''), entries.pop(SIGNATURE, b'')
+    return Archive(tools=_tools(path, index, entries), index=index, signature=signature)
+
+
+def _read_entries(path: Path, archive: zipfile.ZipFile) -> dict[str, bytes]:
+    infos = archive.infolist()
+    if len(infos) > MAX_ENTRIES:
+        raise _refused(path, f'it has more than {MAX_ENTRIES} entries')
+    entries, total = dict[str, bytes](), 0
+    for info in infos:
+        _check_entry(path, info, entries)
+        with archive.open(info) as file:
+            data = file.read(MAX_ENTRY_BYTES + 1)  # what the entry says of its size may be a lie
+        total += len(data)
+        if len(data) > MAX_ENTRY_BYTES or total > MAX_BYTES:
+            raise _refused(path, f'{info.filename!r} is too large')
+        entries[info.filename] = data
+    return entries
+
+
+def _check_entry(path: Path, info: zipfile.ZipInfo, seen: Mapping[str, bytes]) -> None:
+    name = info.filename
+    found = _ENTRY.fullmatch(name)
+    if found is None and name not in (INDEX, SIGNATURE):
+        raise _refused(path, f'unexpected entry {name!r}')
+    if name in seen:
+        raise _refused(path, f'{name!r} is in it twice')
+    if stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise _refused(path, f'{name!r} is not a plain file')
+    if info.flag_bits & 0x1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise _refused(path, f'{name!r} is encrypted, or compressed in an unusual way')
+    if info.file_size > MAX_ENTRY_BYTES:
+        raise _refused(path, f'{name!r} is too large')
+    if found is not None:
+        check_name(found['name'])
+
+
+def _tools(path: Path, data: bytes, entries: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
+    try:
+        index = _INDEX.validate_json(data)
+    except ValidationError:
+        raise _refused(path, f'its {INDEX} is missing or damaged; write it with: habilis tools export') from None
+    if index['format'] > _FORMAT:
+        raise _refused(path, f'it was written by a newer Habilis (format {index["format"]})')
+    for name in sorted({*entries, *index['files']}):
+        if name not in entries or _hash(entries[name]) != index['files'].get(name):
+            raise _refused(path, f'{name!r} is not what was exported (its hash differs)')
+    tools: dict[str, dict[str, bytes]] = {}
+    for name, data in entries.items():
+        tool, _, file = name.partition('/')
+        tools.setdefault(tool, {})[file] = data
+    for tool, files in tools.items():
+        wanted = next((both for both in SOURCE_FILES.values() if both[0] in files), SOURCE_FILES['python'])
+        if wrong := sorted(files.keys() ^ {*wanted, MANIFEST}):
+            raise _refused(path, f'{tool} has {"two" if wrong[0] in files else "no"} {wrong[0]}')
+    return tools
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _refused(path: Path, reason: str) -> ForgeError:
+    return ForgeError(f'{path} is refused: {reason}')
+
+
+def texts(path: Path, files: Mapping[str, bytes], names: Sequence[str]) -> list[str]:
+    """Files as text. Raises `ForgeError`."""
+    try:
+        return [files[name].decode('utf-8') for name in names]
+    except UnicodeDecodeError as error:
+        raise _refused(path, f'a file in it is not text ({error})') from error

@@ -1,0 +1,356 @@
+"""The interpreter of a sandbox: one guest at a time, and the checkpoint from which it is replaced.
+
+A guest that was stopped by force cannot be used again. The next request starts a new one with the variables of the
+checkpoint, which the guest saved after the last cell. A small state is sent with the answer of each cell; a larger one
+is saved in the background, and the next cell waits for it.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from habilis.core.codec import CodecError, Json, dump_with
+from habilis.core.errors import SandboxError, SnapshotError
+from habilis.sandbox.contract import (
+    ROLLED_BACK,
+    Backend,
+    Cell,
+    ErrorKind,
+    ForkableGuest,
+    Guest,
+    GuestDied,
+    GuestSpec,
+    Variable,
+)
+from habilis.sandbox.host import results
+from habilis.sandbox.host.cell_host import CellHost
+from habilis.sandbox.host.file_guard import guard_of
+from habilis.sandbox.host.guest_messages import parse_answer
+from habilis.sandbox.host.workers import WORKERS, Interruptible, Job, stop_at_exit
+from habilis.sandbox.options import Options
+from habilis.sandbox.policy import Policy
+from habilis.sandbox.snapshot import Checkpoint
+
+GRACE = 1.0
+"""Seconds after its time limit until the thread of a cell is abandoned."""
+
+SAVE_SECONDS = 5.0
+"""Time limit for saving or loading the variables; the limit of a cell, if that is longer."""
+
+MAX_PROBLEM = 2000
+T = TypeVar('T')
+_log = logging.getLogger(__name__)
+_SURROGATE = re.compile('[\ud800-\udfff]')
+
+
+class GuestFailed(SandboxError):
+    """The guest failed during a request that was not a cell. The next request starts a new one."""
+
+    kind: ErrorKind = 'broken'
+
+
+class Interpreter(Interruptible):
+    """Starts guests, sends them requests one at a time, and keeps checkpoints of their variables."""
+
+    def __init__(self, backend: Backend, options: Options, checkpoint: Checkpoint | None = None) -> None:
+        self.backend = backend
+        self.checkpoint = checkpoint
+        self.unsaved = False
+        """Whether the variables have changed since the checkpoint."""
+
+        self.described: dict[str, Variable] | None = None
+        """The descriptions of the variables, if the last request returned them."""
+
+        self._options = options
+        self._guest: Guest | None = None
+        self._host: CellHost | None = None
+        self._entered: tuple[CellHost, Guest] | None = None
+        self._fresh = True
+        self._cells = 0
+        guarded = [space.folder for space in options.writable_folders if space.is_guarded]
+        self._guards = [guard_of(folder, by_path=getattr(backend, 'copies_files', False)) for folder in guarded]
+        self._undone: list[str] = []
+
+    async def start(self) -> None:
+        """Start a guest; its first request sets it up."""
+        options = self._options
+        grant = options.network.grant if options.network else None
+        spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
+        self._guest = await WORKERS.submit(lambda: self.backend.start(spec))
+        self._fresh = True
+        stop_at_exit(self)
+
+    @property
+    def alive(self) -> bool:
+        """Whether a guest is running."""
+        return self._guest is not None
+
+    async def close(self) -> None:
+        """Free the guest."""
+        guest, self._guest = self._guest, None
+        self._options.disconnect()
+        if guest is not None:
+            await WORKERS.submit(lambda: self._close(guest))
+
+    def _close(self, guest: Guest) -> None:
+        guest.close()
+        self._undo_changes(still_running=False)
+
+    def interrupt(self) -> None:
+        """Stop the running request of any kind. Thread-safe."""
+        if entered := self._entered:
+            host, guest = entered
+            host.end('cancelled')
+            guest.interrupt()
+
+    def cancel(self) -> bool:
+        """Stop the running cell. False if none is running. Thread-safe."""
+        host, guest = self._host, self._guest
+        if host is None or guest is None:
+            return False
+        host.end('cancelled')
+        guest.interrupt()
+        return True
+
+    async def fork(self, options: Options) -> 'Interpreter | None':
+        """A twin with everything that is in memory, where the guest can be forked. None: use the checkpoint."""
+        guest = self._guest
+        if not isinstance(guest, ForkableGuest) or self._fresh:
+            return None
+        job = WORKERS.start(guest.fork)
+        try:
+            forked = await job.future
+        except GuestDied:
+            await self.roll_back()
+            return None
+        except asyncio.CancelledError:
+            await self._give_up(guest, job)
+            raise
+        if forked is None:
+            return None
+        twin = Interpreter(self.backend, options, self.checkpoint)
+        for guard in twin._guards:  # its code may go on before its first request
+            guard.begin(twin)
+        twin._guest, twin._fresh, twin._cells, twin.unsaved = forked, False, self._cells, self.unsaved
+        stop_at_exit(twin)
+        return twin
+
+    # Cells and other requests -----------------------------------------------------------------------------------------
+
+    async def run(
+        self, code: str, policy: Policy | None, host: CellHost, seconds: float, *, describe: bool = False
+    ) -> Cell:
+        """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
+        self._host = host
+        self.described = None
+        self._cells += 1
+        died = True
+        message, cells = self._cell_request(code, policy, describe), self._cells
+
+        def read(answer: dict[str, Json]) -> results.CellAnswer:
+            return results.parse_cell(answer, host, cells, describe=describe)
+
+        try:
+            done = await self._enter(message, host, seconds, read)
+            cell, self.described = done.cell, done.described
+            self._remember(done)
+            died = False
+        except GuestDied as death:
+            cell = results.cell_of_dead_guest(host, host.ended or death.kind, death, seconds)
+        except CodecError as error:
+            cell = results.cell_of_dead_guest(host, 'broken', error, seconds)
+        finally:
+            self._host = None
+            host.close()
+        if died or (cell.error is not None and cell.error.kind in ROLLED_BACK):
+            await self.roll_back()
+            lost = self.checkpoint.lost if self.checkpoint else ()
+            cell = results.rolled_back_cell(cell, lost, kept=self._options.checkpoints)
+        undone = self.take_undone()
+        return results.cell_with_undone(cell, undone) if undone else cell
+
+    def take_undone(self) -> list[str]:
+        """The protected files whose changes were undone since the last call."""
+        undone, self._undone = self._undone, []
+        return undone
+
+    def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
+        if policy is None and not self._fresh and not _SURROGATE.search(code):
+            return ('d' if describe else 'r') + code  # see `Kernel.enter`
+        request: dict[str, Json] = {'op': 'run', 'code': code, 'describe': describe}
+        if policy is not None:
+            request['policy'] = cast('Json', policy.to_json())
+        return self._message(request)
+
+    async def request(
+        self, request: dict[str, Json], host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]
+    ) -> T:
+        """Send a request that is not a cell. If the guest fails, the variables are rolled back."""
+        if request['op'] != 'save':
+            self.described = None
+        try:
+            return await self._enter(self._message(request), host, seconds, read)
+        except (GuestDied, CodecError) as error:
+            await self.roll_back()
+            reason = f'it took longer than {seconds:g} s' if host.ended == 'time' else str(error)
+            msg = f'the sandbox did not answer {request["op"]!r} ({reason}); its variables were rolled back'
+            failure = GuestFailed(msg)
+            if isinstance(error, GuestDied) and error.kind == 'memory':
+                failure.kind = 'memory'
+            raise failure from error
+        finally:
+            host.close()
+
+    async def _enter(self, message: str, host: CellHost, seconds: float, read: Callable[[dict[str, Json]], T]) -> T:
+        """Send a message and parse the answer on the same worker: a forged one must not block the event loop."""
+        guest = self._guest
+        assert guest is not None
+        job = WORKERS.start(lambda: self._guarded(lambda: read(parse_answer(guest.enter(message, host)))))
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, host, guest, job)
+        self._entered = host, guest
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            await self._stop(host, guest, job)
+            raise
+        finally:
+            self._entered = None
+            self._timer.cancel()
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        """Run code of the guest, and undo what it does to protected files."""
+        for guard in self._guards:
+            guard.begin(self)
+        try:
+            return work()
+        finally:
+            self._undo_changes(still_running=self._may_go_on())
+
+    def _may_go_on(self) -> bool:
+        """Whether code of the guest may run while no request does."""
+        has_processes = getattr(self.backend, 'has_processes', False)
+        if not getattr(self.backend, 'runs_between_requests', has_processes):
+            return False
+        is_idle: Callable[[Guest], bool] | None = getattr(self.backend, 'is_idle', None)
+        return self._guest is None or is_idle is None or not is_idle(self._guest)
+
+    def _undo_changes(self, *, still_running: bool) -> None:
+        for guard in self._guards:
+            for path in guard.end(self, still_running=still_running):
+                _log.warning('%s was changed while code of a sandbox could run, and is restored', path)
+                self._undone.append(path)
+
+    def _message(self, request: dict[str, Json]) -> str:
+        """Encode a request; the first one of a guest includes the setup."""
+        if self._fresh:
+            self._fresh = False
+            setup = self._options.setup(with_variables=self.checkpoint is None)
+            return dump_with({**request, 'setup': setup}, 'state')
+        return dump_with(request, 'state')
+
+    def _expire(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
+        loop = asyncio.get_running_loop()
+        if not host.deadline.is_expired():  # it was paused
+            self._timer = loop.call_later(host.deadline.remaining(), self._expire, host, guest, job)
+            return
+        host.end('time')
+        guest.interrupt()
+        loop.call_later(GRACE, self._abandon, job)
+
+    def _abandon(self, job: Job[T]) -> None:
+        """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
+        if job.running and not job.future.done():
+            self._guest = None  # never closed: the thread still runs in it
+            job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
+
+    async def _stop(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
+        """End the guest after the caller was cancelled, before the next request."""
+        host.end('cancelled')
+        await self._give_up(guest, job)
+
+    async def _give_up(self, guest: Guest, job: Job[T]) -> None:
+        guest.interrupt()
+        self._guest = None  # first: if this is cancelled too, nothing may enter the guest
+        await self.roll_back()
+        if await job.ended(GRACE):
+            await WORKERS.submit(lambda: self._close(guest))
+
+    # Variables --------------------------------------------------------------------------------------------------------
+
+    async def roll_back(self) -> None:
+        """Close the guest; the next request restores the variables of the checkpoint."""
+        self.unsaved, self.described = False, None
+        self._cells = self.checkpoint.cells if self.checkpoint else 0
+        await self.close()
+
+    async def with_options(self, options: Options, host: Callable[[float], CellHost]) -> 'Interpreter':
+        """Another interpreter with the same variables. This one stays as it is. Raises if variables would be lost."""
+        checkpoint = await self.current(host)
+        if checkpoint.lost:
+            names = ', '.join(checkpoint.lost)
+            msg = f'the interpreter must be replaced, but these variables cannot be saved: {names}; delete them first'
+            raise SandboxError(msg)
+        made = Interpreter(self.backend, options, checkpoint)
+        try:
+            await made.start()
+            await made.load(checkpoint, host)
+        except BaseException:
+            await made.close()
+            raise
+        return made
+
+    async def wake(self, host: Callable[[float], CellHost]) -> None:
+        """Make sure that there is a guest with the current variables, and a checkpoint of them."""
+        if self._guest is None:
+            await self.start()
+        if self._fresh and self.checkpoint is not None:
+            await self._load_or_start_empty(self.checkpoint, host)
+        if self.unsaved and self._options.checkpoints:
+            await self.current(host)
+
+    async def load(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+        """Load saved variables into the guest."""
+        request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
+        seconds = self._save_seconds
+        answer = await self.request({**request, 'cells': checkpoint.cells}, host(seconds), seconds, dict)
+        if problem := answer.get('problem'):
+            raise SnapshotError(str(problem)[:MAX_PROBLEM])
+        self.checkpoint = checkpoint
+        self._cells = checkpoint.cells
+
+    async def _load_or_start_empty(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+        """Load the checkpoint, at most once: malicious variables may crash every guest that loads them."""
+        try:
+            await self.load(checkpoint, host)
+        except (SnapshotError, GuestFailed) as error:
+            self.checkpoint = None
+            await self.roll_back()
+            msg = f'the variables could not be restored ({error}); the sandbox is empty now'
+            raise GuestFailed(msg) from error
+
+    def _remember(self, done: results.CellAnswer) -> None:
+        """Keep the variables in an answer, or note that they must be saved."""
+        if done.checkpoint is not None and self._options.checkpoints:
+            self.checkpoint = done.checkpoint
+            self.unsaved = False
+        elif done.unsaved or not self._options.checkpoints:
+            self.unsaved = True
+
+    async def current(self, host: Callable[[float], CellHost]) -> Checkpoint:
+        """A checkpoint of the current variables; asks the guest if the last one is outdated."""
+        if self.checkpoint is not None and not self.unsaved:
+            return self.checkpoint
+        cells, seconds = self._cells, self._save_seconds
+        checkpoint = await self.request(
+            {'op': 'save'}, host(seconds), seconds, lambda answer: results.parse_checkpoint(answer, cells)
+        )
+        if self._options.checkpoints:
+            self.checkpoint = checkpoint
+            self.unsaved = False
+        return checkpoint
+
+    @property
+    def _save_seconds(self) -> float:
+        return max(SAVE_SECONDS, self._options.limits.seconds)

@@ -1,0 +1,104 @@
+"""The threads that guests run on: reused, bounded when idle, deep, and never waited for in vain."""
+
+import asyncio
+import threading
+import weakref
+
+import pytest
+
+from habilis.sandbox.host import workers as module
+from habilis.sandbox.host.workers import KEEP_IDLE, WORKERS, Workers, require_deep_stack
+from tests.waiting import until
+
+
+async def test_a_call_runs_on_another_thread_and_its_outcome_comes_back() -> None:
+    def fail() -> None:
+        raise KeyError('x')
+
+    assert await WORKERS.submit(threading.current_thread) is not threading.current_thread()
+    with pytest.raises(KeyError):
+        await WORKERS.submit(fail)
+
+
+async def test_threads_are_reused_and_only_some_stay_when_they_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 'IDLE_SECONDS', 0.1)
+    workers = Workers()
+    first = await workers.submit(threading.current_thread)
+    assert await workers.submit(threading.current_thread) is first
+    go = threading.Event()
+
+    def wait() -> threading.Thread:
+        go.wait(5)
+        return threading.current_thread()
+
+    jobs = [workers.submit(wait) for _ in range(KEEP_IDLE + 10)]
+    go.set()
+    threads = await asyncio.gather(*jobs)
+    assert len(set(threads)) == KEEP_IDLE + 10
+    await until(lambda: len([thread for thread in threads if thread.is_alive()]) <= KEEP_IDLE)
+    await asyncio.sleep(0.2)
+    assert len([thread for thread in threads if thread.is_alive()]) == KEEP_IDLE
+
+
+async def test_an_idle_thread_keeps_nothing_of_its_last_call() -> None:
+    class Large:
+        def work(self) -> None: ...
+
+    large = Large()
+    left = weakref.ref(large)
+    await WORKERS.submit(large.work)
+    del large
+    await until(lambda: left() is None)
+
+
+async def test_only_workers_have_the_deep_stack() -> None:
+    before = threading.stack_size()
+    await Workers().submit(require_deep_stack)
+    assert threading.stack_size() == before
+    with pytest.raises(RuntimeError, match='deep stack'):
+        require_deep_stack()
+    with pytest.raises(RuntimeError, match='deep stack'):
+        await asyncio.to_thread(require_deep_stack)
+
+
+async def test_whoever_is_cancelled_can_still_wait_for_the_end_of_the_call() -> None:
+    go = threading.Event()
+    job = WORKERS.start(lambda: go.wait(5))
+    waiting = asyncio.ensure_future(job.future)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert await job.ended(0.05) is False
+    go.set()
+    assert await job.ended(5) is True
+    assert not job.running
+
+
+async def test_a_call_that_is_given_up_goes_on_and_harms_nobody() -> None:
+    go = threading.Event()
+    job = WORKERS.start(lambda: go.wait(5))
+    job.give_up(TimeoutError('too long'))
+    with pytest.raises(TimeoutError):
+        await job.future
+    go.set()
+    assert await job.ended(5)
+
+
+def test_a_loop_that_is_closed_meanwhile_is_no_harm() -> None:
+    go = threading.Event()
+    done = threading.Event()
+
+    def work() -> None:
+        go.wait(5)
+        done.set()
+
+    async def leave() -> None:
+        WORKERS.submit(work)
+
+    asyncio.run(leave())
+    go.set()
+    assert done.wait(5)
+    assert asyncio.run(again()) == 'fine'
+
+
+async def again() -> str:
+    return await WORKERS.submit(lambda: 'fine')
