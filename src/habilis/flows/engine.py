@@ -16,9 +16,10 @@ from habilis.flows.definitions import Flow
 from habilis.flows.runs import Check, flow_info, new_info, recorded_arguments, result_of, resume
 from habilis.flows.targets import load_target
 from habilis.flows.tasks import cancel_tasks
-from habilis.journal import Journal, Record, RunInfo, Status, Store, leases
+from habilis.journal import Journal, Record, RunInfo, Status, Store
 from habilis.journal.copies import new_run_id
 from habilis.journal.creation import create_run
+from habilis.journal.leases import claims
 
 _ENDED: frozenset[Status] = frozenset({'waiting', 'stopped', 'failed', 'done'})
 _POLL_SECONDS = 0.1
@@ -144,9 +145,9 @@ async def is_abandoned(store: Store, info: RunInfo) -> bool:
     if info.kind != 'flow' or info.status not in {'queued', 'running'}:
         return False
     lease = await store.lease(info.run)
-    if lease.epoch == 0 and info.status == 'running' and info.created + leases.SECONDS > time.time():
+    if lease.epoch == 0 and info.status == 'running' and info.created + claims.SECONDS > time.time():
         return False  # the process that has just created it claims it next
-    return not leases.is_held(lease)
+    return not claims.is_held(lease)
 
 
 class TooManyDeaths(FlowError):
