@@ -183,10 +183,10 @@ def test_hostile_text_takes_linear_time(unit: str) -> None:
     def seconds(length: int) -> float:
         text = '-----BEGIN PRIVATE KEY-----' + unit * (length // len(unit)) + ' PRIVATE KEY'
         best = 60.0
-        for _ in range(3):
+        for _ in range(2):
             started = time.process_time()
             redact(text)
             best = min(best, time.process_time() - started)
         return best
 
-    assert seconds(320_000) < 32 * max(seconds(40_000), 0.001)
+    assert seconds(160_000) < 32 * max(seconds(20_000), 0.001)
