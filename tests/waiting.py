@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

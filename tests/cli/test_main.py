@@ -26,7 +26,7 @@ main.main()
 def imported_by(*arguments: str) -> set[str]:
     """The modules a call of the command loads."""
     command = [sys.executable, '-X', 'importtime', '-m', 'habilis', *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), timeout=600)
     return {line.rpartition('|')[2].strip() for line in done.stderr.splitlines() if line.startswith('import time:')}
 
 

@@ -37,7 +37,7 @@ def test_it_serves_until_it_is_stopped() -> None:
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, 'HABILIS_SERVER_KEY': ''})
     assert server.stderr is not None
     address = next(word for word in server.stderr.readline().split() if word.startswith('http://'))
-    with urllib.request.urlopen(f'{address}/v1/health', timeout=20) as answer:
+    with urllib.request.urlopen(f'{address}/v1/health', timeout=600) as answer:
         assert b'"status":"ok"' in answer.read()
     server.send_signal(signal.SIGINT)
     assert server.wait(20) == 0

@@ -38,7 +38,7 @@ def test_ctrl_c_is_seen_even_if_the_signal_did_not_wake_the_thread_that_waits() 
             assert process.stdout is not None
             assert process.stdout.readline() == 'ready\n'
             process.send_signal(signal.SIGINT)
-            assert process.communicate(timeout=120) == ('seen\n', '')
+            assert process.communicate(timeout=600) == ('seen\n', '')
         finally:
             process.kill()
 

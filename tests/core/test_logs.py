@@ -125,7 +125,7 @@ logging.getLogger('habilis.models').critical('nobody asked')
 
 
 def test_nothing_is_shown_unless_the_program_sets_up_logging() -> None:
-    child = subprocess.run([sys.executable, '-c', QUIET], capture_output=True, text=True, check=True, timeout=60)
+    child = subprocess.run([sys.executable, '-c', QUIET], capture_output=True, text=True, check=True, timeout=600)
     assert child.stdout + child.stderr == ''
 
 
@@ -143,7 +143,7 @@ logging.getLogger('habilis.models').debug('not shown')
 
 
 def test_the_command_shows_it_once_on_stderr() -> None:
-    child = subprocess.run([sys.executable, '-c', TERMINAL], capture_output=True, text=True, check=True, timeout=60)
+    child = subprocess.run([sys.executable, '-c', TERMINAL], capture_output=True, text=True, check=True, timeout=600)
     assert child.stdout == ''
     assert child.stderr.count('habilis.models: sent [bold]***[/bold]') == 1
     assert 'not shown' not in child.stderr

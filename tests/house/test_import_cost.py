@@ -55,7 +55,7 @@ class Cost(TypedDict):
 
 def cost() -> Cost:
     """Import Habilis in a fresh process."""
-    child = subprocess.run([sys.executable, '-I', '-c', PROBE], capture_output=True, text=True, check=True, timeout=60)
+    child = subprocess.run([sys.executable, '-I', '-c', PROBE], capture_output=True, text=True, check=True, timeout=600)
     return json.loads(child.stdout)
 
 

@@ -180,7 +180,7 @@ ENDINGS: dict[str, tuple[str, int]] = {
 @pytest.mark.parametrize(('script', 'code'), ENDINGS.values(), ids=ENDINGS.keys())
 def test_a_process_ends_in_time_with_its_own_code_and_in_silence(script: str, code: int, tmp_path: Path) -> None:
     process = start(BEGIN + textwrap.dedent(script), tmp_path)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, out, err) == (code, '', '')
     assert list(tmp_path.iterdir()) == []
 
@@ -188,7 +188,7 @@ def test_a_process_ends_in_time_with_its_own_code_and_in_silence(script: str, co
 def test_an_error_of_the_program_is_all_that_is_shown(tmp_path: Path) -> None:
     script = BEGIN + "sandbox = Sandbox.create_sync(workspace=True)\nsandbox.run('1')\nraise KeyError('mine')"
     process = start(script, tmp_path)
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=600)
     assert process.returncode == 1
     assert err.count('Traceback') == 1
     assert err.endswith("KeyError: 'mine'\n")
@@ -205,6 +205,6 @@ def test_a_killed_process_leaves_at_most_its_folder(sent: signal.Signals, left: 
     assert process.stdout is not None
     assert process.stdout.readline() == 'ready\n'
     process.send_signal(sent)
-    process.communicate(timeout=120)
+    process.communicate(timeout=600)
     assert process.returncode == -sent
     assert [path.name.startswith('habilis-workspace-') for path in tmp_path.iterdir()] == [True] * left

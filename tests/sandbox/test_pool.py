@@ -13,6 +13,7 @@ from habilis import Limits, Sandbox, SandboxPool
 from habilis.core.errors import PoolTimeout, SandboxClosed, SandboxError
 from habilis.sandbox import backends
 from habilis.sandbox.contract import Guest, GuestSpec
+from tests.waiting import until
 
 
 class CountingBackend:
@@ -198,12 +199,10 @@ async def test_warm_ones_are_used_and_made_again(counting: CountingBackend) -> N
     async with SandboxPool(4, warm=2, backend='counting') as pool:
         assert counting.started == 2
         async with pool.sandbox() as one, pool.sandbox() as two:
-            await settle()
-            assert counting.started == 4
+            await until(lambda: counting.started == 4)
             assert one is not two
         async with pool.sandbox():
-            await settle()
-        assert counting.started == 5
+            await until(lambda: counting.started == 5)
 
 
 async def test_a_warm_one_that_cannot_be_made_is_no_harm(

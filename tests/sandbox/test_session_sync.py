@@ -103,7 +103,7 @@ print(work(2))
 
 @pytest.mark.skipif(not hasattr(os, 'fork'), reason='needs fork')
 def test_processes_forked_from_one_that_used_sandboxes_have_their_own() -> None:
-    done = subprocess.run([sys.executable, '-c', FORKING], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, '-c', FORKING], capture_output=True, text=True, timeout=600, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, '2\n[1, 2, 3, 4]\n3\n', '')
 
 
@@ -116,7 +116,7 @@ def test_threads_that_use_the_first_sandbox_at_the_same_moment_share_one_loop() 
         'with ThreadPoolExecutor(8) as threads: print(list(threads.map(work, range(8))))\n'
         "print(sum(thread.name == 'habilis-sync' for thread in threading.enumerate()))"
     )
-    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=600, check=False)
     assert (done.stdout, done.stderr) == ('[0, 1, 2, 3, 4, 5, 6, 7]\n1\n', '')
 
 
@@ -154,7 +154,7 @@ def interrupt(script: str, cell: str) -> tuple[int, str, str]:
             assert process.stdout is not None
             assert process.stdout.readline() == 'ready\n'
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=600)
             return process.returncode, out, err
         finally:
             process.kill()

@@ -23,7 +23,7 @@ MAKE_LINKS = "import os\nfor number in range(50): os.symlink('nowhere', f'link {
 
 @pytest.fixture
 def http() -> Iterator[httpx2.Client]:
-    with running(ServiceSettings(port=0)) as url, httpx2.Client(base_url=url, timeout=60) as client:
+    with running(ServiceSettings(port=0)) as url, httpx2.Client(base_url=url, timeout=600) as client:
         yield client
 
 
@@ -78,7 +78,7 @@ def test_so_are_the_files_of_a_guest(http: httpx2.Client, on_the_loop: list[str]
 
 def test_so_are_the_files_of_a_machine_of_e2b(on_the_loop: list[str]) -> None:
     require_namespaces()
-    with running(ServiceSettings(port=0, e2b=True)) as url, httpx2.Client(base_url=url, timeout=60) as http:
+    with running(ServiceSettings(port=0, e2b=True)) as url, httpx2.Client(base_url=url, timeout=600) as http:
         machine = http.post('/v2/sandboxes').json()
         inside = {'E2b-Sandbox-Id': machine['sandboxID'], 'X-Access-Token': machine['envdAccessToken']}
         assert http.post('/execute', headers=inside, json={'code': MAKE_LINKS}).status_code == 200
@@ -113,7 +113,7 @@ def test_code_may_have_any_number_of_commas(http: httpx2.Client) -> None:
 def test_names_that_are_not_unicode_are_listed() -> None:
     with (
         running(ServiceSettings(port=0, backend='process')) as url,
-        httpx2.Client(base_url=url, timeout=60) as http,
+        httpx2.Client(base_url=url, timeout=600) as http,
     ):
         path = f'/v1/sandboxes/{http.post("/v1/sandboxes").json()["id"]}'
         cell = http.post(f'{path}/execute', json={'code': r"open(b'\xff', 'w').close()"})

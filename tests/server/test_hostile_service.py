@@ -28,7 +28,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def http(url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=url, headers=_headers(0), timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=url, headers=_headers(0), timeout=600) as client:
         yield client
 
 

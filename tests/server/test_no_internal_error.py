@@ -86,7 +86,7 @@ def service() -> Iterator[Service]:
     settings = ServiceSettings(
         port=0, keys=(KEY,), e2b=True, sandboxes=3, requests_per_second=1e6, trusted_proxies=('127.0.0.1',)
     )
-    with running(settings) as url, httpx2.Client(base_url=url, timeout=60) as http:
+    with running(settings) as url, httpx2.Client(base_url=url, timeout=600) as http:
         sandbox = http.post('/v1/sandboxes', headers={'Authorization': f'Bearer {KEY}'}).json()
         machine = http.post('/v2/sandboxes', headers={'X-API-Key': KEY}, json={'timeout': 9999}).json()
         made = Service(http.base_url.port or 0, sandbox['id'], machine['sandboxID'], machine['envdAccessToken'])
@@ -107,7 +107,7 @@ def _send(service: Service, method: str, target: str, headers: dict[str, str], c
     }
     target = target.replace('SANDBOX', service.sandbox).replace('MACHINE', service.machine)
     lines = [f'{method} {target} HTTP/1.1', *(f'{name}: {value}' for name, value in (usual | headers).items())]
-    with socket.create_connection(('127.0.0.1', service.port), timeout=60) as connection:
+    with socket.create_connection(('127.0.0.1', service.port), timeout=600) as connection:
         connection.sendall('\r\n'.join([*lines, '', '']).encode('latin-1') + content)
         answer = connection.recv(1 << 16)
     return int(answer.split(maxsplit=2)[1]), answer

@@ -23,7 +23,7 @@ def url() -> Iterator[str]:
 
 @pytest.fixture
 async def http(url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    async with httpx2.AsyncClient(base_url=url, headers={'Authorization': f'Bearer {KEYS[0]}'}, timeout=30) as client:
+    async with httpx2.AsyncClient(base_url=url, headers={'Authorization': f'Bearer {KEYS[0]}'}, timeout=600) as client:
         yield client
 
 
@@ -99,7 +99,7 @@ async def test_a_lost_stream_is_followed_again_by_its_id(http: httpx2.AsyncClien
 
 async def test_a_stream_may_last_longer_than_a_body_may_take() -> None:
     with running(ServiceSettings(port=0, body_seconds=0.5)) as url:
-        async with httpx2.AsyncClient(base_url=url, timeout=30) as http:
+        async with httpx2.AsyncClient(base_url=url, timeout=600) as http:
             path = f'/v1/sandboxes/{(await http.post("/v1/sandboxes", json={})).json()["id"]}'
             events = await _events(http, path, code="import time\ntime.sleep(1)\nprint('late')\n1 / 0")
     assert events[0] == ('stdout', {'text': 'late\n'})

@@ -312,5 +312,5 @@ def test_without_ipython_it_is_said_what_to_install() -> None:
         'try:\n    JupyterView()\n'
         'except ImportError as error:\n    print(error)\n'
     )
-    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=60, check=True)
+    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=600, check=True)
     assert 'pip install ipython' in child.stdout

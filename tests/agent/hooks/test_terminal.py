@@ -268,7 +268,7 @@ def test_a_reader_who_goes_away_does_not_end_the_run() -> None:
         assert child.stdout is not None
         child.stdout.close()
         child.stdout = None
-        _, errors = child.communicate(b'go\n', timeout=120)
+        _, errors = child.communicate(b'go\n', timeout=600)
     assert errors.decode().split() == ['42']
     assert child.returncode == 0
 
@@ -347,7 +347,7 @@ def test_a_view_that_cannot_be_written_takes_nothing_else_with_it(broken: str, t
         stdout=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={**os.environ, 'HABILIS_JOURNAL': 'off'},
         cwd=tmp_path,
     )

@@ -313,7 +313,7 @@ def test_without_opentelemetry_the_extra_is_named() -> None:
         'try:\n    OpenTelemetryHook()\n'
         'except ImportError as error:\n    print(error)\n'
     )
-    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=60, check=True)
+    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=600, check=True)
     assert "pip install 'habilis[otel]'" in child.stdout
 
 
@@ -323,5 +323,5 @@ def test_importing_the_hooks_loads_nothing_that_they_may_not_need() -> None:
         'from habilis.agent.hooks import OpenTelemetryHook, JupyterView, TerminalView, TokenTracker\n'
         "print(sorted({'rich.console', 'opentelemetry', 'IPython'} & sys.modules.keys()))\n"
     )
-    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=60, check=True)
+    child = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True, timeout=600, check=True)
     assert child.stdout == '[]\n'

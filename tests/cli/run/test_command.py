@@ -425,7 +425,7 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
             assert line, shown
             shown += line
         process.send_signal(signal.SIGINT)
-        stdout, rest = process.communicate(timeout=120)
+        stdout, rest = process.communicate(timeout=600)
     return process.returncode, stdout, shown + rest
 
 

@@ -250,7 +250,7 @@ def test_follow_ends_with_the_run_and_with_ctrl_c(place: Place) -> None:
             assert (done.returncode, done.stdout) == (1, '')
             assert 'is being executed' in done.stderr
         follower.send_signal(signal.SIGINT)
-        _, errors = follower.communicate(timeout=120)
+        _, errors = follower.communicate(timeout=600)
         assert (follower.returncode, errors) == (130, '')
     finally:
         for process in (worker, follower):

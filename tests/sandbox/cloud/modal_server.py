@@ -49,7 +49,7 @@ class ModalServer:
         ports: queue.Queue[int] = queue.Queue()
         thread = threading.Thread(target=lambda: asyncio.run(self._serve(ports)), daemon=True)
         thread.start()
-        self.url = f'http://127.0.0.1:{ports.get(timeout=20)}'
+        self.url = f'http://127.0.0.1:{ports.get(timeout=600)}'
         yield
         self._loop.call_soon_threadsafe(self._stopping.set)
         thread.join(20)

@@ -159,7 +159,7 @@ def test_two_processes_that_fetch_at_once_both_get_it(tmp_path: Path, cache: Pat
         subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
-    outcomes = [process.communicate(timeout=60) for process in processes]
+    outcomes = [process.communicate(timeout=600) for process in processes]
     assert all(line.startswith('habilis: ') for _, error in outcomes for line in error.splitlines())  # progress only
     [folder] = {Path(output.strip()) for output, _ in outcomes}
     assert (folder / 'greet.py').read_text() == 'x = 1'

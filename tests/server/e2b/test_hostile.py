@@ -89,7 +89,7 @@ def test_a_machine_that_stops_listening_does_not_fill_the_memory_of_the_server(s
 
 def test_a_flood_of_output_waits_for_its_reader(sandbox: Sandbox) -> None:
     flood = sandbox.commands.run('yes > >(tee count); wait', background=True, retain_output=False)
-    while sandbox.files.get_info('count').size < 1 << 20:
+    while not sandbox.files.exists('count') or sandbox.files.get_info('count').size < 1 << 20:
         time.sleep(0.05)
     sizes = [-1, 0]
     while sizes[-1] != sizes[-2]:  # nobody reads, so it stops
