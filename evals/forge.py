@@ -25,7 +25,7 @@ from evals.scores import aligned, wilson
 from evals.sets import MissingData
 from habilis.core.errors import HabilisError
 from habilis.forge.build.examples import called_name, example_tests
-from habilis.forge.build.forge import Forge, Options
+from habilis.forge.build.forge import BuildOptions, Forge
 from habilis.forge.checks.verification import verify
 from habilis.forge.library.library import Library
 from habilis.models import load_model
@@ -82,7 +82,7 @@ def load_problems(data: Path, *, seed: int | None = None) -> list[Problem]:
     return found
 
 
-async def build_one(problem: Problem, model: RepeatedReplies, options: Options) -> BuildOutcome:
+async def build_one(problem: Problem, model: RepeatedReplies, options: BuildOptions) -> BuildOutcome:
     """Build a tool for a request in a library of its own, and judge it."""
     ledger, started = Ledger(), time.monotonic()
     model.start_again()
@@ -185,7 +185,7 @@ async def evaluate(given: argparse.Namespace, say: Callable[[str], None]) -> Non
                 if (problem.task, side, model.name) in known:
                     continue
                 checked = side == STRICT
-                options = Options(candidates=given.candidates, red_check=checked, agreement=checked)
+                options = BuildOptions(candidates=given.candidates, red_check=checked, agreement=checked)
                 outcomes.append(await build_one(problem, replies, options))
                 say(line(outcomes[-1]))
                 if given.results:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from habilis.core import HabilisError, Limits, ModelRetry
     from habilis.flows import FlowPaused, Workflow, approval, flow, parallel, step
     from habilis.models import File, Image, ModelConfig, ScriptedModel
-    from habilis.sandbox import Cell, CellError, Policy, Sandbox, SandboxPool
+    from habilis.sandbox import Cell, CellError, CodeRules, Sandbox, SandboxPool
     from habilis.tools import Context, Toolset, tool
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     'Cell',
     'CellError',
     'Chat',
+    'CodeRules',
     'Context',
     'File',
     'FlowPaused',
@@ -28,7 +29,6 @@ __all__ = [
     'Limits',
     'ModelConfig',
     'ModelRetry',
-    'Policy',
     'Result',
     'RunLimits',
     'Sandbox',
@@ -57,7 +57,7 @@ _HOMES = {
     'Limits': 'habilis.core',
     'ModelConfig': 'habilis.models',
     'ModelRetry': 'habilis.core',
-    'Policy': 'habilis.sandbox',
+    'CodeRules': 'habilis.sandbox',
     'Result': 'habilis.agent',
     'RunLimits': 'habilis.agent',
     'Sandbox': 'habilis.sandbox',

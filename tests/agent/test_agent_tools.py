@@ -13,7 +13,7 @@ from habilis.journal import MemoryStore
 from habilis.journal.copies import copy_run
 from habilis.journal.index import name_of
 from habilis.journal.runs import read_run
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 from tests.agent.scripts import block, sent
 
 JOURNALS = pytest.mark.parametrize('journal', ['off', None])

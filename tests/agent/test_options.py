@@ -116,7 +116,7 @@ async def test_a_task_is_text(task: Any) -> None:
         (None, {'base_url': 'http://x'}, r"pass Agent\(model_settings=\{'base_url': …\}\)"),
         (None, {'handoffs': []}, r'pass the other agents in tools=\[…\]'),
         (None, {'model_settings': {'warmth': 1}}, 'model_settings must be a dict with some of temperature, max_tokens'),
-        (None, {'policy': 'small'}, 'for `small` pass loop_policy'),
+        (None, {'code_rules': 'small'}, 'for `small` pass policy'),
         (None, {'limits': {'steps': 1}}, 'limits must be'),
         (None, {'sandbox': 5}, 'sandbox must be'),
     ],

@@ -6,7 +6,7 @@ from typing import Any, assert_type
 
 import pytest
 
-from habilis import Agent, ModelConfig, Policy, Result, ScriptedModel
+from habilis import Agent, CodeRules, ModelConfig, Result, ScriptedModel
 from habilis.core.errors import AgentError, ModelUnavailable
 from tests.agent.scripts import block
 
@@ -91,12 +91,12 @@ def test_settings_are_refused_for_a_model_that_is_already_made(model: Any) -> No
         Agent(model, model_settings={'temperature': 0.1})
 
 
-async def test_policy_network_and_packages_reach_the_sandbox(tmp_path: Path) -> None:
+async def test_code_rules_network_and_packages_reach_the_sandbox(tmp_path: Path) -> None:
     (tmp_path / 'small_module.py').write_text('value = 3')
     code = block('import small_module\nfinal_answer(small_module.value)')
     async with Agent(ScriptedModel([code]), packages=[tmp_path]) as agent:
         assert (await agent.run('go')).output == 3
     refused = block('import os')
-    async with Agent(ScriptedModel([refused]), policy=Policy(imports=('math',))) as agent:
+    async with Agent(ScriptedModel([refused]), code_rules=CodeRules(imports=('math',))) as agent:
         result = await agent.run('go', max_steps=1)
     assert 'os' in (result.steps[0].observation or '')

@@ -9,8 +9,8 @@ import pytest
 
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
-from habilis.sandbox.options import Settings
-from habilis.sandbox.policy import Policy
+from habilis.sandbox.code_rules import CodeRules
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
@@ -28,7 +28,7 @@ WRONG_SETTINGS: dict[str, list[object]] = {
     'env': [5, 'A=1', {'a': 1}, {1: 'a'}, {'a': None}, {'a': b'x'}],
     'packages': [5, b'x', {'a': 1}, [5], [None], [b'attrs'], True],
     'network': [5, b'x', {'a': 1}, [5], [None], 1.5],
-    'policy': [5, 'x', {'imports': []}, True, Policy],
+    'code_rules': [5, 'x', {'imports': []}, True, CodeRules],
     'input': [5, 'x', [5], True],
     'checkpoints': [None, 0, 'no'],
     'allow_weak': [None, 1, 'yes'],
@@ -40,7 +40,7 @@ CASES = [(name, value) for name, values in WRONG_SETTINGS.items() for value in v
 
 
 def test_every_setting_is_in_the_table() -> None:
-    assert WRONG_SETTINGS.keys() == Settings.__annotations__.keys()
+    assert WRONG_SETTINGS.keys() == SandboxSettings.__annotations__.keys()
 
 
 @pytest.mark.parametrize(('name', 'value'), CASES, ids=[f'{name}={type(value).__name__}' for name, value in CASES])
@@ -162,9 +162,9 @@ def test_every_public_method_with_parameters_is_in_the_table() -> None:
     assert methods <= tested
 
 
-async def test_a_policy_of_a_wrong_type_is_named(box: Sandbox) -> None:
-    box.policy = as_any('math')
-    with pytest.raises(TypeError, match='policy must be a Policy'):
+async def test_code_rules_of_a_wrong_type_are_named(box: Sandbox) -> None:
+    box.code_rules = as_any('math')
+    with pytest.raises(TypeError, match='code_rules must be CodeRules'):
         await box.run('1')
 
 
@@ -224,9 +224,9 @@ def test_a_limit_of_a_wrong_type_is_named(name: str, value: object) -> None:
 
 @each_case('value', ['math', 5, {'math': 1}, [5], ('a b',), ('',)])
 @each_case('name', ['imports', 'allow'])
-def test_names_of_a_policy_of_a_wrong_type_are_refused(name: str, value: object) -> None:
+def test_names_in_code_rules_of_a_wrong_type_are_refused(name: str, value: object) -> None:
     with pytest.raises((TypeError, ValueError), match=name):
-        Policy(**{name: as_any(value)})
+        CodeRules(**{name: as_any(value)})
 
 
 async def test_a_read_only_workspace_is_not_written_by_the_host_either(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from habilis.core.codec import Json
-from habilis.sandbox import Policy
+from habilis.sandbox import CodeRules
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.interpreter import Interpreter, T
@@ -49,9 +49,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 @pytest.mark.parametrize('code', CODE)
-@pytest.mark.parametrize('policy', [None, Policy()], ids=['short way', 'with a policy'])
-async def test_it_is_the_same_as_what_is_told_when_asked(code: str, policy: Policy | None) -> None:
-    async with await Sandbox.create(policy=policy) as along, await Sandbox.create(policy=policy) as apart:
+@pytest.mark.parametrize('rules', [None, CodeRules()], ids=['short way', 'with code rules'])
+async def test_it_is_the_same_as_what_is_told_when_asked(code: str, rules: CodeRules | None) -> None:
+    async with await Sandbox.create(code_rules=rules) as along, await Sandbox.create(code_rules=rules) as apart:
         for cell in (code, 'more = 2', code):  # the first request of a sandbox goes another way than the later ones
             one, other = await along.run(cell, describe=True), await apart.run(cell)
             assert (one.stdout, one.text, one.ok) == (other.stdout, other.text, other.ok)
@@ -108,7 +108,7 @@ async def test_a_forged_description_makes_the_cell_broken_and_the_sandbox_new(sa
 
 
 async def test_a_description_that_nobody_asked_for_is_not_taken(sandbox: Sandbox, asked: Asked) -> None:
-    await sandbox.run(KERNEL + 'kernel.run_cell = lambda code, policy: {"names": {"lie": ["int", "", "1"]}}')
+    await sandbox.run(KERNEL + 'kernel.run_cell = lambda code, rules: {"names": {"lie": ["int", "", "1"]}}')
     await sandbox.run('1')
     assert 'lie' not in await sandbox.describe_variables()
     assert 'names' in asked

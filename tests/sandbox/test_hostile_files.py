@@ -11,7 +11,7 @@ import pytest
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Mount
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.hostile import attack, kind_of
 
@@ -54,7 +54,9 @@ async def either(request: pytest.FixtureRequest, house: Path) -> AsyncIterator[S
     """The same, and the same folder as a second one that is writable: the current folder of the code is that one."""
     before = sorted(path.name for path in house.iterdir())
     mount = Mount(source=house / 'space', target='/out', writable=True)
-    settings = Settings(workspace=house / 'space') if request.param == 'workspace' else Settings(mounts=[mount])
+    settings = (
+        SandboxSettings(workspace=house / 'space') if request.param == 'workspace' else SandboxSettings(mounts=[mount])
+    )
     settings['limits'] = Limits(seconds=5)
     async with await Sandbox.create(**settings) as made:
         if request.param == 'mount':

@@ -99,7 +99,7 @@ async def test_tampering_with_the_interpreter_breaks_at_most_the_interpreter(san
         'kernel.loop = 5',
         'kernel.cells = "x"',
         'kernel.quick = 5',
-        'kernel.policy = 5',
+        'kernel.code_rules = 5',
         'kernel.enter(\'{"op":"run","code":"while True: break"}\')',
         'kernel.enter("rkernel.enter(\'r1 + 1\')")',
         'kernel.enter(\'{"op":"load","state":"AAAA","python":"cpython 3.14"}\')',

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from habilis import Limits, Policy, Sandbox
+from habilis import CodeRules, Limits, Sandbox
 from habilis.core.errors import BackendNotFound, SandboxClosed, SandboxError
 from habilis.sandbox.contract import Cell
 
@@ -257,14 +257,14 @@ ALLOWED = [
     "ord('a')",
     'import math\nmath.pi',
 ]
-STRICT = Policy(imports=('re', 'sys', 'math', 'importlib', 'base64', 'json.*'), calls=True, strings=True)
+STRICT = CodeRules(imports=('re', 'sys', 'math', 'importlib', 'base64', 'json.*'), calls=True, strings=True)
 
 
-async def test_a_policy_refuses_what_it_must_and_allows_what_it_must() -> None:
-    async with await Sandbox.create(policy=STRICT) as sandbox:
+async def test_code_rules_refuse_what_they_must_and_allow_what_they_must() -> None:
+    async with await Sandbox.create(code_rules=STRICT) as sandbox:
         for code in REFUSED:
             cell = await sandbox.run(f"{code}\nprint('reached')")
-            assert (kind(cell), cell.stdout) == ('policy', ''), code
+            assert (kind(cell), cell.stdout) == ('code_rules', ''), code
         for code in ALLOWED:
             cell = await sandbox.run(code)
             assert cell.ok, (code, cell.error)
@@ -272,21 +272,21 @@ async def test_a_policy_refuses_what_it_must_and_allows_what_it_must() -> None:
 
 
 async def test_an_import_that_is_only_known_at_run_time_is_refused_too() -> None:
-    async with await Sandbox.create(policy=Policy(imports=('math', 'importlib'))) as sandbox:
+    async with await Sandbox.create(code_rules=CodeRules(imports=('math', 'importlib'))) as sandbox:
         for code in ("__import__('sub' + 'process')", "import importlib\nname = 'os'\nimportlib.import_module(name)"):
-            assert kind(await sandbox.run(code)) == 'policy', code
+            assert kind(await sandbox.run(code)) == 'code_rules', code
         assert (await sandbox.run("__import__('ma' + 'th').floor(1.5)")).value == 1
 
 
-async def test_a_policy_can_be_changed_between_cells_and_goes_to_the_fork(sandbox: Sandbox) -> None:
+async def test_code_rules_can_be_changed_between_cells_and_go_to_the_fork(sandbox: Sandbox) -> None:
     assert (await sandbox.run("eval('1 + 1')")).value == 2
-    sandbox.policy = Policy(calls=True)
-    assert kind(await sandbox.run("eval('1 + 1')")) == 'policy'
+    sandbox.code_rules = CodeRules(calls=True)
+    assert kind(await sandbox.run("eval('1 + 1')")) == 'code_rules'
     async with await sandbox.fork() as twin:
-        assert kind(await twin.run("eval('1 + 1')")) == 'policy'
-    sandbox.policy = Policy(calls=True, allow=('eval',))
+        assert kind(await twin.run("eval('1 + 1')")) == 'code_rules'
+    sandbox.code_rules = CodeRules(calls=True, allow=('eval',))
     assert (await sandbox.run("eval('1 + 1')")).value == 2
-    sandbox.policy = None
+    sandbox.code_rules = None
     assert (await sandbox.run("exec('y = 3')\ny")).value == 3
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from habilis import Limits, Sandbox
 from habilis.core.errors import SandboxClosed, SnapshotError
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.snapshot import MAGIC, Checkpoint, from_bytes, to_bytes
+from habilis.sandbox.snapshot import MAGIC, SavedVariables, from_bytes, to_bytes
 from tests.core.plain import plain, shape
 from tests.sandbox.survivors import Survivor, survivors
 
 # The bytes ------------------------------------------------------------------------------------------------------------
 
-CHECKPOINT = Checkpoint(state='AAECAw==', python='cpython 3.14', cells=7, lost=('a', 'b'))
+CHECKPOINT = SavedVariables(state='AAECAw==', python='cpython 3.14', cells=7, lost=('a', 'b'))
 
 
 def forge(header: object, state: bytes = b'') -> bytes:

@@ -45,7 +45,7 @@ from habilis.agent.options import (
     split_task,
     summary_prompt,
 )
-from habilis.agent.policies import Policy as LoopPolicy
+from habilis.agent.policies import Policy
 from habilis.agent.runner import Runner
 from habilis.agent.wrong_guesses import check_names, missing_attribute
 from habilis.core.closing import Closing
@@ -54,9 +54,8 @@ from habilis.core.settings import Settings, load_settings
 from habilis.journal import OnChange
 from habilis.models.contract import Message, Model
 from habilis.models.usage import Ledger
-from habilis.sandbox.options import PathLike
-from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.sandbox.policy import Policy
+from habilis.sandbox.code_rules import CodeRules
+from habilis.sandbox.options import PathLike, SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate
 
 T = TypeVar('T', default=Any)
@@ -82,7 +81,7 @@ class Agent(Decorators, Closing, Generic[T]):
         workspace: PathLike | bool | None = None,
         packages: Iterable[PathLike] | None = None,
         network: bool | Iterable[str] | None = None,
-        policy: Policy | None = None,
+        code_rules: CodeRules | None = None,
         sandbox: SandboxChoice | None = None,
         sandbox_settings: SandboxSettings | None = None,
         python: bool = True,
@@ -93,7 +92,7 @@ class Agent(Decorators, Closing, Generic[T]):
         gates: Iterable[Gate | ResultGate] = (),
         approve: Approve | None = None,
         name: str = 'agent',
-        loop_policy: str | LoopPolicy | None = None,
+        policy: str | Policy | None = None,
         agree: int = 1,
         on_disagreement: OnDisagreement = 'first',
         escalate: ModelChoice | None = None,
@@ -118,7 +117,7 @@ class Agent(Decorators, Closing, Generic[T]):
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
             network: hosts that the code may reach, such as `['api.example.com']`; True for all public, default none.
-            policy: rules for the code, such as `Policy(imports=('math',))`.
+            code_rules: rules for the code, such as `CodeRules(imports=('math',))`.
             sandbox: a backend by name (a new sandbox for each run), a `Sandbox`, or several by name.
             sandbox_settings: more settings of `Sandbox.create`.
             python: False to let the model only call functions.
@@ -129,7 +128,7 @@ class Agent(Decorators, Closing, Generic[T]):
             gates: see each tool call first; may deny or change it, or ask.
             approve: asks a person about tool calls that need it.
             name: name of the agent in events, usage and records.
-            loop_policy: `general`, `small`, or a `habilis.agent.Policy`; None: by the model.
+            policy: `general`, `small`, or a `habilis.agent.Policy`; None: by the model.
             agree: number of independent solutions to compare; 1 for no comparison. See `Result.agreement`.
             on_disagreement: `first` takes the first answer, `ask` ends the run with a question to a person.
             escalate: a larger model that the task is handed to on disagreement.
@@ -143,7 +142,7 @@ class Agent(Decorators, Closing, Generic[T]):
         check_model_settings(model, model_settings)
         settings = settings or load_settings()
         sandbox = settings.sandbox if sandbox is None else sandbox
-        named = {'workspace': workspace, 'packages': packages, 'network': network, 'policy': policy}
+        named = {'workspace': workspace, 'packages': packages, 'network': network, 'code_rules': code_rules}
         self._runner = Runner(
             AgentSetup(
                 model=model,
@@ -166,7 +165,7 @@ class Agent(Decorators, Closing, Generic[T]):
                 gates=tuple(gates or ()),
                 approve=approve,
                 name=name,
-                loop_policy=loop_policy,
+                policy=policy,
                 agree=agree,
                 on_disagreement=on_disagreement,
                 escalate=escalate,

@@ -15,8 +15,7 @@ from habilis.sandbox import Sandbox
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import why_no_processes
 from habilis.sandbox.host.deadline import deadline_paused
-from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.sandbox.options import backend_settings
+from habilis.sandbox.options import SandboxSettings, backend_settings
 from habilis.tools import Context, Tool, Toolset
 from habilis.tools.context import ContextParameter, type_name
 from habilis.tools.contract import ToolOptions

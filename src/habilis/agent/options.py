@@ -24,8 +24,8 @@ from habilis.models.contract import Message, Model
 from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
-from habilis.sandbox.options import Settings as SandboxSettings
-from habilis.sandbox.policy import Policy as SandboxPolicy
+from habilis.sandbox.code_rules import CodeRules
+from habilis.sandbox.options import SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
@@ -99,7 +99,7 @@ class AgentSetup:
     gates: Sequence[Gate | ResultGate]
     approve: Approve | None
     name: str
-    loop_policy: str | Policy | None
+    policy: str | Policy | None
     agree: int
     on_disagreement: OnDisagreement
     escalate: ModelChoice | None
@@ -327,6 +327,7 @@ _MODEL: tuple[_Check, str] = (
 _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'agree': (_is_count, 'a whole number of solutions, 1 for no comparison'),
     'artifacts': (_is_text_mapping, 'a dict of texts by name'),
+    'code_rules': ((CodeRules,), '`habilis.CodeRules(…)`; for `small` pass policy'),
     'deps_type': (_is_type, 'a class'),
     'escalate': _MODEL,
     'gates': _FUNCTIONS,
@@ -336,7 +337,6 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'instructions': (is_instructions, 'text, a function that returns text, or a list of these'),
     'library': (is_library_choice, 'the folder of a tool library, a `Library`, or True for the one of the settings'),
     'limits': ((RunLimits,), '`RunLimits(…)`'),
-    'loop_policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'meta': _DATA,
     'model': _MODEL,
     'model_settings': (_is_model_settings, f'a dict with some of {", ".join(ModelSettings.__annotations__)}'),
@@ -344,7 +344,7 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'observations': ((Bounds,), '`Bounds(…)`'),
     'on_disagreement': (lambda value: value in ('first', 'ask'), "'first' or 'ask'"),
     'output_validators': _FUNCTIONS,
-    'policy': ((SandboxPolicy,), '`habilis.Policy(…)`, rules for the code; for `small` pass loop_policy'),
+    'policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'run_id': _TEXT,
     'sandbox': ((str, Sandbox, Mapping), 'the name of a backend, a `Sandbox`, or several by name'),
     'session': _TEXT,

@@ -12,7 +12,7 @@ from habilis.cli.streams import say
 
 if TYPE_CHECKING:
     from habilis.models.discovery import Choice
-    from habilis.models.local.catalogue import Entry
+    from habilis.models.local.catalogue import CatalogueEntry
 
 EPILOG = """\b
 Examples:
@@ -102,7 +102,7 @@ def path(name: OptionalName = '') -> None:
     typer.echo(store.find(_entry(name).name))
 
 
-def _entry(name: str) -> 'Entry':
+def _entry(name: str) -> 'CatalogueEntry':
     from habilis.core.errors import ModelNotFound
     from habilis.models.local import catalogue
 
@@ -112,7 +112,7 @@ def _entry(name: str) -> 'Entry':
         raise typer.BadParameter(str(error), param_hint='NAME') from None
 
 
-def _confirm_download(entry: 'Entry') -> None:
+def _confirm_download(entry: 'CatalogueEntry') -> None:
     """Exit unless the user agrees to the download."""
     from habilis.models.local.installation import question
 
@@ -124,7 +124,7 @@ def _confirm_download(entry: 'Entry') -> None:
         raise typer.Exit(1)
 
 
-def _download(entry: 'Entry') -> Path:
+def _download(entry: 'CatalogueEntry') -> Path:
     """Download a model, with a progress bar on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn

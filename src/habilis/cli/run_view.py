@@ -21,7 +21,7 @@ PRINTED_BY_COMMAND: frozenset[str] = frozenset({'answer', 'question', 'approval_
 """Events the view skips: the command itself prints the answer, questions and errors."""
 
 
-class RunView:
+class RunDisplay:
     """Hook that shows a run while it is running, unless `quiet`. Logs its events if the settings ask for it.
 
     Retries are shown if `verbose`; else the status line says so, and the last error is enough. Pictures of cells are

@@ -56,7 +56,7 @@ def _is_closed(number: int) -> bool:
     return False
 
 
-class _Stream(io.TextIOWrapper):
+class _EscapingStream(io.TextIOWrapper):
     """Writes characters its encoding lacks as escapes: a model or a cell may print anything."""
 
     @classmethod
@@ -93,14 +93,14 @@ class _Stream(io.TextIOWrapper):
         raise NotImplementedError
 
 
-class _Stderr(_Stream):
+class _Stderr(_EscapingStream):
     """If the reader is gone (`2>&1 | head`) or the disk is full, the command continues without stderr."""
 
     def _handle_error(self, error: OSError) -> None:
         discard_output(self)
 
 
-class _Stdout(_Stream):
+class _Stdout(_EscapingStream):
     """A reader that is gone (`| head`) ends the command silently; other errors are reported."""
 
     def _handle_error(self, error: OSError) -> None:

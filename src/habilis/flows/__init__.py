@@ -12,12 +12,12 @@ from habilis.flows.contract import (
     StepStatus,
     StepTimeout,
 )
-from habilis.flows.definitions import Flow, Step, flow, step
+from habilis.flows.definitions import Flow, FlowStep, flow, step
 from habilis.flows.engine import Engine, LocalEngine, queue_job, run_job
 from habilis.flows.parallel import parallel
 from habilis.flows.pool import WorkerPool
 from habilis.flows.questions import approval, ask
-from habilis.flows.runs import Run
+from habilis.flows.runs import FlowRun
 from habilis.flows.status import flow_status
 from habilis.flows.targets import load_target
 from habilis.flows.workflow import Workflow
@@ -30,12 +30,12 @@ __all__ = [
     'FlowDefinitionError',
     'FlowError',
     'FlowPaused',
+    'FlowRun',
+    'FlowStep',
     'Job',
     'LocalEngine',
     'Outcome',
     'Question',
-    'Run',
-    'Step',
     'StepStatus',
     'StepTimeout',
     'WorkerPool',

@@ -10,8 +10,8 @@ from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.flows import runs
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
 from habilis.flows.execution import run_in_step, run_nested_flow, run_step
-from habilis.flows.recorded import NO_NAMES, Recorded, caller_names, check_timeout, checked_options
-from habilis.flows.runs import Run
+from habilis.flows.recorded import NO_NAMES, RecordedFunction, caller_names, check_timeout, checked_options
+from habilis.flows.runs import FlowRun
 from habilis.journal import OnChange, Store, current_scope, recording_scope
 from habilis.sandbox.host.functions import is_async
 from habilis.tools.tool import Tool
@@ -22,7 +22,7 @@ R = TypeVar('R')
 S = TypeVar('S')
 
 
-class Step(Recorded[P, R]):
+class FlowStep(RecordedFunction[P, R]):
     """A function whose calls inside a flow are recorded steps. Outside of a flow it is only called."""
 
     def __init__(
@@ -45,18 +45,18 @@ class Step(Recorded[P, R]):
         return await run_step(self, args, kwargs)
 
     @overload
-    def __get__(self, instance: None, owner: type) -> 'Step[P, R]': ...
+    def __get__(self, instance: None, owner: type) -> 'FlowStep[P, R]': ...
     @overload
-    def __get__(self: 'Step[Concatenate[S, Q], R]', instance: S, owner: type | None = None) -> 'Step[Q, R]': ...
-    def __get__(self, instance: object, owner: type | None = None) -> 'Step[..., Any]':
+    def __get__(self: 'FlowStep[Concatenate[S, Q], R]', instance: S, owner: type | None = None) -> 'FlowStep[Q, R]': ...
+    def __get__(self, instance: object, owner: type | None = None) -> 'FlowStep[..., Any]':
         """The step bound to an instance, like a method."""
         if instance is None:
             return self
         bound = MethodType(self.function, instance)
-        return Step[..., Any](bound, name=self.name, options=self.options, local_names=self._local_names)
+        return FlowStep[..., Any](bound, name=self.name, options=self.options, local_names=self._local_names)
 
 
-class Flow(Recorded[P, R]):
+class Flow(RecordedFunction[P, R]):
     """An `async def` whose steps are recorded. Called inside another flow it is a step of that flow's run."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Flow(Recorded[P, R]):
         session: str = '',
         run_id: str | None = None,
         **kwargs: object,
-    ) -> Run[R]:
+    ) -> FlowRun[R]:
         """Start a run in the background and return at once; `await run.result()` waits for its result.
 
         Args:
@@ -144,9 +144,9 @@ class Flow(Recorded[P, R]):
 
 
 @overload
-def step(function: Callable[P, Awaitable[R]], /) -> Step[P, R]: ...
+def step(function: Callable[P, Awaitable[R]], /) -> FlowStep[P, R]: ...
 @overload
-def step(function: Callable[P, R], /) -> Step[P, R]: ...
+def step(function: Callable[P, R], /) -> FlowStep[P, R]: ...
 @overload
 def step(
     *,
@@ -181,12 +181,12 @@ class StepMaker:
         self._local_names = local_names
 
     @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Step[P, R]: ...
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> FlowStep[P, R]: ...
     @overload
-    def __call__(self, function: Callable[P, R], /) -> Step[P, R]: ...
+    def __call__(self, function: Callable[P, R], /) -> FlowStep[P, R]: ...
     def __call__(self, function: Callable[..., Any], /) -> Any:
         """Make the function a step."""
-        return Step[..., Any](function, name=self._name, options=self._options, local_names=self._local_names)
+        return FlowStep[..., Any](function, name=self._name, options=self._options, local_names=self._local_names)
 
 
 @overload

@@ -12,7 +12,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import JournalError
 from habilis.flows.context import FlowContext, active_flow, active_step, inside_flow, inside_step
 from habilis.flows.contract import FlowError, StepTimeout
-from habilis.flows.recorded import Recorded
+from habilis.flows.recorded import RecordedFunction
 from habilis.flows.tasks import stop_tasks
 from habilis.journal import Scope, current_scope, recording_scope
 from habilis.journal.failures import failed_paths
@@ -23,7 +23,7 @@ SLOW_SECONDS = 0.05
 """A step that runs longer is recorded as opened, so that readers of the run see it."""
 
 
-async def run_step(step: Recorded[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]) -> R:
+async def run_step(step: RecordedFunction[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]) -> R:
     """The result of a step, from the record or by running it. Outside of a journal it is only called."""
     scope = recording_scope()
     if scope is None:
@@ -43,7 +43,7 @@ async def run_step(step: Recorded[..., R], args: tuple[object, ...], kwargs: Map
     )
 
 
-async def run_nested_flow(flow: Recorded[..., R], scope: Scope, bound: inspect.BoundArguments) -> R:
+async def run_nested_flow(flow: RecordedFunction[..., R], scope: Scope, bound: inspect.BoundArguments) -> R:
     """The result of a flow inside another: a step whose own steps are recorded below it."""
     return await _with_output(
         flow.name,
@@ -53,7 +53,7 @@ async def run_nested_flow(flow: Recorded[..., R], scope: Scope, bound: inspect.B
     )
 
 
-async def run_body(flow: Recorded[..., R], bound: inspect.BoundArguments) -> R:
+async def run_body(flow: RecordedFunction[..., R], bound: inspect.BoundArguments) -> R:
     """Run the function of a flow in the current scope. Tasks that it started are stopped when it ends."""
     scope, timeout = _own_scope(), flow.options.timeout
     expired = StepTimeout(f'flow {flow.name} took longer than {timeout:g} s' if timeout else '')
@@ -87,7 +87,7 @@ def run_in_step(work: Callable[[], Coroutine[Any, Any, R]]) -> 'Future[R] | None
 # Parts ----------------------------------------------------------------------------------------------------------------
 
 
-async def _attempts(step: Recorded[..., R], bound: inspect.BoundArguments, scope: Scope) -> R:
+async def _attempts(step: RecordedFunction[..., R], bound: inspect.BoundArguments, scope: Scope) -> R:
     """Call the function of a step, with retries. Only the result of the last attempt is recorded."""
     options = step.options
 

@@ -19,7 +19,7 @@ _EMPTY = inspect.Parameter.empty
 _MAX_TITLE = 200
 
 
-class Inputs:
+class FunctionInputs:
     """The parameters and the result of one function."""
 
     def __init__(self, name: str, function: Callable[..., object], local_names: Mapping[str, object]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Union, cast
 
 from habilis.flows.contract import FlowError
-from habilis.flows.definitions import Flow, Step
+from habilis.flows.definitions import Flow, FlowStep
 from habilis.flows.parallel import parallel
 
 Outputs = Mapping[str, object]
@@ -45,7 +45,7 @@ class WorkflowStep:
     """A step, a flow or a nested workflow, with the outputs that it takes as arguments."""
 
     name: str
-    recorded: Step[..., Any] | Flow[..., Any]
+    recorded: FlowStep[..., Any] | Flow[..., Any]
     nodes: tuple[Node, ...] = ()
     """The nodes of a nested workflow."""
 

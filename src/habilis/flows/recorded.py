@@ -1,4 +1,4 @@
-"""`Recorded`: a function whose calls are recorded, with its options. The base of `Step` and `Flow`."""
+"""`RecordedFunction`: a function whose calls are recorded, with its options. The base of `Step` and `Flow`."""
 
 import functools
 import inspect
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from habilis.flows.contract import FlowDefinitionError, StepOptions
-from habilis.flows.inputs import Inputs
+from habilis.flows.inputs import FunctionInputs
 
 P = ParamSpec('P')
 R = TypeVar('R')
@@ -16,7 +16,7 @@ _RESERVED = frozenset('/#~(')
 """Characters with a meaning in the paths of a journal."""
 
 
-class Recorded(Generic[P, R]):
+class RecordedFunction(Generic[P, R]):
     """A function whose calls are recorded."""
 
     __name__: str
@@ -43,9 +43,9 @@ class Recorded(Generic[P, R]):
         return f'{self.function.__module__}:{self.function.__qualname__}'
 
     @functools.cached_property
-    def inputs(self) -> Inputs:
+    def inputs(self) -> FunctionInputs:
         """Its parameters and result. Read on the first call, so that types may be defined after the function."""
-        return Inputs(self.name, self.function, self._local_names)
+        return FunctionInputs(self.name, self.function, self._local_names)
 
 
 def checked_options(**given: Any) -> StepOptions:

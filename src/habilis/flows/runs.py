@@ -10,7 +10,7 @@ from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, St
 from habilis.core.programs import MAIN, importable_name
 from habilis.flows.contract import FlowPaused, Question
 from habilis.flows.execution import run_body
-from habilis.flows.recorded import Recorded
+from habilis.flows.recorded import RecordedFunction
 from habilis.flows.stores import StoreHandle, store_handle
 from habilis.flows.tasks import cancel_tasks, uncancelled
 from habilis.journal import Journal, OnChange, Paused, RunInfo, Scope, Status, Store
@@ -74,12 +74,12 @@ def _only(error: BaseException, kinds: type[BaseException] | tuple[type[BaseExce
 # Create and run -------------------------------------------------------------------------------------------------------
 
 
-def new_info(flow: Recorded[..., Any], bound: inspect.BoundArguments, **more: str) -> RunInfo:
+def new_info(flow: RecordedFunction[..., Any], bound: inspect.BoundArguments, **more: str) -> RunInfo:
     """The info of a new run of a flow."""
     return RunInfo(kind='flow', name=flow.target, title=flow.inputs.title(bound), **more)  # pyright: ignore[reportArgumentType]
 
 
-def recorded_arguments(flow: Recorded[..., Any], bound: inspect.BoundArguments) -> Json:
+def recorded_arguments(flow: RecordedFunction[..., Any], bound: inspect.BoundArguments) -> Json:
     """The value of the first record of a run. Raises `FlowArgumentsError` if the arguments cannot be recorded."""
     written: dict[str, Json] = {'flow': flow.name, 'inputs': cast('Json', flow.inputs.write(bound))}
     module, _, name = flow.target.partition(':')
@@ -88,7 +88,7 @@ def recorded_arguments(flow: Recorded[..., Any], bound: inspect.BoundArguments) 
 
 
 async def create(
-    flow: Recorded[..., Any],
+    flow: RecordedFunction[..., Any],
     bound: inspect.BoundArguments,
     *,
     journal: Store | str | None = None,
@@ -107,7 +107,7 @@ async def create(
         raise
 
 
-async def drive(flow: Recorded[..., R], bound: inspect.BoundArguments | None, active: ActiveRun) -> R:
+async def drive(flow: RecordedFunction[..., R], bound: inspect.BoundArguments | None, active: ActiveRun) -> R:
     """Run the flow until it returns, fails, pauses or is cancelled. Without `bound`, use the recorded arguments."""
     journal = active.journal
     try:
@@ -134,7 +134,7 @@ async def drive(flow: Recorded[..., R], bound: inspect.BoundArguments | None, ac
     return value
 
 
-def _note(flow: Recorded[..., Any], run: str, error: BaseException) -> str:
+def _note(flow: RecordedFunction[..., Any], run: str, error: BaseException) -> str:
     inside = [path.partition('/')[2] for path in failed_paths(error)]
     where = f'in step {inside[0]} of {flow.name}' if inside and inside[0] else f'in {flow.name}'
     return f'{where} {run}; resume it with {flow.name}.resume({run!r})'
@@ -144,7 +144,7 @@ def _note(flow: Recorded[..., Any], run: str, error: BaseException) -> str:
 
 
 async def resume(
-    flow: Recorded[..., R],
+    flow: RecordedFunction[..., R],
     run: str,
     *,
     journal: Store | str | None = None,
@@ -177,7 +177,7 @@ async def flow_info(store: Store, run: str, user: str | None) -> RunInfo:
     return info
 
 
-async def _read_arguments(flow: Recorded[..., Any], journal: Journal) -> inspect.BoundArguments:
+async def _read_arguments(flow: RecordedFunction[..., Any], journal: Journal) -> inspect.BoundArguments:
     entry = journal.index.find('')
     if entry is None or entry.opened is None:
         msg = f'{journal.run} has no record of its arguments: delete it, and start a new run'
@@ -189,7 +189,7 @@ async def _read_arguments(flow: Recorded[..., Any], journal: Journal) -> inspect
     return flow.inputs.read(cast('Mapping[str, Json]', fields['inputs']))
 
 
-async def result_of(flow: Recorded[..., R], store: Store, run: str) -> R:
+async def result_of(flow: RecordedFunction[..., R], store: Store, run: str) -> R:
     """The return value of the flow of a run that is done."""
     entry = Index(await store.load(run)).find(f'{flow.name}#1')
     if entry is None or entry.end is None:
@@ -217,7 +217,7 @@ async def reset(run: str, *, journal: Store | str | None = None, user: str | Non
 # Runs in the background -----------------------------------------------------------------------------------------------
 
 
-class Run(Generic[R]):
+class FlowRun(Generic[R]):
     """A run in the background of this process."""
 
     def __init__(self, active: ActiveRun, task: 'asyncio.Task[R]') -> None:
@@ -247,9 +247,9 @@ class Run(Generic[R]):
         await cancel_tasks([self._task])
 
 
-def start(flow: Recorded[..., R], bound: inspect.BoundArguments, active: ActiveRun) -> Run[R]:
-    """Run the flow in a task of its own."""
-    return Run(active, asyncio.create_task(drive(flow, bound, active), name=active.journal.run))
+def start(flow: RecordedFunction[..., R], bound: inspect.BoundArguments, active: ActiveRun) -> FlowRun[R]:
+    """FlowRun the flow in a task of its own."""
+    return FlowRun(active, asyncio.create_task(drive(flow, bound, active), name=active.journal.run))
 
 
 def _retrieve(task: 'asyncio.Task[Any]') -> None:

@@ -7,7 +7,7 @@ from habilis.core.codec import Json
 from habilis.flows.contract import State, StepStatus
 from habilis.flows.runs import flow_info
 from habilis.journal import Record, RunInfo, Store
-from habilis.journal.index import Entry, Index, name_of
+from habilis.journal.index import Index, PathRecords, name_of
 from habilis.journal.lookup import value_of
 
 
@@ -37,15 +37,15 @@ async def read_steps(store: Store, info: RunInfo) -> list[StepStatus]:
     ]
 
 
-def _records(entry: Entry) -> list[Record]:
+def _records(entry: PathRecords) -> list[Record]:
     return [record for record in (entry.opened, entry.started, entry.asked, entry.end) if record is not None]
 
 
-def _first_seq(entry: Entry) -> int:
+def _first_seq(entry: PathRecords) -> int:
     return min((record.seq for record in _records(entry)), default=0)
 
 
-def _state(path: str, entry: Entry, index: Index, info: RunInfo) -> State:
+def _state(path: str, entry: PathRecords, index: Index, info: RunInfo) -> State:
     if entry.end is not None:
         return 'failed' if entry.end.kind == 'failed' else 'done'
     if _is_waiting(entry) or any(_is_waiting(inner) for _, inner in index.inside(path)):
@@ -55,12 +55,12 @@ def _state(path: str, entry: Entry, index: Index, info: RunInfo) -> State:
     return 'running' if info.status == 'running' else 'not run'
 
 
-def _is_waiting(entry: Entry) -> bool:
+def _is_waiting(entry: PathRecords) -> bool:
     asked, answered = entry.asked, entry.answered
     return asked is not None and entry.end is None and (answered is None or answered.seq < asked.seq)
 
 
-def _seconds(entry: Entry, breaks: Sequence[int]) -> float | None:
+def _seconds(entry: PathRecords, breaks: Sequence[int]) -> float | None:
     """The duration of a step; None if the run was stopped and resumed in between."""
     start = entry.started or entry.opened
     if start is None or entry.end is None or any(start.seq < seq < entry.end.seq for seq in breaks):

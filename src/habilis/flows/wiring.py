@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from habilis.core.similar_names import similar_names
 from habilis.flows.contract import FlowDefinitionError
-from habilis.flows.definitions import Flow, Step
+from habilis.flows.definitions import Flow, FlowStep
 from habilis.flows.nodes import INPUT, Node, Select, WorkflowStep
 from habilis.flows.recorded import checked_options
 
@@ -46,20 +46,20 @@ def _renamed(flow: Flow[..., Any], name: str | None, given: dict[str, Any]) -> F
     return Flow[..., Any](flow.function, name=name, timeout=flow.options.timeout)
 
 
-def _as_step(part: Callable[..., Any], name: str | None, given: dict[str, Any]) -> Step[..., Any]:
-    if isinstance(part, Step):
-        step = cast('Step[..., Any]', part)
+def _as_step(part: Callable[..., Any], name: str | None, given: dict[str, Any]) -> FlowStep[..., Any]:
+    if isinstance(part, FlowStep):
+        step = cast('FlowStep[..., Any]', part)
         if not given and name in {None, step.name}:
             return step
         merged = {field: getattr(step.options, field) for field in step.options.__dataclass_fields__} | given
-        return Step[..., Any](step.function, name=name or step.name, options=checked_options(**merged))
+        return FlowStep[..., Any](step.function, name=name or step.name, options=checked_options(**merged))
     if not callable(part):
         msg = f'{part!r} cannot be a step: give a function, a step, a flow or a Workflow'
         raise FlowDefinitionError(msg)
-    return Step[..., Any](part, name=name, options=checked_options(**given))
+    return FlowStep[..., Any](part, name=name, options=checked_options(**given))
 
 
-def _parameters(recorded: Step[..., Any] | Flow[..., Any]) -> tuple[inspect.Parameter, ...]:
+def _parameters(recorded: FlowStep[..., Any] | Flow[..., Any]) -> tuple[inspect.Parameter, ...]:
     parameters = tuple(inspect.signature(recorded.function).parameters.values())
     for parameter in parameters:
         if parameter.kind in _VARIADIC:

@@ -12,7 +12,7 @@ BRANCH = '~'
 
 
 @dataclass(slots=True)
-class Entry:
+class PathRecords:
     """The records of one path that count."""
 
     end: Record | None = None
@@ -85,7 +85,7 @@ class Index:
     """The entries of a run by path, and what of it was not replayed yet."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, PathRecords] = {}
         self._unreplayed: dict[str, _Unreplayed] = {}
         self._highest: dict[str, int] = {}
         """The highest branch number by scope. Numbers are never reused, even after a branch was dropped."""
@@ -99,11 +99,11 @@ class Index:
                 self._register(record.path)
             self.add(record)
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> PathRecords | None:
         """The entry of a path."""
         return self._entries.get(path)
 
-    def replay_ended(self, path: str, key: str) -> Entry | None:
+    def replay_ended(self, path: str, key: str) -> PathRecords | None:
         """The entry of a step that has ended with the same key; it counts as replayed from now on."""
         entry = self._entries.get(path)
         if entry is None or entry.end is None or entry.end.key != key:
@@ -117,7 +117,7 @@ class Index:
         if kind is not None:
             entry = self._entries.get(record.path)
             if entry is None:
-                entry = self._entries[record.path] = Entry()
+                entry = self._entries[record.path] = PathRecords()
             setattr(entry, kind, record)
         elif record.kind == 'voided':
             self._void(cast('list[str]', record.value))
@@ -219,7 +219,7 @@ class Index:
         left = self._unreplayed.get(scope)
         return next(iter(left.steps), None) if left is not None else None
 
-    def inside(self, scope: str) -> Iterator[tuple[str, Entry]]:
+    def inside(self, scope: str) -> Iterator[tuple[str, PathRecords]]:
         """The paths below a scope, with their entries."""
         prefix = f'{scope}/' if scope else ''
         for path, entry in self._entries.items():

@@ -12,7 +12,7 @@ from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
 from habilis.journal.contract import Record, RunInfo, Store
 from habilis.journal.copies import copy_run, import_run
-from habilis.journal.index import Entry, Index
+from habilis.journal.index import Index, PathRecords
 from habilis.journal.leases.claims import has_live_owner, hold_run
 from habilis.journal.lookup import info_of, value_of
 from habilis.journal.stores.wrapper import StoreWrapper
@@ -79,7 +79,7 @@ class RunView:
         """The id of the run."""
         return self.info.run
 
-    def steps(self) -> list[tuple[str, Entry]]:
+    def steps(self) -> list[tuple[str, PathRecords]]:
         """The paths with records, in the order in which they started."""
         known = [(path, entry) for path, entry in self.index.inside('') if entry.first is not None]
         return sorted(known, key=lambda item: item[1].first or 0)
@@ -251,8 +251,8 @@ class StepPair:
     """The entries of one path in two runs."""
 
     path: str
-    left: Entry | None
-    right: Entry | None
+    left: PathRecords | None
+    right: PathRecords | None
 
 
 def align_runs(left: RunView, right: RunView) -> list[StepPair]:
@@ -269,7 +269,7 @@ def align_runs(left: RunView, right: RunView) -> list[StepPair]:
     return [StepPair(path=path, left=ours.get(path), right=theirs.get(path)) for path in paths]
 
 
-def _by_end(reading: RunView) -> dict[str, Entry]:
+def _by_end(reading: RunView) -> dict[str, PathRecords]:
     """The entries of a run in the order in which they ended; unfinished ones last."""
     last = len(reading.records) + 1
     return dict(sorted(reading.steps(), key=lambda item: item[1].end.seq if item[1].end is not None else last))

@@ -14,7 +14,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import JournalError, NotDurable
 from habilis.journal.contract import Record
 from habilis.journal.failures import add_path, decode_error, encode_error
-from habilis.journal.index import BRANCH, Entry, is_in_order, name_of, parent_of
+from habilis.journal.index import BRANCH, PathRecords, is_in_order, name_of, parent_of
 from habilis.journal.journal import Journal
 from habilis.journal.values import PLAIN, Codec, fingerprint
 
@@ -268,7 +268,7 @@ class Scope:
         """End this scope. Raises `RunChanged` if the code has not replayed everything that was recorded in it."""
         await self._check_replayed(self.path)
 
-    async def _matching(self, path: str, key: str) -> Entry | None:
+    async def _matching(self, path: str, key: str) -> PathRecords | None:
         """The entry of this step, if the record matches the code."""
         journal = self.journal
         index = journal.index
@@ -357,7 +357,7 @@ class Scope:
         return answer
 
     async def _start_once(
-        self, path: str, key: str, entry: Entry | None, codec: Codec[T], opening: Json
+        self, path: str, key: str, entry: PathRecords | None, codec: Codec[T], opening: Json
     ) -> tuple[T] | None:
         """Record that the step starts. If it may have run before, ask a person; returns the value that they give."""
         if self._similar(path):
@@ -380,7 +380,7 @@ class Scope:
         await journal.write('started', path, key=key, value=opening)
         return None
 
-    async def _doubt(self, path: str, entry: Entry | None, opening: Json) -> str:
+    async def _doubt(self, path: str, entry: PathRecords | None, opening: Json) -> str:
         """The question to ask before the step starts; empty if it has certainly not run before."""
         name = _step_name(path)
         if entry is not None and entry.started is not None:

@@ -42,14 +42,14 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Connection:
+class ProviderConnection:
     """An open connection to a provider."""
 
     model: 'VendorModel[Any]'
     close: Callable[[], Coroutine[Any, Any, None]]
 
 
-def connect(target: Target) -> Connection:
+def connect(target: Target) -> ProviderConnection:
     """Create the client; sends nothing. Raises `ImportError` if the SDK is missing."""
     if target.provider == 'bedrock':
         return _bedrock(target)
@@ -59,7 +59,7 @@ def connect(target: Target) -> Connection:
     client.event_hooks['request'].append(_merge_options)
     client.event_hooks['response'].append(_observe_response)
     make = _MAKERS.get(target.provider, _openai_compatible)
-    return Connection(model=make(target, client), close=client.aclose)
+    return ProviderConnection(model=make(target, client), close=client.aclose)
 
 
 def connect_embeddings(target: Target) -> 'OpenAIEmbeddingModel':
@@ -197,7 +197,7 @@ def _mistral(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
     return MistralModel(target.model, provider=provider)
 
 
-def _groq(target: Target) -> Connection:
+def _groq(target: Target) -> ProviderConnection:
     import httpx
     from groq import AsyncGroq
     from pydantic_ai.models.groq import GroqModel
@@ -224,10 +224,12 @@ def _groq(target: Target) -> Connection:
     )
     if not _has_key(target):
         _drop_custom_headers(sdk)
-    return Connection(model=GroqModel(target.model, provider=GroqProvider(groq_client=sdk)), close=client.aclose)
+    return ProviderConnection(
+        model=GroqModel(target.model, provider=GroqProvider(groq_client=sdk)), close=client.aclose
+    )
 
 
-def _bedrock(target: Target) -> Connection:
+def _bedrock(target: Target) -> ProviderConnection:
     import boto3  # pyright: ignore[reportMissingTypeStubs]
     from botocore.config import Config  # pyright: ignore[reportMissingTypeStubs]
     from pydantic_ai.models.bedrock import BedrockConverseModel
@@ -251,7 +253,7 @@ def _bedrock(target: Target) -> Connection:
     async def close() -> None:
         client.close()
 
-    return Connection(model=model, close=close)
+    return ProviderConnection(model=model, close=close)
 
 
 def _bearer_session(key: str) -> Any:

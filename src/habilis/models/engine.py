@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import StreamedResponse
 
-    from habilis.models.connection import Connection
+    from habilis.models.connection import ProviderConnection
     from habilis.models.conversion import PreparedRequest
 
 _GRACE = 5.0
@@ -51,7 +51,7 @@ class EngineModel:
             key=key_of(provider, config.api_key),
             seconds=config.timeout,
         )
-        self._connections: dict[asyncio.AbstractEventLoop, Connection] = {}
+        self._connections: dict[asyncio.AbstractEventLoop, ProviderConnection] = {}
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
 
     @property
@@ -158,7 +158,7 @@ class EngineModel:
         """Open the connection before the first request needs it. Raises `ModelError`."""
         await self._connection()
 
-    async def _connection(self) -> 'Connection':
+    async def _connection(self) -> 'ProviderConnection':
         """The connection of the running event loop. Imports and opens it in a thread."""
         loop = asyncio.get_running_loop()
         if found := self._connections.get(loop):
@@ -174,7 +174,7 @@ class EngineModel:
                 self._connections[loop] = opened
         return self._connections[loop]
 
-    def _open(self) -> 'Connection':
+    def _open(self) -> 'ProviderConnection':
         endpoint = self._endpoint
         try:
             with _importing:
@@ -194,7 +194,9 @@ class EngineModel:
         except Exception as error:
             raise provider_errors.translate(error, endpoint) from None
 
-    def _prepare(self, connection: 'Connection', messages: Sequence[Message], options: Options) -> 'PreparedRequest':
+    def _prepare(
+        self, connection: 'ProviderConnection', messages: Sequence[Message], options: Options
+    ) -> 'PreparedRequest':
         from habilis.models.conversion import prepare
 
         check_images(self, images_in(messages))

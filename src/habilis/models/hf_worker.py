@@ -140,7 +140,7 @@ class Loaded:
         inputs = {name: ids.to(self._network.device) for name, ids in self._inputs(to_turns(messages)).items()}
         input_tokens = inputs['input_ids'].shape[-1]
         max_new_tokens = self._reply_tokens(input_tokens, options)
-        listener = _Listener(on_text, (*options.stop, *self.template_stops), stopped)
+        listener = _TextListener(on_text, (*options.stop, *self.template_stops), stopped)
         try:
             ids = self._network.generate(
                 **inputs,
@@ -207,7 +207,7 @@ class Loaded:
         return self._tokenizer.eos_token_id if pad is None else pad
 
 
-class _Listener:
+class _TextListener:
     """Receives the text as it is generated, and detects stop sequences."""
 
     def __init__(self, on_text: Callable[[str], None], stops: Sequence[str], stopped: Callable[[], bool]) -> None:

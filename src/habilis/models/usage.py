@@ -18,7 +18,7 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class UsageEntry:
     """One call of a model."""
 
     model: str
@@ -39,7 +39,7 @@ class Ledger:
 
         self._parents: tuple[Self, ...] = ()
         self._lock = threading.Lock()
-        self._entries: list[Entry] = []
+        self._entries: list[UsageEntry] = []
         self._total = Usage()
 
     def child(self, name: str) -> Self:
@@ -57,12 +57,12 @@ class Ledger:
         agent: str | None = None,
         at: datetime | None = None,
         earlier: bool = False,
-    ) -> Entry:
+    ) -> UsageEntry:
         """Record one call; `agent` defaults to the name of this ledger.
 
         With `earlier`, the call was made before the run was resumed and counts only here: the parents have counted it.
         """
-        entry = Entry(model=model, agent=self.name if agent is None else agent, usage=usage, at=at or _now())
+        entry = UsageEntry(model=model, agent=self.name if agent is None else agent, usage=usage, at=at or _now())
         with self._lock:
             for ledger in (self, *(() if earlier else self._parents)):
                 ledger._entries.append(entry)
@@ -70,7 +70,7 @@ class Ledger:
         return entry
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[UsageEntry, ...]:
         """All calls so far, including those of children, in order."""
         with self._lock:
             return tuple(self._entries)
@@ -112,7 +112,7 @@ class Ledger:
         return json.dumps(content, indent=2) + '\n'
 
 
-def _sums(entries: Iterable[Entry], key: Callable[[Entry], str]) -> dict[str, Usage]:
+def _sums(entries: Iterable[UsageEntry], key: Callable[[UsageEntry], str]) -> dict[str, Usage]:
     sums: dict[str, Usage] = {}
     for entry in entries:
         sums[key(entry)] = sums.get(key(entry), Usage()) + entry.usage
@@ -123,11 +123,11 @@ def _plain(sums: dict[str, Usage]) -> dict[str, dict[str, object]]:
     return {name: asdict(usage) for name, usage in sums.items()}
 
 
-def _row(entry: Entry) -> dict[str, object]:
+def _row(entry: UsageEntry) -> dict[str, object]:
     return {'at': entry.at.isoformat(), 'agent': entry.agent, 'model': entry.model, **asdict(entry.usage)}
 
 
-def _write_csv(path: Path, entries: Iterable[Entry]) -> None:
+def _write_csv(path: Path, entries: Iterable[UsageEntry]) -> None:
     columns = ['at', 'agent', 'model', *asdict(Usage())]
     with path.open('w', encoding='utf-8', newline='') as file:
         writer = csv.DictWriter(file, columns)

@@ -1,8 +1,8 @@
 """Running untrusted Python: sandboxes, their results and limits."""
 
 from habilis.core.limits import Limits
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, Mount, ToolCall, Variable
-from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
@@ -11,11 +11,11 @@ from habilis.sandbox.snapshot import Snapshot
 __all__ = [
     'Cell',
     'CellError',
+    'CodeRules',
     'Display',
     'FileChange',
     'Limits',
     'Mount',
-    'Policy',
     'Sandbox',
     'SandboxPool',
     'Snapshot',

@@ -7,8 +7,8 @@ from typing import cast
 
 from habilis.core.limits import Limits
 from habilis.core.previews import shorten
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Mount
-from habilis.sandbox.policy import Policy
 
 Kind = type | UnionType
 MAX_SHOWN = 60
@@ -84,7 +84,7 @@ _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
     'env': (_mapping_to(str), "a dict of texts by name, such as {'LANG': 'C'}"),
     'packages': (lambda value: isinstance(value, str) or _are_paths(value), "a list such as ['attrs==25.3']"),
     'network': (lambda value: isinstance(value, bool | str) or _are_texts(value), 'True, False or a list of hosts'),
-    'policy': (_is(Policy | None), "a Policy, such as Policy(imports=('math',))"),
+    'code_rules': (_is(CodeRules | None), "CodeRules, such as CodeRules(imports=('math',))"),
     'input': (lambda value: callable(value) or _are_texts(value), 'a function of the prompt, or a list of lines'),
     'checkpoints': (_is(bool), 'True or False'),
     'allow_weak': (_is(bool), 'True or False'),

@@ -14,7 +14,7 @@ from habilis.core.previews import short_repr
 from habilis.sandbox.network import Grant
 
 ErrorKind = Literal[
-    'exception', 'syntax', 'exit', 'policy', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
+    'exception', 'syntax', 'exit', 'code_rules', 'time', 'memory', 'output', 'calls', 'cancelled', 'stack', 'broken'
 ]
 """Why a cell failed. The first four are errors of the code; in the others the host ended the cell."""
 

@@ -12,13 +12,13 @@ from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.arguments import check_settings, wrong
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import WASM_PYTHON, Mount, PythonTarget
 from habilis.sandbox.files.workspace import WORKSPACE, Workspace, usable_folder
 from habilis.sandbox.host.cell_host import AnswerInput
 from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.host.results import pack_variables
 from habilis.sandbox.network import Network, make_network
-from habilis.sandbox.policy import Policy
 
 PathLike = str | os.PathLike[str]
 PACKAGES = '/packages'
@@ -34,7 +34,7 @@ class BackendSettings(TypedDict, total=False):
     key: str
 
 
-class Settings(BackendSettings, total=False):
+class SandboxSettings(BackendSettings, total=False):
     """The keyword arguments of `Sandbox.create`, documented there."""
 
     limits: Limits | None
@@ -47,7 +47,7 @@ class Settings(BackendSettings, total=False):
     env: Mapping[str, str] | None
     packages: Iterable[PathLike] | None
     network: bool | Iterable[str] | None
-    policy: Policy | None
+    code_rules: CodeRules | None
     input: AnswerInput | Iterable[str] | None
     checkpoints: bool
 
@@ -83,7 +83,7 @@ class Packages:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SandboxOptions:
     """The settings of one sandbox."""
 
     limits: Limits
@@ -98,7 +98,7 @@ class Options:
     packages: Packages = Packages()
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     network: Network | None = None
-    policy: Policy | None = None
+    code_rules: CodeRules | None = None
     answer_input: AnswerInput | None = None
     checkpoints: bool = True
 
@@ -119,7 +119,7 @@ class Options:
             setup['variables'] = cast('Json', self.variables)
         return setup
 
-    def with_packages(self, packages: Packages) -> 'Options':
+    def with_packages(self, packages: Packages) -> 'SandboxOptions':
         """The same with other packages, at least one."""
         assert packages.folder is not None
         mounts = [mount for mount in self.mounts if mount.target != PACKAGES]
@@ -127,7 +127,7 @@ class Options:
         mount = Mount(source=packages.folder, target=PACKAGES)
         return replace(self, packages=packages, mounts=(*mounts, mount), paths=(PACKAGES, *paths))
 
-    def shared(self) -> 'Options':
+    def shared(self) -> 'SandboxOptions':
         """The options of a fork. A temporary workspace is removed when its last sandbox is closed."""
         return replace(
             self,
@@ -136,7 +136,7 @@ class Options:
             network=self.network.copy() if self.network else None,
         )
 
-    def separate(self) -> 'Options':
+    def separate(self) -> 'SandboxOptions':
         """The options of a sandbox with the same settings, whose workspace is a temporary one of its own."""
         if self.workspace is None:
             return self.shared()
@@ -162,18 +162,18 @@ class Options:
             self.workspace.close()
 
 
-def backend_settings(settings: Settings) -> dict[str, object]:
+def backend_settings(settings: SandboxSettings) -> dict[str, object]:
     """The settings of the backend among those of a sandbox, after a check of the names and types of all."""
     of_backend = BackendSettings.__annotations__
-    if unknown := settings.keys() - Settings.__annotations__.keys():
-        known = ', '.join(sorted(Settings.__annotations__, key=lambda name: name in of_backend))
+    if unknown := settings.keys() - SandboxSettings.__annotations__.keys():
+        known = ', '.join(sorted(SandboxSettings.__annotations__, key=lambda name: name in of_backend))
         msg = f'Sandbox.create has no setting {min(unknown)!r}; it has {known}'
         raise TypeError(msg)
     check_settings(settings)
     return {name: value for name, value in settings.items() if name in of_backend}
 
 
-async def choose_backend(settings: Settings) -> str:
+async def choose_backend(settings: SandboxSettings) -> str:
     """The backend for `auto`: `wasm`, unless one of the packages has native code; then `process`."""
     if wanted := _package_texts(settings):
         from habilis.sandbox.packages.installation import merge, native_reason
@@ -185,7 +185,7 @@ async def choose_backend(settings: Settings) -> str:
     return 'wasm'
 
 
-async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -> Options:
+async def make_options(settings: SandboxSettings, python: PythonTarget = WASM_PYTHON) -> SandboxOptions:
     """Prepare the settings of `Sandbox.create`; download packages for this Python if needed."""
     functions = host_functions(settings.get('tools') or ())
     variables = pack_variables(settings.get('variables') or {})
@@ -204,7 +204,7 @@ async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -
     if space is not None:
         mounted.append(Mount(source=space.folder, target=WORKSPACE, writable=not read_only))
         paths.append(WORKSPACE)
-    return Options(
+    return SandboxOptions(
         limits=settings.get('limits') or Limits(),
         functions=functions,
         variables=variables,
@@ -215,13 +215,13 @@ async def make_options(settings: Settings, python: PythonTarget = WASM_PYTHON) -
         packages=installed,
         env=env,
         network=make_network(settings.get('network')),
-        policy=settings.get('policy'),
+        code_rules=settings.get('code_rules'),
         answer_input=_input_function(settings.get('input')),
         checkpoints=settings.get('checkpoints', True),
     )
 
 
-def _package_texts(settings: Settings) -> list[str]:
+def _package_texts(settings: SandboxSettings) -> list[str]:
     packages = settings.get('packages') or ()
     return [packages] if isinstance(packages, str) else [package_text(package) for package in packages]
 

@@ -11,7 +11,7 @@ from typing import Any, Self, Unpack
 from habilis.core.errors import PoolTimeout, SandboxClosed, SandboxError
 from habilis.sandbox.arguments import check, check_number
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 
 
@@ -29,7 +29,7 @@ class SandboxPool:
         idle_seconds: float | None = None,
         timeout: float = 60.0,
         backend: str = 'wasm',
-        **settings: Unpack[Settings],
+        **settings: Unpack[SandboxSettings],
     ) -> None:
         """Create a pool. Sandboxes are started by `async with`, or at the first use.
 

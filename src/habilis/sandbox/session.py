@@ -13,16 +13,23 @@ from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.sandbox import snapshot
 from habilis.sandbox.arguments import check, check_number, wrong
 from habilis.sandbox.backends import backend
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Cell, Variable, python_of, why_no_processes
 from habilis.sandbox.files.workspace import Workspace
 from habilis.sandbox.host import results
 from habilis.sandbox.host.cell_host import CellHost, OnOutput
 from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
 from habilis.sandbox.host.interpreter import GuestFailed, Interpreter
-from habilis.sandbox.host.turns import Turns
+from habilis.sandbox.host.turns import ExclusiveUse
 from habilis.sandbox.host.workers import WORKERS
-from habilis.sandbox.options import Options, Settings, backend_settings, choose_backend, make_options, package_text
-from habilis.sandbox.policy import Policy
+from habilis.sandbox.options import (
+    SandboxOptions,
+    SandboxSettings,
+    backend_settings,
+    choose_backend,
+    make_options,
+    package_text,
+)
 from habilis.sandbox.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -35,21 +42,21 @@ class Sandbox:
     Cells run one at a time, in the order of the calls. Tasks may share a sandbox.
     """
 
-    def __init__(self, interpreter: Interpreter, options: Options) -> None:
+    def __init__(self, interpreter: Interpreter, options: SandboxOptions) -> None:
         """Internal: use `create`, `restore` or `fork`."""
         self._interpreter = interpreter
         self._options = options
-        self._turns = Turns()
+        self._turns = ExclusiveUse()
         self._installing = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
         self._failure: GuestFailed | None = None
-        self.policy: Policy | None = options.policy
+        self.code_rules: CodeRules | None = options.code_rules
         """Checks for later cells; may be changed at any time."""
 
     # Create and close -------------------------------------------------------------------------------------------------
 
     @classmethod
-    async def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+    async def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
         """Create a sandbox.
 
         Args:
@@ -67,7 +74,7 @@ class Sandbox:
             packages: packages to install inside: requirements (`'attrs==25.3'`), wheels or folders. `wasm` runs only
                 pure Python; for numpy and the like, use `process`.
             network: allow connections, made by the host: `True` for any public host, or hosts by name.
-            policy: checks on the code, for tidiness; see `Policy`.
+            code_rules: checks on the code, for tidiness; see `CodeRules`.
             input: answers `input()`: a function of the prompt, or a list of lines.
             checkpoints: save the variables after each cell, to restore them after a cell was stopped by force.
             allow_weak: for `process`: run even where the system offers no isolation.
@@ -88,7 +95,7 @@ class Sandbox:
         return made
 
     @classmethod
-    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+    async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
         """Create a sandbox with the variables of a snapshot. Takes the settings of `create`; pass the same tools."""
         checkpoint = snapshot.from_bytes(data)
         made = await cls.create(backend_name, **settings)
@@ -104,7 +111,7 @@ class Sandbox:
         return made
 
     @staticmethod
-    def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> 'SyncSandbox':
+    def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> 'SyncSandbox':
         """Create a sandbox for code without `await`. Takes the settings of `create`."""
         from habilis.sandbox.session_sync import SyncSandbox
 
@@ -120,7 +127,7 @@ class Sandbox:
                 checkpoint = await self._interpreter.current(self._quiet_host)
                 interpreter = Interpreter(self._interpreter.backend, options, checkpoint)
         twin = Sandbox(interpreter, options)
-        twin.policy = self.policy
+        twin.code_rules = self.code_rules
         try:
             async with twin._turns.next():
                 await twin._wake()
@@ -140,7 +147,7 @@ class Sandbox:
             raise SandboxError(msg)
         options = self._options.shared() if files == 'shared' else self._options.separate()
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
-        made.policy = self.policy
+        made.code_rules = self.code_rules
         try:
             await made._interpreter.start()
         except BaseException:
@@ -216,7 +223,7 @@ class Sandbox:
             describe: fetch the answer of the next `describe_variables` with the cell, which saves a round trip.
         """
         check('code', code, str, 'Python code as text')
-        check('policy', self.policy, Policy | None, "a Policy, such as Policy(imports=('math',))")
+        check('code_rules', self.code_rules, CodeRules | None, "CodeRules, such as CodeRules(imports=('math',))")
         check_number('seconds', seconds)
         if on_output is not None and not callable(on_output):
             raise wrong('on_output', on_output, 'a function of stream and text')
@@ -236,7 +243,7 @@ class Sandbox:
             before = await WORKERS.submit(lambda: [(folder, folder.scan()) for folder in folders]) if folders else []
             self._turns.check_open()
             host = self._make_host(limit, on_output)
-            cell = await self._interpreter.run(code, self.policy, host, limit, describe=describe)
+            cell = await self._interpreter.run(code, self.code_rules, host, limit, describe=describe)
             if self._interpreter.unsaved:
                 self._save_soon()
             if not folders:

@@ -8,7 +8,7 @@ from typing import Self, Unpack
 from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.host.cell_host import OnOutput
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.snapshot import Snapshot
 
@@ -21,12 +21,12 @@ class SyncSandbox:
         """The asynchronous sandbox. It belongs to the background event loop."""
 
     @classmethod
-    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
         """See `Sandbox.create`."""
         return cls(run_blocking(Sandbox.create(backend_name, **settings)))
 
     @classmethod
-    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[Settings]) -> Self:
+    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
         """See `Sandbox.restore`."""
         return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
 

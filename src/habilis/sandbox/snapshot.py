@@ -13,7 +13,7 @@ _MALFORMED = 'this snapshot is malformed (it was not made by Habilis)'
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checkpoint:
+class SavedVariables:
     """The variables of a sandbox at one moment."""
 
     state: str
@@ -34,7 +34,7 @@ class Snapshot(bytes):
     lost: tuple[str, ...] = ()
 
 
-def to_bytes(checkpoint: Checkpoint) -> Snapshot:
+def to_bytes(checkpoint: SavedVariables) -> Snapshot:
     """Checksum, header and variables in one piece."""
     try:
         state = checkpoint.state.encode('latin-1')
@@ -50,7 +50,7 @@ def to_bytes(checkpoint: Checkpoint) -> Snapshot:
     return snapshot
 
 
-def from_bytes(data: bytes) -> Checkpoint:
+def from_bytes(data: bytes) -> SavedVariables:
     """The checkpoint of a snapshot, after checking that it is whole."""
     if not isinstance(cast('object', data), bytes | bytearray | memoryview):
         msg = f'a snapshot is bytes, as Sandbox.snapshot() returns them, not {type(data).__name__}'
@@ -72,7 +72,7 @@ def from_bytes(data: bytes) -> Checkpoint:
             case {'python': str(python), 'cells': int(cells), 'lost': [*lost], **rest} if 0 <= cells < MAX_CELLS:
                 names = tuple(name for name in cast('list[object]', lost) if isinstance(name, str))
                 packages = _parse_packages(cast('dict[str, object]', rest).get('packages'))
-                return Checkpoint(
+                return SavedVariables(
                     state=state.decode('latin-1'), python=python, cells=cells, lost=names, packages=packages
                 )
             case _:

@@ -19,7 +19,7 @@ from habilis.server import openapi
 from habilis.server.access import Access, BodyRefused, Callers
 from habilis.server.guest_socket import serve_guest
 from habilis.server.operations import OPERATIONS, BadRequest, NotThere, Operation, Service
-from habilis.server.registry import Registry, TooMany
+from habilis.server.registry import SandboxRegistry, TooMany
 from habilis.server.settings import ServiceSettings
 
 
@@ -27,7 +27,7 @@ def make_app(settings: ServiceSettings) -> ASGIApp:
     """The service with these settings."""
     service = Service(
         settings=settings,
-        registry=Registry(settings),
+        registry=SandboxRegistry(settings),
         backend=lambda: backend(settings.backend, **settings.backend_settings),  # type: ignore[arg-type]
     )
     others: Callers | None = None

@@ -35,7 +35,7 @@ class _Hello(BaseModel):
     seen: int = Field(0, ge=0)
 
 
-class _Refused(Exception):
+class _RefusedSocket(Exception):
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
         self.code = code
@@ -46,7 +46,7 @@ async def serve_guest(service: Service, socket: WebSocket) -> None:
     await socket.accept()
     try:
         name, hosted, seen = await _greet(service, socket)
-    except _Refused as refused:
+    except _RefusedSocket as refused:
         with contextlib.suppress(WebSocketDisconnect):
             await socket.close(refused.code, str(refused)[:MAX_REASON])
         return
@@ -121,18 +121,18 @@ async def _greet(service: Service, socket: WebSocket) -> tuple[str, HostedGuest,
         async with asyncio.timeout(HELLO_SECONDS):
             frame = parse_frame((await socket.receive()).get('text'))
         if frame.kind != 'hello':
-            raise _Refused(REFUSED, 'hello is missing')
+            raise _RefusedSocket(REFUSED, 'hello is missing')
         hello = _Hello.model_validate_json(frame.body[:MAX_HELLO])
     except (CodecError, ValidationError) as error:
-        raise _Refused(REFUSED, f'malformed hello: {type(error).__name__}') from None
+        raise _RefusedSocket(REFUSED, f'malformed hello: {type(error).__name__}') from None
     owner = cast('str', socket.scope['owner'])
     if hello.id is not None:
         found = service.registry.find(owner, hello.id)
         if not isinstance(found, HostedGuest):
-            raise _Refused(NO_SUCH_GUEST, 'there is no such guest; it may have expired')
+            raise _RefusedSocket(NO_SUCH_GUEST, 'there is no such guest; it may have expired')
         return hello.id, found, hello.seen
     if hello.spec is None:
-        raise _Refused(REFUSED, 'hello needs a spec or an id')
+        raise _RefusedSocket(REFUSED, 'hello needs a spec or an id')
     name, hosted = await _start(service, owner, hello.spec)
     return name, hosted, 0
 
@@ -141,7 +141,7 @@ async def _start(service: Service, owner: str, spec: _Spec) -> tuple[str, Hosted
     for target, _ in spec.mounts:
         path = PurePosixPath(target)
         if not path.is_absolute() or '..' in path.parts or len(path.parts) < 2 or '\0' in target:
-            raise _Refused(REFUSED, f'cannot mount at {target[:50]!r}')
+            raise _RefusedSocket(REFUSED, f'cannot mount at {target[:50]!r}')
 
     async def make() -> HostedGuest:
         backend = await asyncio.to_thread(service.backend)
@@ -153,9 +153,9 @@ async def _start(service: Service, owner: str, spec: _Spec) -> tuple[str, Hosted
     try:
         return await service.registry.start(owner, make)
     except TooMany as error:
-        raise _Refused(REFUSED, f'{error}') from error
+        raise _RefusedSocket(REFUSED, f'{error}') from error
     except SandboxError as error:
-        raise _Refused(REFUSED, f'{error}') from error
+        raise _RefusedSocket(REFUSED, f'{error}') from error
 
 
 def _from_any_thread(loop: asyncio.AbstractEventLoop, queue: 'asyncio.Queue[str]', text: str) -> None:

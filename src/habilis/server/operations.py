@@ -20,7 +20,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import Backend
 from habilis.sandbox.files.workspace import Workspace
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 from habilis.server.models import (
     CellModel,
@@ -34,8 +34,8 @@ from habilis.server.models import (
     SandboxList,
     parse_request,
 )
-from habilis.server.registry import Hosted, Registry
-from habilis.server.sandbox_host import Execution, HostedSandbox
+from habilis.server.registry import Hosted, SandboxRegistry
+from habilis.server.sandbox_host import CellExecution, HostedSandbox
 from habilis.server.settings import ServiceSettings
 
 EVENTS = 'text/event-stream'
@@ -61,7 +61,7 @@ class Service:
     """What the operations need."""
 
     settings: ServiceSettings
-    registry: Registry
+    registry: SandboxRegistry
     backend: Callable[[], Backend]
     """The backend; it is loaded when it is first needed."""
 
@@ -95,7 +95,7 @@ async def create_sandbox(service: Service, request: Request) -> Response:
     wanted = parse_request(CreateRequest, await request.body())
 
     async def make() -> HostedSandbox:
-        settings = cast('Settings', dict(service.settings.backend_settings))
+        settings = cast('SandboxSettings', dict(service.settings.backend_settings))
         settings['limits'] = clamp(wanted.limits, service.settings.limits)
         settings['variables'] = wanted.variables
         settings['env'] = wanted.env
@@ -134,7 +134,7 @@ async def execute(service: Service, request: Request) -> Response:
     return Response(await execution.result(), media_type='application/json')
 
 
-async def _events(execution: Execution) -> AsyncGenerator[str]:
+async def _events(execution: CellExecution) -> AsyncGenerator[str]:
     """The output and the result of a cell as Server-Sent Events."""
     async for written in execution.output(KEEPALIVE_SECONDS):
         yield ': running\n\n' if written is None else _event(written[0], json.dumps({'text': written[1]}))

@@ -45,7 +45,7 @@ class Hosted(Protocol):
 H = TypeVar('H', bound=Hosted)
 
 
-class Registry:
+class SandboxRegistry:
     """All sandboxes. An id is secret enough, and works for its owner only."""
 
     def __init__(self, settings: ServiceSettings) -> None:

@@ -25,7 +25,7 @@ class HostedSandbox:
         self.sandbox = sandbox
         self.created = time.time()
         self._settings = settings
-        self._executions: OrderedDict[str, Execution] = OrderedDict()
+        self._executions: OrderedDict[str, CellExecution] = OrderedDict()
 
     @property
     def busy(self) -> bool:
@@ -36,12 +36,12 @@ class HostedSandbox:
         """Whether it was not used for long."""
         return not self.busy and now - self.sandbox.last_used > self._settings.idle_seconds
 
-    def execute(self, code: str, seconds: float | None, request: str | None) -> 'Execution':
+    def execute(self, code: str, seconds: float | None, request: str | None) -> 'CellExecution':
         """Run a cell; a request that was seen before gets the execution of then. The cell outlives its connection."""
         known = self._executions.get(request) if request is not None else None
         if known is not None:
             return known
-        made = Execution(self.sandbox, code, seconds)
+        made = CellExecution(self.sandbox, code, seconds)
         if request is not None:
             self._executions[request] = made
             while len(self._executions) > KEPT_ANSWERS:
@@ -53,7 +53,7 @@ class HostedSandbox:
         await self.sandbox.close()
 
 
-class Execution:
+class CellExecution:
     """A cell that runs or has run: its output so far, and its result. Any number of requests may follow it."""
 
     def __init__(self, sandbox: Sandbox, code: str, seconds: float | None) -> None:

@@ -35,7 +35,7 @@ from habilis.tools.contract import (
 )
 from habilis.tools.events import Emit, QuestionEvent, ToolCalled, ToolEvent, ToolReturned
 from habilis.tools.gates import Approvals, Gates
-from habilis.tools.logs import LOGGER, Channel, MakeEvent, close_channel, open_channel
+from habilis.tools.logs import LOGGER, MakeEvent, ToolChannel, close_channel, open_channel
 from habilis.tools.permits import Permit, check_open
 from habilis.tools.plain_data import NotConvertible, to_plain
 
@@ -233,8 +233,8 @@ class Calls:
         finally:
             close_channel(token)
 
-    def _channel(self, emit: Callable[[MakeEvent], None]) -> Channel:
-        return Channel(emit=emit, memory=self._memory, sandbox=self._sandbox)
+    def _channel(self, emit: Callable[[MakeEvent], None]) -> ToolChannel:
+        return ToolChannel(emit=emit, memory=self._memory, sandbox=self._sandbox)
 
     def _next_id(self) -> int:
         with self._counting:
@@ -329,7 +329,7 @@ class Calls:
         call.decision = decision
         return released
 
-    def _failed(self, call: _Call, channel: Channel, error: Exception) -> None:
+    def _failed(self, call: _Call, channel: ToolChannel, error: Exception) -> None:
         """Record a failed call. Raises the error, unless the tool hides its errors."""
         if isinstance(error, NeedsAnswer):
             self._question = self._question or error.question
@@ -345,7 +345,7 @@ class Calls:
     def _record(
         self,
         call: _Call,
-        channel: Channel,
+        channel: ToolChannel,
         *,
         result: object = None,
         error: BaseException | None = None,

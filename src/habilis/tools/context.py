@@ -13,7 +13,7 @@ from typing import Any, Generic, cast
 from typing_extensions import TypeVar
 
 from habilis.core.errors import ToolDefinitionError
-from habilis.tools.logs import LOGGER, Channel
+from habilis.tools.logs import LOGGER, ToolChannel
 from habilis.tools.parameters import read_signature
 
 D_co = TypeVar('D_co', covariant=True, default=Any)
@@ -23,7 +23,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class Context(Generic[D_co]):
     """The dependencies of a run, its id, and the log of the running tool."""
 
-    def __init__(self, deps: D_co, *, run_id: str = '', channel: Channel | None = None) -> None:
+    def __init__(self, deps: D_co, *, run_id: str = '', channel: ToolChannel | None = None) -> None:
         """The context of a run. Create one to call a tool in a test: `look_up(Context(db), 7)`."""
         self._deps = deps
         self._run_id = run_id
@@ -51,7 +51,7 @@ class Context(Generic[D_co]):
         if self._channel is not None:
             self._channel.report(done, total, message)
 
-    def of_call(self, channel: Channel) -> 'Context[D_co]':
+    def of_call(self, channel: ToolChannel) -> 'Context[D_co]':
         """The context of one call."""
         return Context(self._deps, run_id=self._run_id, channel=channel)
 

@@ -23,7 +23,7 @@ MakeEvent = Callable[[GateCall], ToolEvent]
 
 
 @dataclass(kw_only=True)
-class Channel:
+class ToolChannel:
     """What a running tool can reach of its toolbox."""
 
     emit: Callable[[MakeEvent], None]
@@ -54,7 +54,7 @@ class Channel:
             self.emit(lambda call: ToolProgress(call=call, done=done, total=total, message=message))
 
 
-_channel: contextvars.ContextVar[Channel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
+_channel: contextvars.ContextVar[ToolChannel | None] = contextvars.ContextVar('habilis_tool_channel', default=None)
 
 
 def log(text: object) -> None:
@@ -91,11 +91,11 @@ def sandbox() -> Sandbox | None:
     return None if channel is None else channel.sandbox
 
 
-def open_channel(channel: Channel) -> contextvars.Token[Channel | None]:
+def open_channel(channel: ToolChannel) -> contextvars.Token[ToolChannel | None]:
     """Set the channel of the running tool, until `close_channel`."""
     return _channel.set(channel)
 
 
-def close_channel(token: contextvars.Token[Channel | None]) -> None:
+def close_channel(token: contextvars.Token[ToolChannel | None]) -> None:
     """Restore the previous channel."""
     _channel.reset(token)

@@ -6,42 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn, is_too_long
+from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn, is_too_long
 from habilis.models.contract import FunctionCall, Message
 from habilis.models.tokens import count_message_tokens
 
-TASK = Turn(message=Message(role='user', text='Add up the sales of 2024. ' * 20), by_user=True)
+TASK = AuthoredMessage(message=Message(role='user', text='Add up the sales of 2024. ' * 20), by_user=True)
 
 
-def step(number: int, size: int = 400) -> list[Turn]:
+def step(number: int, size: int = 400) -> list[AuthoredMessage]:
     """Code in a fence, and what it printed."""
     code = f'```python\nprint({number})\n```'
     return [
-        Turn(message=Message(role='assistant', text=code)),
-        Turn(message=Message(role='user', text=f'Output:\n{number} ' + 'x ' * size)),
+        AuthoredMessage(message=Message(role='assistant', text=code)),
+        AuthoredMessage(message=Message(role='user', text=f'Output:\n{number} ' + 'x ' * size)),
     ]
 
 
-def call_step(number: int) -> list[Turn]:
+def call_step(number: int) -> list[AuthoredMessage]:
     """The same as a function call."""
     call = FunctionCall(id=f'c{number}', name='python', arguments=f'{{"code": "print({number})"}}')
     return [
-        Turn(message=Message(role='assistant', calls=(call,))),
-        Turn(
+        AuthoredMessage(message=Message(role='assistant', calls=(call,))),
+        AuthoredMessage(
             message=Message(role='tool', text=f'Output:\n{number} ' + 'x ' * 400, call_id=call.id, call_name='python')
         ),
     ]
 
 
-def history(steps: int) -> list[Turn]:
+def history(steps: int) -> list[AuthoredMessage]:
     return [TASK, *(turn for number in range(steps) for turn in step(number))]
 
 
-def size(turns: list[Turn] | tuple[Turn, ...]) -> int:
+def size(turns: list[AuthoredMessage] | tuple[AuthoredMessage, ...]) -> int:
     return count_message_tokens([turn.message for turn in turns])
 
 
-def by_user(turns: list[Turn] | tuple[Turn, ...]) -> list[str]:
+def by_user(turns: list[AuthoredMessage] | tuple[AuthoredMessage, ...]) -> list[str]:
     return [turn.message.text for turn in turns if turn.by_user]
 
 
@@ -108,14 +108,14 @@ def test_calls_and_their_answers_stay_together() -> None:
 
 
 def test_what_a_person_says_in_the_middle_stays_as_it_is() -> None:
-    said = Turn(message=Message(role='user', text='Use euros, please. ' * 50), by_user=True)
+    said = AuthoredMessage(message=Message(role='user', text='Use euros, please. ' * 50), by_user=True)
     short = compact([*history(3), said, *(turn for number in range(6) for turn in step(number))])
     assert said in short
 
 
 def test_what_is_short_already_is_left_alone() -> None:
     assert compact(history(KEPT_STEPS)) == tuple(history(KEPT_STEPS))
-    tiny = (TASK, *(Turn(message=Message(role='assistant', text='ok')) for _ in range(4)))
+    tiny = (TASK, *(AuthoredMessage(message=Message(role='assistant', text='ok')) for _ in range(4)))
     assert compact(tiny) == tiny
     assert compact([]) == ()
 
@@ -157,15 +157,17 @@ messages = st.one_of(
 )
 
 
-def turn_of(message: Message, said: bool) -> Turn:
-    return Turn(message=message, by_user=said and message.role == 'user')
+def turn_of(message: Message, said: bool) -> AuthoredMessage:
+    return AuthoredMessage(message=message, by_user=said and message.role == 'user')
 
 
 turns = st.lists(st.builds(turn_of, messages, st.booleans()), max_size=25)
 
 
 @given(turns, st.integers(0, 5))
-def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(full: list[Turn], keep: int) -> None:
+def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(
+    full: list[AuthoredMessage], keep: int
+) -> None:
     short = compact(full, keep=keep)
     assert by_user(short) == by_user(full)
     assert short == tuple(full) or size(short) < size(full)
@@ -175,7 +177,7 @@ def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(full: l
 
 
 @given(turns, st.integers(0, 5))
-def test_doing_it_twice_is_doing_it_once(full: list[Turn], keep: int) -> None:
+def test_doing_it_twice_is_doing_it_once(full: list[AuthoredMessage], keep: int) -> None:
     once = compact(full, keep=keep)
     if once != tuple(full):
         assert compact(once, keep=keep) == once

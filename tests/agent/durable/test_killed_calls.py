@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from habilis import Agent, ScriptedModel, tool
-from habilis.agent.durable.trajectory import Turn, read_trajectories
+from habilis.agent.durable.trajectory import RecordedStep, read_trajectories
 from habilis.journal.runs import read_run
 from habilis.journal.stores.urls import open_store
 
@@ -64,7 +64,7 @@ BEFORE: list[tuple[str, dict[str, object], str, str]] = [
 ]
 
 
-async def _killed(path: Path, last: str) -> Turn:
+async def _killed(path: Path, last: str) -> RecordedStep:
     code = CODE.format(last=last)
     done = subprocess.run([sys.executable, '-c', PROGRAM, str(path)], input=code, text=True, check=False)
     assert done.returncode == -9

@@ -11,7 +11,7 @@ from habilis.core.errors import JournalError
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore, Record
 from habilis.models import ScriptedModel
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 from habilis.tools import Deny, GateCall, log, todo_toolset, tool
 from tests.agent.hooks.watching import code
 

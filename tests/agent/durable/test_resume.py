@@ -184,7 +184,7 @@ SCENARIOS = {
     ),
     'None is an answer': Scenario(functions=True, replies=[calls('{"code": "final_answer(None)"}')]),
     'verdicts of the policy for small models': Scenario(
-        options=lambda effects: {**tools(effects), 'loop_policy': 'small'},
+        options=lambda effects: {**tools(effects), 'policy': 'small'},
         replies=[
             '',
             code('1 / 0'),

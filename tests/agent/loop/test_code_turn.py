@@ -12,7 +12,7 @@ from habilis.agent.loop.final_answer import NAME as FINAL_ANSWER
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.models import FunctionCall, Reply, ScriptedModel
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 
 
 def block(code: str) -> str:
@@ -65,7 +65,7 @@ async def test_a_call_that_outlasts_its_cell_is_in_the_record_of_its_step() -> N
         time.sleep(2.5)
 
     model = ScriptedModel([block('hang()'), block('final_answer(1)')])
-    settings = Settings(limits=Limits(seconds=0.5))
+    settings = SandboxSettings(limits=Limits(seconds=0.5))
     async with Agent(model, tools=[hang], sandbox_settings=settings) as agent:
         result = await agent.run('go')
     assert result.output == 1

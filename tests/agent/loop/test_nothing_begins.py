@@ -11,7 +11,7 @@ from habilis.agent import Agent, RunLimits
 from habilis.core.limits import Limits
 from habilis.journal import MemoryStore
 from habilis.models import Reply, ScriptedModel
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 from habilis.tools import ApprovalRequest, Ask, GateCall, Toolbox, tool
 from tests.agent.loop.test_tool_calls import block, calling
 from tests.waiting import until

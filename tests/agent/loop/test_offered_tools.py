@@ -95,7 +95,7 @@ async def test_a_toolset_that_is_enabled_later_is_announced_and_can_be_called(pr
 
 async def test_the_note_of_the_policy_follows_too() -> None:
     model = ScriptedModel([block('1'), block('2'), block('3')])
-    async with Agent(model, tools=[search, office(enabled=False)], loop_policy='small') as agent:
+    async with Agent(model, tools=[search, office(enabled=False)], policy='small') as agent:
         run = await agent.start('go')
         await run.step()
         run.toolbox.enable('office')

@@ -14,7 +14,7 @@ from habilis.core.limits import Limits
 from habilis.journal import MemoryStore
 from habilis.models import FunctionCall, Message, Reply, ScriptedModel
 from habilis.sandbox import Sandbox
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 from habilis.tools import people_toolset, todo_toolset, tool
 from tests.agent.scripts import block, sent
 

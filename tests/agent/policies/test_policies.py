@@ -52,7 +52,7 @@ async def test_a_policy_is_chosen_by_name_or_given() -> None:
     with pytest.raises(AgentError, match="no policy 'tiny'; choose one of general, small"):
         load_policy('tiny', Traits())
     with pytest.raises(TypeError, match='policy must be'):
-        Agent(ScriptedModel([]), loop_policy=5)  # pyright: ignore[reportArgumentType]
+        Agent(ScriptedModel([]), policy=5)  # pyright: ignore[reportArgumentType]
 
 
 class Stubborn(GeneralPolicy):
@@ -74,7 +74,7 @@ async def test_no_policy_can_refuse_an_answer_once_a_tool_was_called() -> None:
         made.append(text)
 
     model = ScriptedModel([block('x = 1'), block('send("a")'), block('final_answer([])')])
-    async with Agent(model, tools=[send], loop_policy=Stubborn()) as agent:
+    async with Agent(model, tools=[send], policy=Stubborn()) as agent:
         result = await agent.run('go')
     assert (result.output, made) == ([], ['a'])
     assert 'send("a")' in sent(model, 2), 'nor have it forgotten'
@@ -97,12 +97,12 @@ async def test_verdicts_are_recorded_and_replayed_whatever_the_policy_is_then() 
             return Verdict(note='Again.', refuse=len(history.turns) < 2)
 
     journal, model = MemoryStore(), ScriptedModel(replies)
-    async with Agent(model, loop_policy=Twice(), journal=journal) as agent:
+    async with Agent(model, policy=Twice(), journal=journal) as agent:
         stopped = await agent.run('go', max_steps=2)
         assert stopped.ended == 'max_steps'
     other = ScriptedModel(replies)
     other.skip(2)
-    async with Agent(other, loop_policy='general', journal=journal) as agent:
+    async with Agent(other, policy='general', journal=journal) as agent:
         resumed = await agent.resume(stopped.run_id)
     assert (resumed.output, len(resumed.steps)) == (5, 3)
     assert [step.observation for step in resumed.steps[:2]] == [step.observation for step in stopped.steps]
@@ -133,7 +133,7 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
 
     assert isinstance(Spy(), Policy)
     model = ScriptedModel(['', block('x = 1\nprint(x)'), block('final_answer(x)')])
-    async with Agent(model, loop_policy=Spy()) as agent:
+    async with Agent(model, policy=Spy()) as agent:
         assert (await agent.run('Count the zebras.')).output == 1
     assert len(seen) > 5
     assert 'zebra' not in repr(seen)

@@ -6,7 +6,7 @@ import pytest
 
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.forge.build.composition import compose, suggest
-from habilis.forge.build.forge import Forge, Options
+from habilis.forge.build.forge import BuildOptions, Forge
 from habilis.forge.library.library import Library
 from habilis.journal.stores.memory import MemoryStore
 from tests.forge.build.test_forge import Builder
@@ -35,7 +35,7 @@ def library(tmp_path: Path) -> Library:
 
 
 def forge(library: Library, builder: Builder) -> Forge:
-    return Forge(library, builder.model, options=Options(candidates=1))
+    return Forge(library, builder.model, options=BuildOptions(candidates=1))
 
 
 async def test_what_worked_twice_is_suggested_until_it_is_composed(library: Library) -> None:

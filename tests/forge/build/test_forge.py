@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from habilis.core.errors import ForgeError
-from habilis.forge.build.forge import Forge, Options
+from habilis.forge.build.forge import BuildOptions, Forge
 from habilis.forge.library.library import Library
 from habilis.journal import Store
 from habilis.journal.stores.memory import MemoryStore
@@ -84,7 +84,7 @@ def store() -> Store:
 
 def forge(library: Library, builder: Builder, **options: bool) -> Forge:
     """A forge with two candidates."""
-    return Forge(library, builder.model, options=Options(candidates=2, **options))
+    return Forge(library, builder.model, options=BuildOptions(candidates=2, **options))
 
 
 async def test_a_tool_is_built_kept_and_reused(library: Library, store: Store) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from habilis.core.errors import ModelUnavailable
-from habilis.forge.build.requests import Conversation, code_block
+from habilis.forge.build.requests import StageConversation, code_block
 from habilis.models import ScriptedModel
 from habilis.models.contract import Delta, Message, Options, Reply, Traits
 from habilis.models.counting import CountingModel
@@ -38,19 +38,19 @@ class StreamedModel(WrapperModel):
 
 async def test_a_local_model_is_stopped_after_its_code_block() -> None:
     model = StreamedModel([f'Here:\n{BLOCK}It multiplies.\nAnd so on.\n'])
-    assert code_block(await Conversation(model, 'spec').say('area')) == 'def area(a, b):\n    return a * b'
+    assert code_block(await StageConversation(model, 'spec').say('area')) == 'def area(a, b):\n    return a * b'
     assert model.written == f'Here:\n{BLOCK}'
 
 
 async def test_a_hosted_model_is_read_to_its_end() -> None:
     reply = f'First:\n{BLOCK}Better:\n```python\nx = 1\n```\n'
-    assert code_block(await Conversation(StreamedModel([reply], local=False), 'spec').say('area')) == 'x = 1'
+    assert code_block(await StageConversation(StreamedModel([reply], local=False), 'spec').say('area')) == 'x = 1'
 
 
 async def test_the_tokens_of_a_reply_that_was_stopped_are_counted() -> None:
     ledger = Ledger()
     model = CountingModel(StreamedModel([BLOCK * 50]), ledger.record)
-    await Conversation(model, 'spec').say('area')
+    await StageConversation(model, 'spec').say('area')
     assert ledger.total.requests == 1
     assert 10 <= ledger.total.output_tokens <= 40
 
@@ -75,7 +75,7 @@ async def test_a_request_that_fails_is_not_counted_and_a_whole_reply_once() -> N
     ledger = Ledger()
     model = CountingModel(ScriptedModel([ModelUnavailable('down'), 'Whole.']), ledger.record)
     with pytest.raises(ModelUnavailable):
-        await Conversation(model, 'spec').say('area')
+        await StageConversation(model, 'spec').say('area')
     assert ledger.total.requests == 0
-    assert await Conversation(model, 'spec').say('area') == 'Whole.'
+    assert await StageConversation(model, 'spec').say('area') == 'Whole.'
     assert ledger.total.requests == 1

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.forge.library.index import Entry, SearchIndex
+from habilis.forge.library.index import IndexedTool, SearchIndex
 from habilis.forge.library.library import Library
 from tests.forge.samples import double
 
 ENTRIES = [
-    Entry(name='percent_of', version=1, summary='Percent of a number.', signature='', text='share'),
-    Entry(name='slugify', version=3, summary='Turn a title into a slug for a web address.', signature=''),
-    Entry(name='word_count', version=1, summary='Count words in a text.', signature='', text='frequency of words'),
+    IndexedTool(name='percent_of', version=1, summary='Percent of a number.', signature='', text='share'),
+    IndexedTool(name='slugify', version=3, summary='Turn a title into a slug for a web address.', signature=''),
+    IndexedTool(
+        name='word_count', version=1, summary='Count words in a text.', signature='', text='frequency of words'
+    ),
 ]
 
 
@@ -55,7 +57,7 @@ def test_the_threshold_leaves_out_what_matches_little(index: SearchIndex) -> Non
 
 
 def test_a_replaced_tool_is_found_by_its_new_words_only(index: SearchIndex) -> None:
-    index.put(Entry(name='slugify', version=4, summary='Kebab case.', signature=''))
+    index.put(IndexedTool(name='slugify', version=4, summary='Kebab case.', signature=''))
     assert names(index, 'kebab cases') == ['slugify']
     assert names(index, 'web address') == []
     assert index.versions() == {'percent_of': 1, 'slugify': 4, 'word_count': 1}
@@ -103,7 +105,7 @@ def test_the_language_of_the_search_engine_has_no_meaning(index: SearchIndex, qu
 @given(st.text(min_size=1), st.text(), st.text())
 def test_any_text_can_be_kept(tmp_path_factory: pytest.TempPathFactory, name: str, summary: str, text: str) -> None:
     index = SearchIndex(tmp_path_factory.mktemp('any') / 'index.db')
-    entry = Entry(name=name, version=1, summary=summary, signature='', text=text)
+    entry = IndexedTool(name=name, version=1, summary=summary, signature='', text=text)
     try:
         f'{name}{summary}{text}'.encode()
     except UnicodeEncodeError:
@@ -118,7 +120,7 @@ def test_any_text_can_be_kept(tmp_path_factory: pytest.TempPathFactory, name: st
 def _put_many(path: Path) -> None:
     index = SearchIndex(path)
     for number in range(30):
-        index.put(Entry(name=f'tool_{number}', version=1, summary='Same words.', signature=''))
+        index.put(IndexedTool(name=f'tool_{number}', version=1, summary='Same words.', signature=''))
 
 
 def test_two_processes_may_put_the_same_tools(tmp_path: Path) -> None:

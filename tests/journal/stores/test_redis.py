@@ -17,7 +17,7 @@ from habilis.journal.encoding import digest_of
 from habilis.journal.stores.conformance import StoreConformance
 from habilis.journal.stores.conformance_values import records
 from habilis.journal.stores.redis import RedisStore
-from habilis.journal.stores.server_address import PackageMissing
+from habilis.journal.stores.server_address import StorePackageMissing
 from tests.cases import each_case
 from tests.journal.sample import VERSIONS, assert_is_sample, to_redis
 from tests.journal.server_faults import ServerFaults, new_name
@@ -260,7 +260,7 @@ def test_an_address_that_cannot_be_read_is_refused_without_showing_it(url: str) 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'redis.asyncio', None)
-    with pytest.raises(PackageMissing, match=r"pip install 'habilis\[redis\]'") as caught:
+    with pytest.raises(StorePackageMissing, match=r"pip install 'habilis\[redis\]'") as caught:
         RedisStore('redis://localhost')
     assert isinstance(caught.value, ImportError)
 

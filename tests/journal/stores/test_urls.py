@@ -15,7 +15,7 @@ from habilis.journal.stores.files import FileStore
 from habilis.journal.stores.memory import MemoryStore
 from habilis.journal.stores.postgres import PostgresStore
 from habilis.journal.stores.redis import RedisStore
-from habilis.journal.stores.server_address import PackageMissing
+from habilis.journal.stores.server_address import StorePackageMissing
 from habilis.journal.stores.sqlite import SqliteStore
 from habilis.journal.stores.urls import open_store
 from tests.cases import each_case
@@ -140,7 +140,7 @@ def test_a_package_that_is_missing_is_named_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch, where: str, package: str, extra: str
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(PackageMissing, match=rf"pip install 'habilis\[{extra}\]'"):
+    with pytest.raises(StorePackageMissing, match=rf"pip install 'habilis\[{extra}\]'"):
         open_store(where)
 
 

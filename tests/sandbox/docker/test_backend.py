@@ -16,7 +16,7 @@ from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.docker import engine as engine_module
 from habilis.sandbox.docker.backend import DockerBackend
-from habilis.sandbox.docker.engine import Engine
+from habilis.sandbox.docker.engine import DockerEngine
 from habilis.sandbox.session import Sandbox
 from tests.sandbox.docker.engine import BACKEND, test_image
 from tests.sandbox.docker.engine import docker as run_docker
@@ -82,13 +82,13 @@ def test_a_killed_host_leaves_no_running_container_and_the_next_one_removes_the_
     process.wait()
     process.stdout.close()
     wait_until(lambda: not run_docker('ps', '-q', '--filter', f'id={name}'), 'its container is running')
-    Engine().remove_abandoned()
+    DockerEngine().remove_abandoned()
     assert not run_docker('ps', '-aq', '--filter', f'id={name}')
 
 
 def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BackendNotFound, match=r"no image 'nothing:1' on this machine: docker pull nothing:1$"):
-        Engine().with_guest('nothing:1')
+        DockerEngine().with_guest('nothing:1')
     monkeypatch.setenv('DOCKER_HOST', 'tcp://127.0.0.1:9')
     with pytest.raises(BackendNotFound, match=r'no Docker engine answers .* start it'):
         Sandbox.create_sync('docker', image='other')
@@ -98,7 +98,7 @@ def test_what_is_missing_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(engine_module.docker, 'APIClient', refuse)
     with pytest.raises(BackendNotFound, match='add it to the group docker'):
-        Engine()
+        DockerEngine()
 
 
 def test_an_image_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,12 +109,12 @@ def test_an_image_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch) 
     subprocess.run(empty, input=data.getvalue(), check=True, stdout=subprocess.DEVNULL)
     try:
         with pytest.raises(SandboxError, match=r'habilis-test-empty.* has no python3'):
-            Engine().with_guest('habilis-test-empty')
+            DockerEngine().with_guest('habilis-test-empty')
     finally:
         run_docker('image', 'rm', 'habilis-test-empty')
     monkeypatch.setattr(engine_module, 'OLDEST', (9, 9))
     with pytest.raises(SandboxError, match=r'cannot be used: it has Python 3\.\d+; use one with Python 9\.9 or later$'):
-        Engine()._prepare(test_image(), 'never')  # pyright: ignore[reportPrivateUsage]
+        DockerEngine()._prepare(test_image(), 'never')  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_isolation_is_named() -> None:

@@ -1,11 +1,11 @@
-"""The list of imports of a policy: attacks on it in a real sandbox."""
+"""The list of imports of code rules: attacks on it in a real sandbox."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from habilis.core.limits import Limits
-from habilis.sandbox.policy import Policy
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.session import Sandbox
 
 LISTED = ('math', 'json', 'datetime', 'random', 'collections', 'dataclasses', 'functools', 're', 'statistics')
@@ -14,7 +14,7 @@ LISTED = ('math', 'json', 'datetime', 'random', 'collections', 'dataclasses', 'f
 @pytest.fixture
 async def listed() -> AsyncIterator[Sandbox]:
     """A sandbox with a list of imports."""
-    async with await Sandbox.create(limits=Limits(seconds=10), policy=Policy(imports=LISTED)) as made:
+    async with await Sandbox.create(limits=Limits(seconds=10), code_rules=CodeRules(imports=LISTED)) as made:
         yield made
 
 
@@ -75,7 +75,12 @@ async def listed() -> AsyncIterator[Sandbox]:
 async def test_a_module_outside_the_list_is_not_reached(listed: Sandbox, code: str) -> None:
     cell = await listed.run(code)
     assert cell.error is not None, cell
-    assert cell.error.kind == 'policy' or cell.error.type in {'KeyError', 'IndexError', 'AttributeError', 'NameError'}
+    assert cell.error.kind == 'code_rules' or cell.error.type in {
+        'KeyError',
+        'IndexError',
+        'AttributeError',
+        'NameError',
+    }
 
 
 @pytest.mark.parametrize(
@@ -103,10 +108,10 @@ async def test_a_module_outside_the_list_is_not_reached(listed: Sandbox, code: s
     ],
 )
 async def test_a_listed_module_does_not_import_by_name_for_a_cell(imports: tuple[str, ...], code: str) -> None:
-    async with await Sandbox.create(policy=Policy(imports=imports)) as sandbox:
+    async with await Sandbox.create(code_rules=CodeRules(imports=imports)) as sandbox:
         cell = await sandbox.run(code)
     assert cell.error is not None, cell
-    assert cell.error.kind == 'policy', cell.error
+    assert cell.error.kind == 'code_rules', cell.error
 
 
 @pytest.mark.parametrize(
@@ -135,10 +140,10 @@ async def test_what_is_listed_works(listed: Sandbox, code: str, value: object) -
     assert (cell.error, cell.value) == (None, value)
 
 
-async def test_modules_are_whole_again_when_the_policy_is_lifted() -> None:
-    async with await Sandbox.create(policy=Policy(imports=('json', 'math'))) as sandbox:
+async def test_modules_are_whole_again_when_the_rules_are_removed() -> None:
+    async with await Sandbox.create(code_rules=CodeRules(imports=('json', 'math'))) as sandbox:
         assert (await sandbox.run('import json, math')).ok
-        sandbox.policy = None
+        sandbox.code_rules = None
         cell = await sandbox.run('import os\njson.codecs.sys.modules["os"] is os, json.__spec__.name')
         assert cell.value == (True, 'json')
         assert (await sandbox.run('import importlib\nimportlib.reload(json).dumps(math.floor(1.5))')).value == '1'

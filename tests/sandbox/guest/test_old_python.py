@@ -6,7 +6,7 @@ from habilis.sandbox.host.guest_folder import GUEST_FILES, PACKAGE
 from tests.cases import each_case
 
 FIRST_PROCESS = 'sandbox/docker/first_process.py'
-NEWER = ('policy.py', 'policy_rules.py', 'import_gate.py')
+NEWER = ('code_rules.py', 'code_analysis.py', 'import_gate.py')
 """Imported by Python 3.10 and later only; see `policies.py`."""
 
 

@@ -17,8 +17,8 @@ from habilis import Agent
 from habilis.core.errors import AgentError, PackageError
 from habilis.core.limits import Limits
 from habilis.models.scripted import ScriptedModel
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Mount
-from habilis.sandbox.policy import Policy
 from habilis.sandbox.process.broker_client import python
 from habilis.sandbox.session import Sandbox
 from habilis.sandbox.session_sync import SyncSandbox
@@ -128,9 +128,9 @@ def test_modules_of_the_workspace_are_the_users_and_packages_are_a_library(tmp_p
     (tmp_path / 'space' / 'mine.py').write_text('def fail():\n    raise ValueError\n')
     (tmp_path / 'packages').mkdir()
     (tmp_path / 'packages' / 'theirs.py').write_text('import colorsys\n')
-    policy = Policy(imports=('mine', 'theirs'))
+    rules = CodeRules(imports=('mine', 'theirs'))
     space, packages = tmp_path / 'space', [tmp_path / 'packages']
-    with Sandbox.create_sync('process', workspace=space, packages=packages, policy=policy) as sandbox:
+    with Sandbox.create_sync('process', workspace=space, packages=packages, code_rules=rules) as sandbox:
         assert sandbox.run('import theirs').ok
         assert sandbox.run('import colorsys').error is not None
         error = sandbox.run('import mine\nmine.fail()').error

@@ -11,7 +11,7 @@ from habilis import Limits, Sandbox
 from habilis.sandbox.backends import backend
 from habilis.sandbox.contract import GuestDied, GuestSpec, Interrupted, Mount, Stream
 from habilis.sandbox.host.workers import WORKERS
-from habilis.sandbox.wasm.engine import Engine, WasmGuest
+from habilis.sandbox.wasm.engine import WasmEngine, WasmGuest
 
 
 class Host:
@@ -89,13 +89,13 @@ async def test_one_that_was_started_ahead_has_the_mounts_it_gets_and_no_others(
 ) -> None:
     mounts = [Mount(source=tmp_path, target='/in'), Mount(source=tmp_path, target='/out', writable=True)]
     made: list[GuestSpec] = []
-    start = Engine.start
+    start = WasmEngine.start
 
-    def counting(engine: Engine, spec: GuestSpec) -> WasmGuest:
+    def counting(engine: WasmEngine, spec: GuestSpec) -> WasmGuest:
         made.append(spec)
         return start(engine, spec)
 
-    monkeypatch.setattr(Engine, 'start', counting)
+    monkeypatch.setattr(WasmEngine, 'start', counting)
     for round_ in range(8):
         await asyncio.sleep(0.05)  # until one is ready
         async with await Sandbox.create(mounts=mounts, workspace=True) as sandbox:

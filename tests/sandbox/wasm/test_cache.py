@@ -14,7 +14,7 @@ import pytest
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox.wasm import build
-from habilis.sandbox.wasm.cache import KEEP, Entry, compiled_component, find_compiled
+from habilis.sandbox.wasm.cache import KEEP, CacheEntry, compiled_component, find_compiled
 
 DATA = b'machine code' * 1000
 
@@ -36,14 +36,14 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def entry(tmp_path: Path) -> Entry:
-    return Entry(tmp_path / 'entry.bin')
+def entry(tmp_path: Path) -> CacheEntry:
+    return CacheEntry(tmp_path / 'entry.bin')
 
 
 # One process ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_is_made_once(entry: Entry) -> None:
+def test_an_entry_is_made_once(entry: CacheEntry) -> None:
     make = Maker()
     assert not entry.is_good()
     for _ in range(3):
@@ -52,7 +52,7 @@ def test_an_entry_is_made_once(entry: Entry) -> None:
     assert names(entry.path.parent) == {'entry.bin', 'entry.bin.sha256'}
 
 
-DAMAGE: dict[str, Callable[[Entry], object]] = {
+DAMAGE: dict[str, Callable[[CacheEntry], object]] = {
     'a flipped bit': lambda entry: entry.path.write_bytes(DATA[:500] + b'\0' + DATA[501:]),
     'truncated': lambda entry: entry.path.write_bytes(DATA[:-1]),
     'longer': lambda entry: entry.path.write_bytes(DATA + b'x'),
@@ -66,7 +66,7 @@ DAMAGE: dict[str, Callable[[Entry], object]] = {
 
 
 @pytest.mark.parametrize('damage', DAMAGE.values(), ids=DAMAGE.keys())
-def test_a_damaged_entry_is_made_again(entry: Entry, damage: Callable[[Entry], object]) -> None:
+def test_a_damaged_entry_is_made_again(entry: CacheEntry, damage: Callable[[CacheEntry], object]) -> None:
     make = Maker()
     entry.get(make)
     damage(entry)
@@ -77,7 +77,7 @@ def test_a_damaged_entry_is_made_again(entry: Entry, damage: Callable[[Entry], o
 
 
 @pytest.mark.parametrize('error', [RuntimeError('no'), KeyboardInterrupt(), MemoryError()])
-def test_a_maker_that_fails_leaves_nothing_and_the_next_one_may_try(entry: Entry, error: BaseException) -> None:
+def test_a_maker_that_fails_leaves_nothing_and_the_next_one_may_try(entry: CacheEntry, error: BaseException) -> None:
     def fail() -> bytes:
         raise error
 
@@ -87,7 +87,7 @@ def test_a_maker_that_fails_leaves_nothing_and_the_next_one_may_try(entry: Entry
     assert entry.get(Maker()).read_bytes() == DATA
 
 
-def test_a_full_disk_is_told_in_words_and_leaves_nothing(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_in_words_and_leaves_nothing(entry: CacheEntry, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -99,7 +99,7 @@ def test_a_full_disk_is_told_in_words_and_leaves_nothing(entry: Entry, monkeypat
 
 def test_old_entries_make_room_for_new_ones(tmp_path: Path) -> None:
     for number in range(KEEP + 3):
-        entry = Entry(tmp_path / f'{number}.bin')
+        entry = CacheEntry(tmp_path / f'{number}.bin')
         entry.get(Maker())
         os.utime(entry.path, (number, number))
     kept = {f'{number}.bin' for number in range(3, KEEP + 3)}
@@ -125,7 +125,7 @@ def test_a_cache_that_cannot_be_a_folder_is_refused(tmp_path: Path, monkeypatch:
         compiled_component()
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_words(entry: Entry) -> None:
+def test_a_folder_that_cannot_be_written_is_told_in_words(entry: CacheEntry) -> None:
     entry.path.with_name('entry.bin.lock').mkdir()
     with pytest.raises(SandboxError, match='cannot write the cache'):
         entry.get(Maker())
@@ -142,14 +142,14 @@ def test_looking_for_the_component_makes_nothing(tmp_path: Path, monkeypatch: py
 SCRIPT = """
 import sys, time
 from pathlib import Path
-from habilis.sandbox.wasm.cache import Entry
+from habilis.sandbox.wasm.cache import CacheEntry
 folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
 def make():
     with (folder / 'made').open('a') as log:
         log.write('x')
     time.sleep(seconds)
     return b'data' * 100_000
-path = Entry(folder / 'entry.bin').get(make)
+path = CacheEntry(folder / 'entry.bin').get(make)
 print(len(path.read_bytes()))
 """
 
@@ -200,4 +200,4 @@ def test_a_damaged_component_is_compiled_again_by_the_next_process(tmp_path: Pat
     assert (done.returncode, done.stdout) == (0, '2\n')
     assert 'Compiling' in done.stderr
     assert 'Building' not in done.stderr
-    assert Entry(folder / compiled.name).is_good()
+    assert CacheEntry(folder / compiled.name).is_good()

@@ -22,7 +22,7 @@ _LEFT_OUT = re.compile(r'- \((\d+) before these are left out\)')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class AuthoredMessage:
     """A message of the history and who wrote it."""
 
     message: Message
@@ -34,13 +34,13 @@ class Turn:
     """It is from before this run."""
 
 
-def earlier_turn(message: Message) -> Turn:
+def earlier_turn(message: Message) -> AuthoredMessage:
     """A turn made from the history that a run was given."""
     digest = message.by_agent and message.text.startswith((_TITLE, _BEFORE))
     if digest:  # its sandbox is gone, and the variables with it
         message = replace(message, text=message.text.replace(_TITLE, _BEFORE, 1))
     by_user = message.role == 'user' and not message.by_agent
-    return Turn(message=message, by_user=by_user, digest=digest, earlier=True)
+    return AuthoredMessage(message=message, by_user=by_user, digest=digest, earlier=True)
 
 
 def is_too_long(messages: Sequence[Message], context_tokens: int, reply_tokens: int) -> bool:
@@ -54,8 +54,8 @@ def room_for(context_tokens: int, reply_tokens: int) -> float:
 
 
 def compact(
-    history: Sequence[Turn], *, keep: int = KEPT_STEPS, earlier_tokens: float | None = None
-) -> tuple[Turn, ...]:
+    history: Sequence[AuthoredMessage], *, keep: int = KEPT_STEPS, earlier_tokens: float | None = None
+) -> tuple[AuthoredMessage, ...]:
     """The history with all but the last `keep` steps as a digest; unchanged if that is no shorter.
 
     What people wrote stays. Only with `earlier_tokens`, what they wrote before this run joins the digest of that time,
@@ -71,7 +71,7 @@ def compact(
     return shorter if _size(shorter) < _size(turns) else turns
 
 
-def _digested(old: Sequence[Turn], earlier_tokens: float | None) -> Iterator[Turn]:
+def _digested(old: Sequence[AuthoredMessage], earlier_tokens: float | None) -> Iterator[AuthoredMessage]:
     """What people wrote, then a line for each other message: those from before this run, then those of it."""
     before, now = list[str](), list[str]()
     for turn in old:
@@ -88,7 +88,7 @@ def _digested(old: Sequence[Turn], earlier_tokens: float | None) -> Iterator[Tur
         if lines:
             text = '\n'.join([title, *_newest(lines, earlier_tokens if lines is before else None)])
             message = Message(role='user', text=text, by_agent=True)
-            yield Turn(message=message, digest=True, earlier=lines is before)
+            yield AuthoredMessage(message=message, digest=True, earlier=lines is before)
 
 
 def _newest(lines: list[str], tokens: float | None) -> list[str]:
@@ -101,14 +101,14 @@ def _newest(lines: list[str], tokens: float | None) -> list[str]:
     return [f'- ({gone} before these are left out)', *kept] if gone else kept
 
 
-def _line(turn: Turn) -> str:
+def _line(turn: AuthoredMessage) -> str:
     message = turn.message
     text = ' '.join((message.text or ' '.join(call.arguments for call in message.calls)).split())
     who = 'you' if message.role == 'assistant' else 'user' if turn.by_user else 'saw'
     return f'- {who}: {text[:_LINE]}{"…" if len(text) > _LINE else ""}' if text else ''
 
 
-def _shortened(turn: Turn) -> Turn:
+def _shortened(turn: AuthoredMessage) -> AuthoredMessage:
     """The turn with a shorter observation, for a single step that is too long by itself."""
     message = turn.message
     if turn.by_user or turn.digest or message.role in ('system', 'assistant') or len(message.text) < 2000:
@@ -117,5 +117,5 @@ def _shortened(turn: Turn) -> Turn:
     return replace(turn, message=replace(message, text=text))
 
 
-def _size(turns: Sequence[Turn]) -> int:
+def _size(turns: Sequence[AuthoredMessage]) -> int:
     return count_message_tokens([turn.message for turn in turns])

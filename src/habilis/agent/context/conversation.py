@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.context.compaction import KEPT_STEPS, Turn, compact, earlier_turn
+from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
 from habilis.models.contract import Message
 from habilis.models.files import Image
 
@@ -15,13 +15,15 @@ class Conversation:
         self.system = system
         self._task = ''
         self._task_notes = ('', '')
-        self._turns: tuple[Turn, ...] = tuple(earlier_turn(message) for message in history if message.role != 'system')
+        self._turns: tuple[AuthoredMessage, ...] = tuple(
+            earlier_turn(message) for message in history if message.role != 'system'
+        )
 
     def add(self, message: Message, *, by_user: bool = False) -> None:
         """Append a message. What a person wrote is never shortened, not even as the history of a later run."""
         if message.role == 'user' and not by_user:
             message = replace(message, by_agent=True)
-        self._turns = (*self._turns, Turn(message=message, by_user=by_user))
+        self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user))
 
     def add_task(self, text: str, images: tuple[Image, ...] = (), *, note: str, note_without_stop: str) -> str:
         """Append the task with the note of the policy below it, which differs in steps that cannot end the run."""

@@ -11,7 +11,7 @@ from typing import cast
 from habilis.agent.context.output import as_text
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.models.contract import Function
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 
 MAX_LISTED = 12
 """Maximum number of variables or files listed by name."""

@@ -15,7 +15,7 @@ from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import fingerprint
 from habilis.journal.failures import decode_error
-from habilis.journal.index import Entry, name_of
+from habilis.journal.index import PathRecords, name_of
 from habilis.journal.runs import RunView
 from habilis.journal.scope import ARGUMENTS
 from habilis.models.contract import FunctionCall, Reply
@@ -40,7 +40,7 @@ def call_as_json(call: ToolCall) -> dict[str, Json]:
 
 async def read_calls(
     view: RunView,
-    entries: Sequence[tuple[str, Entry]],
+    entries: Sequence[tuple[str, PathRecords]],
     reply: Reply | None,
     cells: Sequence[CellOutcome],
     known: Sequence[ToolCall],
@@ -64,10 +64,10 @@ async def read_calls(
 class _CallRecords:
     """The journal entries of tool calls in a step. Each is taken by one call."""
 
-    def __init__(self, view: RunView, entries: Sequence[tuple[str, Entry]]) -> None:
+    def __init__(self, view: RunView, entries: Sequence[tuple[str, PathRecords]]) -> None:
         self._view = view
         self._free = {path: entry for path, entry in entries if not _tool_of(path).startswith(APPROVE)}
-        self._taken: dict[str, Entry] = {}
+        self._taken: dict[str, PathRecords] = {}
         self._questions = {path: entry for path, entry in entries if _tool_of(path).startswith(APPROVE)}
 
     def locate(self, calls: Sequence[ToolCall]) -> list[ToolCall]:
@@ -115,7 +115,7 @@ class _CallRecords:
             del self._questions[asked]
 
     async def _read(
-        self, path: str, entry: Entry, arguments: Mapping[str, object] | None, *, side: Side = 'code'
+        self, path: str, entry: PathRecords, arguments: Mapping[str, object] | None, *, side: Side = 'code'
     ) -> ToolCall:
         """A call from its own record."""
         end, tool = entry.end, _tool_of(path)
@@ -135,13 +135,13 @@ class _CallRecords:
             call = replace(call, arguments=_as_arguments(fields.get('given')))
         return replace(call, ok=True, result=shorten(_unpack(fields.get('p')), RESULT_LENGTH))
 
-    async def _arguments(self, entry: Entry) -> Mapping[str, object] | None:
+    async def _arguments(self, entry: PathRecords) -> Mapping[str, object] | None:
         """The arguments, as recorded when the call started."""
         first = entry.started or entry.opened
         value = None if first is None else await self._view.value_or_none(first)
         return _as_arguments(value.get(ARGUMENTS)) if isinstance(value, dict) else None
 
-    async def _read_question(self, path: str, entry: Entry) -> ToolCall:
+    async def _read_question(self, path: str, entry: PathRecords) -> ToolCall:
         """A call that waits for approval, was refused, or was approved and has not started yet."""
         asked = None if entry.asked is None else await self._view.value_or_none(entry.asked)
         arguments = _as_arguments(asked.get('arguments')) if isinstance(asked, dict) else None
@@ -160,7 +160,7 @@ def _tool_of(path: str) -> str:
     return path.rpartition('/')[2].partition('(')[0]
 
 
-def _time_of(entry: Entry) -> float | None:
+def _time_of(entry: PathRecords) -> float | None:
     """When the call started, if that was recorded; else when it ended."""
     records = (entry.started, entry.opened, entry.asked, entry.end)
     return next((record.at for record in records if record is not None), None)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from habilis.agent.contract import RunLimits
 from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.policies.contract import Verdict
-from habilis.journal.index import Entry, Index, parent_of
+from habilis.journal.index import Index, PathRecords, parent_of
 from habilis.models.contract import Message, Reply
 
 ASK = 'ask'
@@ -148,7 +148,7 @@ RESUMED_CODEC = DataCodec(Resumed, what='a note')
 VERDICT_CODEC = DataCodec(Verdict, what='a verdict')
 
 
-def code_of(entry: Entry) -> str:
+def code_of(entry: PathRecords) -> str:
     """The code of a cell that has called tools; empty for other entries."""
     value = entry.opened.value if entry.opened is not None else None
     return str(value.get(CODE, '')) if isinstance(value, dict) else ''

@@ -7,7 +7,7 @@ from typing import cast
 
 from habilis.agent.context.prompt import PYTHON
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import Trajectory, Turn, read_trajectories
+from habilis.agent.durable.trajectory import RecordedStep, Trajectory, read_trajectories
 from habilis.core.codec import Json
 from habilis.core.secrets import redact
 from habilis.journal.runs import RunView
@@ -37,7 +37,7 @@ def to_json_lines(rows: Sequence[Mapping[str, Json]]) -> str:
     return ''.join(f'{json.dumps(row)}\n' for row in rows)
 
 
-def _row(view: RunView, trajectory: Trajectory, turn: Turn, messages: Sequence[Json]) -> dict[str, Json]:
+def _row(view: RunView, trajectory: Trajectory, turn: RecordedStep, messages: Sequence[Json]) -> dict[str, Json]:
     reply = turn.reply
     return {
         'run': view.run,
@@ -73,7 +73,7 @@ def _first_messages(trajectory: Trajectory) -> list[Json]:
     return [*system, *history, {'role': 'user', 'content': inputs.asked or inputs.task}]
 
 
-def _messages_of(turn: Turn) -> list[Json]:
+def _messages_of(turn: RecordedStep) -> list[Json]:
     """The messages that a step adds to the conversation."""
     reply = turn.reply
     if reply is None:
@@ -84,7 +84,7 @@ def _messages_of(turn: Turn) -> list[Json]:
     return [_message(reply.message), *observation]
 
 
-def _call_answers(turn: Turn, reply: Reply) -> list[Json]:
+def _call_answers(turn: RecordedStep, reply: Reply) -> list[Json]:
     """The answers to the function calls of a reply."""
     cells, calls = list(turn.cells), [call for call in turn.calls if call.side == 'model']
     answers: list[Json] = []

@@ -29,7 +29,7 @@ from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
 from habilis.journal import Codec
 from habilis.journal.failures import decode_error
-from habilis.journal.index import Entry, name_of, parent_of
+from habilis.journal.index import PathRecords, name_of, parent_of
 from habilis.journal.runs import RunView
 from habilis.journal.values import PLAIN, plain_value
 from habilis.models.contract import Reply, Usage
@@ -38,12 +38,12 @@ from habilis.sandbox import ToolCall
 _TASK = 'task'
 """Field of recorded inputs that tells the run of an agent from other steps."""
 
-Entries = Sequence[tuple[str, Entry]]
+Entries = Sequence[tuple[str, PathRecords]]
 """Journal entries with their paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class RecordedStep:
     """One step of an agent, as far as it was recorded."""
 
     number: int
@@ -85,7 +85,7 @@ class Trajectory:
 
     path: str
     inputs: Inputs
-    turns: tuple[Turn, ...]
+    turns: tuple[RecordedStep, ...]
     result: Result[Any] | None = None
     """None unless the agent gave an answer."""
 
@@ -136,7 +136,7 @@ class _AgentReader:
         known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])))
         result = await self._result()
         steps = result.steps if result is not None else ()
-        turns: list[Turn] = []
+        turns: list[RecordedStep] = []
         for entries in self._entries_by_turn():
             if result is not None and len(turns) == len(steps):
                 break  # the reply after the last step is the summary
@@ -157,7 +157,7 @@ class _AgentReader:
 
     def _entries_by_turn(self) -> Iterator[Entries]:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
-        entries: list[tuple[str, Entry]] = []
+        entries: list[tuple[str, PathRecords]] = []
         for path, entry in self._view.steps():
             if not path.startswith(f'{self._path}/') or path.startswith(self._inner):
                 continue
@@ -173,7 +173,7 @@ class _AgentReader:
         """Whether this is a step of the agent itself, with this name."""
         return parent_of(path) == self._path and name_of(path) == name
 
-    async def _turn(self, number: int, entries: Entries, steps: Sequence[Step]) -> Turn:
+    async def _turn(self, number: int, entries: Entries, steps: Sequence[Step]) -> RecordedStep:
         """One turn. `steps` are those of the result, if the run has one."""
         path, asked = entries[0]
         reply, error = await self._value(REPLY_CODEC, asked)
@@ -202,7 +202,7 @@ class _AgentReader:
                     observations.append(answer_refused(refused))
         step = steps[number - 1] if number <= len(steps) else None
         first = asked.first or 0
-        return Turn(
+        return RecordedStep(
             number=number,
             path=path,
             at=self._view.records[first - 1].at,
@@ -241,7 +241,7 @@ class _AgentReader:
         except NotDurable:
             return None
 
-    async def _value(self, codec: Codec[Any], entry: Entry) -> tuple[Any, str]:
+    async def _value(self, codec: Codec[Any], entry: PathRecords) -> tuple[Any, str]:
         """The recorded value, or None and the error that was recorded."""
         if entry.end is None:
             return None, ''

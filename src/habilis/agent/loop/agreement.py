@@ -17,7 +17,7 @@ from habilis.agent.context.output import as_text
 from habilis.agent.contract import Agreement
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.sandbox import Sandbox
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 
 TEMPERATURE = 0.7
 """Temperature of further solutions: at the same one they would not be independent."""

@@ -9,8 +9,7 @@ from habilis.models.files import File, Image
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.files.temporary_folders import temporary_folder
-from habilis.sandbox.options import PathLike
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import PathLike, SandboxSettings
 
 INPUTS = '/inputs'
 MAX_NAME = 80

@@ -13,7 +13,7 @@ from habilis.core.errors import AgentError, ToolCallError
 from habilis.models.files import File
 from habilis.sandbox import Sandbox
 from habilis.sandbox.files.workspace import WORKSPACE
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 from habilis.tools import tool
 
 SANDBOX_TOOLS = frozenset({'run_in', 'copy_file'})

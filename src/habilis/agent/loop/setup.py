@@ -86,7 +86,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted, delegate=delegate_name(setup))
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
-    policy = load_policy(setup.loop_policy, model.traits)
+    policy = load_policy(setup.policy, model.traits)
     history = History(
         tools=toolbox.signatures(), found_tools=inputs.found_tools, helpers=inputs.helpers, is_talk=setup.talk
     )

@@ -11,7 +11,7 @@ from habilis.agent import Agent
 from habilis.core.errors import ForgeError
 from habilis.core.settings import Settings
 from habilis.forge.contract import Manifest
-from habilis.forge.library.index import Entry
+from habilis.forge.library.index import IndexedTool
 from habilis.forge.library.library import CODE, CURRENT, MANIFEST, TESTS, Library
 from habilis.models import ScriptedModel
 from habilis.models.tokens import count_message_tokens
@@ -63,7 +63,7 @@ class LargeLibrary(Library):
         self._index.mark(self._stamp())
 
 
-def _entries(count: int) -> list[Entry]:
+def _entries(count: int) -> list[IndexedTool]:
     """Tools of which each shares its words with many others."""
     number = len(VERBS) * len(NOUNS) * len(NOUNS)
     if count > number:
@@ -72,17 +72,17 @@ def _entries(count: int) -> list[Entry]:
     return [_entry(index * 7919 % number) for index in range(count)]  # a prime, so that no two are equal
 
 
-def _entry(number: int) -> Entry:
+def _entry(number: int) -> IndexedTool:
     rest, verb = divmod(number, len(VERBS))
     noun, other = divmod(rest, len(NOUNS))
     action, what, where = VERBS[verb], NOUNS[noun], NOUNS[other]
     name, title = f'{action}_{what}_of_{where}', f'{action.capitalize()} the {what} of each {where} in a list.'
     signature = f'{name}(values: list[float], digits: int = 2) -> list[float]'
     summary = f'{title} Values are rounded to so many digits, and those that are missing are left out.'
-    return Entry(name=name, version=1, summary=summary, signature=signature, text=summary)
+    return IndexedTool(name=name, version=1, summary=summary, signature=signature, text=summary)
 
 
-def _write(folder: Path, entry: Entry) -> None:
+def _write(folder: Path, entry: IndexedTool) -> None:
     version = folder / 'v1'
     version.mkdir(parents=True)
     facts = {'name': entry.name, 'version': 1, 'summary': entry.summary, 'signature': entry.signature}

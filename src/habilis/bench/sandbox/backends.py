@@ -16,7 +16,7 @@ from habilis.bench.sandbox.timings import CODE, FOLDER, check, later_cell, sandb
 from habilis.core.errors import HabilisError
 from habilis.core.limits import Limits
 from habilis.sandbox.backends import names
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 
 WINDOW = 2.0
@@ -115,7 +115,7 @@ async def _compare(name: str, peer: Peer, rounds: int, progress: Progress, probl
     )
 
 
-async def _compare_cells(name: str, peer: Peer, cells: int, settings: Settings) -> Pair:
+async def _compare_cells(name: str, peer: Peer, cells: int, settings: SandboxSettings) -> Pair:
     session = peer.new()
 
     async def theirs() -> float:
@@ -130,7 +130,7 @@ async def _compare_cells(name: str, peer: Peer, cells: int, settings: Settings) 
     return Pair(ours=ours, peer=others)
 
 
-def _settings(name: str) -> Settings:
+def _settings(name: str) -> SandboxSettings:
     return {'image': find_docker().image} if name == 'docker' else {}
 
 
@@ -149,7 +149,7 @@ async def _again(name: str) -> float:
     return taken
 
 
-async def _first_result(name: str, settings: Settings) -> float:
+async def _first_result(name: str, settings: SandboxSettings) -> float:
     started = time.perf_counter()
     async with await Sandbox.create(name, **settings) as sandbox:
         check(await sandbox.run(CODE))

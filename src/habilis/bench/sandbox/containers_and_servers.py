@@ -11,7 +11,7 @@ from habilis.bench.docker import find_docker
 from habilis.bench.measurement import interleave
 from habilis.bench.report import Comparison, Pair, Progress, Row, Target, time_row
 from habilis.bench.sandbox import timings
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.session import Sandbox
 
 WARM_SECONDS = 3.0
@@ -30,7 +30,7 @@ async def measure_docker(rounds: int, cells: int, progress: Progress) -> list[Ro
     if found.problem:
         return [Row(key='docker_new', label='docker: new sandbox', unit='ms', note=found.problem)]
     progress('docker: new sandboxes')
-    image: Settings = {'image': found.image}
+    image: SandboxSettings = {'image': found.image}
     async with await Sandbox.create('docker', **image) as sandbox:  # prepares the image
         await timings.warm_up(sandbox)
         [later] = await interleave(cells, partial(timings.later_cell, sandbox))
@@ -106,7 +106,7 @@ async def measure_remote(rounds: int, cells: int, progress: Progress) -> list[Ro
     ]
 
 
-async def _new(backend: str, **settings: Unpack[Settings]) -> float:
+async def _new(backend: str, **settings: Unpack[SandboxSettings]) -> float:
     started = time.perf_counter()
     sandbox = await Sandbox.create(backend, **settings)
     timings.check(await sandbox.run(timings.CODE))
@@ -115,7 +115,7 @@ async def _new(backend: str, **settings: Unpack[Settings]) -> float:
     return taken
 
 
-async def _many(backend: str, **settings: Unpack[Settings]) -> float:
+async def _many(backend: str, **settings: Unpack[SandboxSettings]) -> float:
     """Seconds for some cells in each of many sandboxes, all at once."""
     sandboxes = [await Sandbox.create(backend, **settings) for _ in range(CONCURRENT)]
     await asyncio.gather(*(sandbox.run(timings.CODE) for sandbox in sandboxes))

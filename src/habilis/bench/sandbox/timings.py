@@ -15,7 +15,7 @@ from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.host import warm_guests
-from habilis.sandbox.options import Settings
+from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.pool import SandboxPool
 from habilis.sandbox.session import Sandbox
 
@@ -64,7 +64,7 @@ async def new_sandbox_cold() -> float:
     return taken
 
 
-async def _new_sandbox(**settings: Unpack[Settings]) -> float:
+async def _new_sandbox(**settings: Unpack[SandboxSettings]) -> float:
     started = time.perf_counter()
     sandbox = await Sandbox.create(**settings)
     check(await sandbox.run(CODE))

@@ -7,7 +7,7 @@ from habilis.core.similar_names import similar_names
 
 
 @dataclass(frozen=True)
-class Command:
+class SlashCommand:
     """A slash command."""
 
     usage: str
@@ -16,24 +16,24 @@ class Command:
     """What may follow the name, for completion."""
 
 
-COMMANDS: Mapping[str, Command] = {
-    '/help': Command('/help', 'this list, and the keys'),
-    '/model': Command('/model [NAME]', 'show the model, or go on with another'),
-    '/sandbox': Command('/sandbox [NAME]', 'show the sandbox, or go on in another'),
-    '/tools': Command('/tools', 'the functions that the code can call'),
-    '/memory': Command(
+COMMANDS: Mapping[str, SlashCommand] = {
+    '/help': SlashCommand('/help', 'this list, and the keys'),
+    '/model': SlashCommand('/model [NAME]', 'show the model, or go on with another'),
+    '/sandbox': SlashCommand('/sandbox [NAME]', 'show the sandbox, or go on in another'),
+    '/tools': SlashCommand('/tools', 'the functions that the code can call'),
+    '/memory': SlashCommand(
         '/memory [list | search WORDS | why | forget ID]',
         'facts; search; what the last message got from memory',
         ('list', 'search', 'why', 'forget'),
     ),
-    '/tasks': Command('/tasks [all]', 'open tasks', ('all',)),
-    '/runs': Command('/runs', 'the recorded turns of this chat'),
-    '/undo': Command('/undo', 'take back the last turn'),
-    '/fork': Command('/fork', 'go on in a copy of this chat'),
-    '/clear': Command('/clear', 'start a new chat'),
-    '/save': Command('/save [FILE]', 'write the chat to a Markdown file'),
-    '/cost': Command('/cost', 'tokens and cost so far'),
-    '/quit': Command('/quit', 'leave (also q, Ctrl-D)'),
+    '/tasks': SlashCommand('/tasks [all]', 'open tasks', ('all',)),
+    '/runs': SlashCommand('/runs', 'the recorded turns of this chat'),
+    '/undo': SlashCommand('/undo', 'take back the last turn'),
+    '/fork': SlashCommand('/fork', 'go on in a copy of this chat'),
+    '/clear': SlashCommand('/clear', 'start a new chat'),
+    '/save': SlashCommand('/save [FILE]', 'write the chat to a Markdown file'),
+    '/cost': SlashCommand('/cost', 'tokens and cost so far'),
+    '/quit': SlashCommand('/quit', 'leave (also q, Ctrl-D)'),
 }
 
 KEYS = """\

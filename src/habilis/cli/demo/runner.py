@@ -11,7 +11,7 @@ from habilis.cli.demo.tasks import DEMOS, Demo
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.run.report import count_steps
-from habilis.cli.run_view import RunView
+from habilis.cli.run_view import RunDisplay
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
@@ -70,7 +70,7 @@ class DemoRunner:
         self._request = request
         self._settings = settings
         self._user = TerminalUser()
-        self.view = RunView(quiet=request.quiet)
+        self.view = RunDisplay(quiet=request.quiet)
         self.done = 0
         """Number of finished demos."""
 

@@ -46,12 +46,12 @@ def run_process_test() -> tuple[str, str]:
 
 def ask_docker_engine() -> tuple[str, str]:
     """Ask the Docker engine for its version. Raises `BackendNotFound` if none answers."""
-    from habilis.sandbox.docker.engine import Engine
+    from habilis.sandbox.docker.engine import DockerEngine
 
     with warnings.catch_warnings():
         warnings.simplefilter('ignore', ResourceWarning)  # the SDK forgets its socket if nobody answers
         try:
-            return f'engine {Engine(seconds=ENGINE_SECONDS).version}', ''
+            return f'engine {DockerEngine(seconds=ENGINE_SECONDS).version}', ''
         except BackendNotFound as error:
             problem = str(error)
         gc.collect()

@@ -33,7 +33,7 @@ Examples:
 """
 
 
-class OutputType(Enum):
+class OutputTypeName(Enum):
     """Types an answer can be required to have."""
 
     int = 'int'
@@ -89,7 +89,9 @@ def run(
         float | None,
         typer.Option('--max-cost', metavar='USD', help='Cost limit in US dollars (default: none).', callback=_positive),
     ] = None,
-    output_type: Annotated[OutputType | None, typer.Option('--output-type', help='Type the answer must have.')] = None,
+    output_type: Annotated[
+        OutputTypeName | None, typer.Option('--output-type', help='Type the answer must have.')
+    ] = None,
     json: Annotated[bool, typer.Option('--json', help='Print the whole result as one JSON object.')] = False,
     quiet: options.Quiet = False,
     verbose: Annotated[bool, typer.Option('--verbose', '-v', help='Show retries of failed requests, too.')] = False,

@@ -21,7 +21,7 @@ from habilis.cli.run import report
 from habilis.cli.run.agent_options import choose_sandbox, make_agent
 from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
 from habilis.cli.run.unstarted import discard_unstarted
-from habilis.cli.run_view import RunView
+from habilis.cli.run_view import RunDisplay
 from habilis.cli.settings import read_settings
 from habilis.cli.streams import say
 from habilis.cli.terminal_user import TerminalUser
@@ -87,7 +87,7 @@ class Execution:
         """Tools of the user's program."""
 
         self._pictures = picture_folder(request.workspace, self._run)
-        self.view = RunView(quiet=request.quiet, verbose=request.verbose, header=False, pictures=self._pictures)
+        self.view = RunDisplay(quiet=request.quiet, verbose=request.verbose, header=False, pictures=self._pictures)
         self._began = time.time()
         self.steps = 0
         """Number of steps finished by this process."""

@@ -14,7 +14,7 @@ from habilis.core.settings import Settings, check_model, load_settings
 from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
-from habilis.sandbox.options import Settings as SandboxSettings
+from habilis.sandbox.options import SandboxSettings
 
 if TYPE_CHECKING:
     from habilis.models.files import File

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import Turn, read_trajectories
+from habilis.agent.durable.trajectory import RecordedStep, read_trajectories
 from habilis.cli.printing import format_time, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.cli.streams import say
@@ -37,7 +37,7 @@ def show_calls(run: str, *, as_json: bool, journal: str | None, user: str | None
     return with_journal(journal, user, work)
 
 
-def _rows(found: Sequence[tuple[Turn, ToolCall]]) -> list[tuple[str, ...]]:
+def _rows(found: Sequence[tuple[RecordedStep, ToolCall]]) -> list[tuple[str, ...]]:
     return [
         (
             _time(call.at),

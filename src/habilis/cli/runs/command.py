@@ -19,7 +19,7 @@ from habilis.cli.runs.options import (
     OnChange,
     QuestionPath,
     RunId,
-    RunStatus,
+    RunState,
     User,
 )
 
@@ -50,7 +50,7 @@ app = command_group('List, inspect, resume, fork and export recorded runs.', EPI
 
 @app.command('list')
 def list_(
-    status: Annotated[RunStatus | None, typer.Option('--status', help='Only runs with this status.')] = None,
+    status: Annotated[RunState | None, typer.Option('--status', help='Only runs with this status.')] = None,
     session: Annotated[str | None, typer.Option('--session', metavar='ID', help='Only runs of this session.')] = None,
     limit: Annotated[int, typer.Option('--limit', metavar='N', help='Maximum number of runs.', min=1)] = 20,
     as_json: AsJson = False,
@@ -417,7 +417,7 @@ def prune(
         str, typer.Option('--older-than', metavar='AGE', help='Minimum time since the last record: 30d, 12h or 90m.')
     ],
     status: Annotated[
-        list[RunStatus] | None,
+        list[RunState] | None,
         typer.Option(
             '--status', help='Only runs with this status (default: done, stopped and failed). Can be repeated.'
         ),

@@ -13,7 +13,7 @@ from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.journal import Record
-from habilis.journal.index import Entry, name_of
+from habilis.journal.index import PathRecords, name_of
 from habilis.journal.runs import RunView, align_runs
 from habilis.models.contract import Usage
 
@@ -65,7 +65,7 @@ def diff_style(line: str) -> str:
 # A step as text -------------------------------------------------------------------------------------------------------
 
 
-async def _text(reading: RunView, path: str, entry: Entry | None) -> str | None:
+async def _text(reading: RunView, path: str, entry: PathRecords | None) -> str | None:
     """Input and result of a step, without the times and costs that differ in every run."""
     if entry is None:
         return None

@@ -8,7 +8,7 @@ import typer
 from habilis.cli.options import not_empty
 
 
-class RunStatus(Enum):
+class RunState(Enum):
     """States of a run."""
 
     queued = 'queued'

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from habilis.agent.durable.records import ASK, CELL, VERDICT
-from habilis.agent.durable.trajectory import Trajectory, Turn
+from habilis.agent.durable.trajectory import RecordedStep, Trajectory
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.parsing.replies import parse_reply
@@ -13,7 +13,7 @@ from habilis.cli.value_text import arguments_text, value_text
 from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
 from habilis.flows.contract import StepStatus
-from habilis.journal.index import Entry, name_of, parent_of
+from habilis.journal.index import PathRecords, name_of, parent_of
 from habilis.journal.runs import RunView
 from habilis.journal.scope import CALL
 from habilis.journal.values import plain_value
@@ -105,7 +105,7 @@ class RunTree:
         if not indent:
             self._page.line()
 
-    async def show_turn(self, turn: Turn, *, indent: int = 0, full: bool = False) -> None:
+    async def show_turn(self, turn: RecordedStep, *, indent: int = 0, full: bool = False) -> None:
         """One step: messages, reply, each cell with its calls and output, and errors."""
         page, inner = self._page, indent + 2
         page.text(f'step {turn.number} · {turn.seconds:.1f} s', 'bold', indent=indent)
@@ -175,7 +175,7 @@ def _label(path: str) -> str:
     return f'{before}{after.rpartition(")")[2]}' if bracket else name
 
 
-def _given(entry: Entry | None) -> str:
+def _given(entry: PathRecords | None) -> str:
     """The arguments of a step, if they were recorded."""
     opened = None if entry is None else entry.started or entry.opened
     value: Json = None if opened is None else opened.value

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from habilis.agent.durable.audit import call_as_json
-from habilis.agent.durable.trajectory import Trajectory, Turn, read_trajectories
+from habilis.agent.durable.trajectory import RecordedStep, Trajectory, read_trajectories
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
@@ -151,7 +151,7 @@ def _to_json(
     }
 
 
-def _turn_to_json(turn: Turn) -> dict[str, Json]:
+def _turn_to_json(turn: RecordedStep) -> dict[str, Json]:
     cell = turn.cells[-1].cell if turn.cells else None
     error = cell.error if cell else None
     return {

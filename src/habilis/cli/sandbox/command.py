@@ -10,7 +10,7 @@ from habilis.cli.streams import say
 
 if TYPE_CHECKING:
     from habilis.cli.sandbox.terminal import SandboxChoice
-    from habilis.sandbox.options import Settings
+    from habilis.sandbox.options import SandboxSettings
 
 app = command_group('Run Python in a sandbox: a file or an interactive prompt.')
 
@@ -130,7 +130,7 @@ def repl(
     raise typer.Exit(interact(choice))
 
 
-def _choice(name: str, settings: 'Settings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
+def _choice(name: str, settings: 'SandboxSettings', backend: backend_options.BackendOptions) -> 'SandboxChoice':
     """The backend with its own settings. An option of another backend is a usage error."""
     from habilis.cli.sandbox.terminal import SandboxChoice
     from habilis.cli.settings import usage_errors
@@ -152,7 +152,7 @@ def _settings(
     packages: list[str] | None,
     env: list[str] | None,
     network: bool,
-) -> 'Settings':
+) -> 'SandboxSettings':
     """Arguments for `Sandbox.create`."""
     if read_only and workspace is None:
         msg = '--read-only needs a workspace; name a folder with --workspace'

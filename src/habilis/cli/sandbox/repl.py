@@ -42,7 +42,7 @@ def interact(choice: SandboxChoice) -> int:
     terminal = Terminal()
     choice.settings['input'] = terminal.ask
     box = terminal.create(choice)
-    prompt = Prompt(terminal)
+    prompt = LineSource(terminal)
     repl = Repl(box, choice, terminal, prompt)
     prompt.complete_with(repl.evaluate)
     if prompt.is_tty:
@@ -56,7 +56,7 @@ def interact(choice: SandboxChoice) -> int:
     return 1 if repl.failed and not prompt.is_tty else 0
 
 
-class Prompt:
+class LineSource:
     """Source of lines: a terminal with line editing, or a pipe without prompts."""
 
     def __init__(self, terminal: Terminal) -> None:
@@ -93,7 +93,7 @@ class Prompt:
 class Repl:
     """Collects lines into complete statements, runs them and prints their results."""
 
-    def __init__(self, box: SyncSandbox, choice: SandboxChoice, terminal: Terminal, prompt: Prompt) -> None:
+    def __init__(self, box: SyncSandbox, choice: SandboxChoice, terminal: Terminal, prompt: LineSource) -> None:
         self.box = box
         self.failed = False
         self._choice = choice

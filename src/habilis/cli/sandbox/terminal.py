@@ -15,7 +15,7 @@ from habilis.cli.pictures import is_picture, picture_folder, show_pictures
 from habilis.cli.streams import say
 from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
-from habilis.sandbox.options import Settings, choose_backend
+from habilis.sandbox.options import SandboxSettings, choose_backend
 from habilis.sandbox.session_sync import SyncSandbox
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
@@ -27,7 +27,7 @@ _ADVICE: dict[ErrorKind, str] = {
     'memory': '; raise the limit with --memory-mb',
 }
 _REASONS: dict[ErrorKind, str] = {'memory': 'the cell exceeded its memory limit'}
-_RAISED_BY_CODE: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'policy'})
+_RAISED_BY_CODE: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'code_rules'})
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SandboxChoice:
     """A backend and the settings of a sandbox."""
 
     backend: str
-    settings: Settings
+    settings: SandboxSettings
 
     def picture_folder(self) -> Path:
         """Where pictures are saved."""

@@ -16,14 +16,14 @@ from habilis.cli.tools.library import open_model, print_json, run_with_library
 from habilis.core.codec import Json
 from habilis.core.errors import ForgeError, JournalError, ModelError
 from habilis.forge.build.composition import compose
-from habilis.forge.build.forge import BUILD_FLOW, Built, Forge, Options
+from habilis.forge.build.forge import BUILD_FLOW, BuildOptions, Built, Forge
 from habilis.forge.build.reference import Reference, read_references
 from habilis.forge.contract import Language
 from habilis.forge.library.library import Library
 from habilis.journal.copies import new_run_id
 from habilis.journal.stores.urls import OFF
 
-CANDIDATES = Options().candidates
+CANDIDATES = BuildOptions().candidates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def build_tool(given: BuildRequest) -> int:
     async def work(library: Library) -> int:
         references = await _references(given)
         async with open_model(given.model, download=given.download) as model:
-            forge = Forge(library, model, options=Options(candidates=given.candidates), watch=_show)
+            forge = Forge(library, model, options=BuildOptions(candidates=given.candidates), watch=_show)
             if hint:
                 say(f'the build is recorded as {run}; if it is interrupted, {hint}')
             built = await _build(forge, given, references, journal, run)

@@ -11,7 +11,7 @@ from habilis.cli.tools.library import open_library, print_json
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
 from habilis.forge.library.library import Library
-from habilis.forge.library.usage import Usage
+from habilis.forge.library.usage import ToolUsage
 
 _MIN_SUMMARY = 20
 
@@ -57,7 +57,7 @@ def _read(library: Library) -> tuple[list[Manifest], list[str]]:
     return manifests, damaged
 
 
-def _usage(library: Library) -> dict[tuple[str, int], Usage]:
+def _usage(library: Library) -> dict[tuple[str, int], ToolUsage]:
     try:
         return {(one.name, one.version): one for one in library.usage.read()}
     except ForgeError as error:
@@ -65,11 +65,11 @@ def _usage(library: Library) -> dict[tuple[str, int], Usage]:
         return {}
 
 
-def _counts(used: Usage | None) -> Mapping[str, int]:
+def _counts(used: ToolUsage | None) -> Mapping[str, int]:
     return {'calls': used.calls if used else 0, 'failed': used.failed if used else 0}
 
 
-def _shown(used: Usage | None) -> tuple[str, str]:
+def _shown(used: ToolUsage | None) -> tuple[str, str]:
     return (str(used.calls), f'{1 - used.failed / used.calls:.0%}') if used and used.calls else ('0', '–')
 
 

@@ -3,7 +3,7 @@
 from habilis.cli.printing import print_table
 from habilis.cli.streams import say
 from habilis.cli.tools.library import open_library, print_json
-from habilis.forge.library.usage import Usage
+from habilis.forge.library.usage import ToolUsage
 
 
 def show_stats(folder: str | None, *, as_json: bool) -> int:
@@ -21,6 +21,6 @@ def show_stats(folder: str | None, *, as_json: bool) -> int:
     return 0
 
 
-def _row(one: Usage) -> tuple[str, ...]:
+def _row(one: ToolUsage) -> tuple[str, ...]:
     success, each = 1 - one.failed / one.calls, one.seconds / one.calls
     return one.name, str(one.version), str(one.calls), f'{success:.0%}', f'{each:.3f}', f'{one.last[:16]} UTC'

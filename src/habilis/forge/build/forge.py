@@ -16,7 +16,7 @@ from habilis.forge.build.examples import module_with_tests, read_example
 from habilis.forge.build.languages import implementation_prompt, no_code, read_code, tests_in, usable_tests
 from habilis.forge.build.lessons import Lessons
 from habilis.forge.build.reference import Reference, read_references
-from habilis.forge.build.requests import Conversation, functions_in, prompt
+from habilis.forge.build.requests import StageConversation, functions_in, prompt
 from habilis.forge.build.reuse import Finder
 from habilis.forge.build.specification import TRIES, Order, Specification, specify
 from habilis.forge.build.written_tests import (
@@ -41,7 +41,7 @@ Status = Literal['reused', 'built', 'refused']
 Watch = Callable[[str, str], None]
 """Called with the name of a stage and its result."""
 
-Written = tuple[Conversation, str]
+Written = tuple[StageConversation, str]
 """Code, and the conversation in which it was written."""
 
 BUILD_FLOW = f'{__name__}:build_tool'
@@ -52,7 +52,7 @@ VARIED = 0.7
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class BuildOptions:
     """How much a build may do."""
 
     candidates: int = 3
@@ -83,11 +83,11 @@ class Forge:
     """Builds tools for a library with a model."""
 
     def __init__(
-        self, library: Library, model: Model, *, options: Options | None = None, watch: Watch | None = None
+        self, library: Library, model: Model, *, options: BuildOptions | None = None, watch: Watch | None = None
     ) -> None:
         self.library = library
         self.model = model
-        self.options = options or Options()
+        self.options = options or BuildOptions()
         self._watch = watch
         self._finder = Finder(library, model)
         self._lessons = Lessons(library.folder / '.lessons.jsonl')
@@ -189,7 +189,7 @@ class Forge:
 
     async def _write_tests(self, order: Order, spec: Specification, temperature: float | None = None) -> str:
         """Tests from a conversation that never sees an implementation."""
-        conversation = Conversation(self.model, 'tests', temperature=temperature, is_complete=has_enough_tests)
+        conversation = StageConversation(self.model, 'tests', temperature=temperature, is_complete=has_enough_tests)
         text = prompt('tests').format(
             stub=spec.stub,
             request=order.request,
@@ -223,7 +223,7 @@ class Forge:
             tools=self._helpers(order),
         )
         talks = [
-            Conversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
+            StageConversation(self.model, f'candidate {number + 1}', temperature=VARIED if number else 0.0)
             for number in range(self.options.candidates)
         ]
         written = await self._write_code(talks, [text] * len(talks), order, spec)
@@ -291,7 +291,7 @@ class Forge:
         make = partial(self._candidate, order, spec, code)
         result = await verify(make(tests))
         request = Message(role='user', text=f'{spec.stub}\n\n{order.request}')
-        talk = Conversation(
+        talk = StageConversation(
             self.model,
             'more tests',
             is_complete=has_enough_tests,
@@ -348,13 +348,13 @@ class Forge:
     # Inside -----------------------------------------------------------------------------------------------------------
 
     async def _write_code(
-        self, talks: Sequence[Conversation], texts: Sequence[str], order: Order, spec: Specification
+        self, talks: Sequence[StageConversation], texts: Sequence[str], order: Order, spec: Specification
     ) -> list[Written]:
         """Ask for code in each conversation, with its text. Each with its answer."""
         work = [self._ask_code(talk, text, order, spec) for talk, text in zip(talks, texts, strict=True)]
         return list(zip(talks, await asyncio.gather(*work), strict=True))
 
-    async def _ask_code(self, talk: Conversation, text: str, order: Order, spec: Specification) -> str:
+    async def _ask_code(self, talk: StageConversation, text: str, order: Order, spec: Specification) -> str:
         reply = await talk.say(text)
         try:
             code = read_code(reply, spec.name, spec.stub, order.language)

@@ -27,7 +27,7 @@ def has_code_block(reply: str) -> bool:
     return reply.count('```') >= 2 and any(block.strip() for block in _FENCE.findall(reply))
 
 
-class Conversation:
+class StageConversation:
     """One conversation with the model. Every stage has its own, so that no misreading is shared.
 
     Inside a flow each reply is recorded under the label, and not asked for again. A model on this machine is stopped

@@ -17,11 +17,11 @@ from habilis.core.limits import Limits
 from habilis.core.syntax import parse_module
 from habilis.forge.build.examples import called_name, module_with_tests
 from habilis.forge.build.languages import tests_in
-from habilis.forge.build.requests import Conversation, code_block, literal_call, prompt, without_body
+from habilis.forge.build.requests import StageConversation, code_block, literal_call, prompt, without_body
 from habilis.forge.checks.calls import call_candidate
 from habilis.forge.checks.verification import verify
 from habilis.forge.contract import Candidate, Language
-from habilis.forge.library.index import Found, has_values
+from habilis.forge.library.index import FoundTool, has_values
 from habilis.forge.library.library import Library
 from habilis.forge.source import definition_of
 from habilis.models.contract import Model
@@ -108,13 +108,13 @@ class Finder:
         except (ForgeError, ToolCallError):
             return None
 
-    async def _is_answer(self, request: str, tool: Found, made: Call) -> bool:
+    async def _is_answer(self, request: str, tool: FoundTool, made: Call) -> bool:
         """Whether the model finds the call to be what was asked for."""
         shown = repr(made.result)[:500]
         said = await self._ask('confirm_call', request=request, call=made.code, result=shown, summary=tool.summary)
         return _is_yes(said)
 
-    async def _choose(self, request: str, found: Sequence[Found]) -> str:
+    async def _choose(self, request: str, found: Sequence[FoundTool]) -> str:
         """The tool that does what is asked for, by its description."""
         shown = '\n'.join(f'- {one.signature}: {one.summary}' for one in found)
         reply = await self._ask('choose', request=request, tools=shown)
@@ -140,7 +140,7 @@ class Finder:
         return Call(code=code.strip(), result=await call_candidate(candidate, args, kwargs))
 
     async def _ask(self, label: str, temperature: float | None = None, **values: object) -> str:
-        talk = Conversation(self._model, label.replace('_', ' '), temperature=temperature)
+        talk = StageConversation(self._model, label.replace('_', ' '), temperature=temperature)
         return await talk.say(prompt(label).format(**values))
 
 

@@ -7,7 +7,7 @@ from habilis.core.errors import ForgeError, ToolDefinitionError
 from habilis.forge.build.examples import called_name, check_signature, wanted_parameters
 from habilis.forge.build.languages import check_language
 from habilis.forge.build.reference import Reference, quoted
-from habilis.forge.build.requests import Conversation, code_block, functions_in, prompt, without_body
+from habilis.forge.build.requests import StageConversation, code_block, functions_in, prompt, without_body
 from habilis.forge.contract import Language, Refused
 from habilis.forge.source import read_source
 from habilis.models.contract import Model
@@ -57,7 +57,7 @@ async def specify(
         msg = f'there is already a tool {wanted!r}, which does something else or is in another language'
         raise Refused(msg)
     told = ''.join(f'- {lesson}\n' for lesson in lessons)
-    conversation = Conversation(model, 'spec')
+    conversation = StageConversation(model, 'spec')
     text = prompt('spec').format(
         request=order.request,
         examples=order.shown_examples,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from habilis.core.errors import ForgeError
-from habilis.forge.build.requests import Conversation, code_block, functions_in, prompt
+from habilis.forge.build.requests import StageConversation, code_block, functions_in, prompt
 from habilis.forge.checks.agreement import calls_in, find_difference
 from habilis.forge.checks.review import review_code
 from habilis.forge.checks.timing import compare_speed
@@ -46,7 +46,7 @@ async def optimise(
     await compare_speed([old])  # a tool that cannot be timed costs no request
     calls = list(dict.fromkeys(calls_in(old.tests, name)))
     shown = '\n'.join(f'- {call[:200]}' for call in calls[:5]) or '- (unknown)'
-    talk, text, reason = Conversation(model, 'optimise'), prompt('optimise').format(code=old.code, calls=shown), ''
+    talk, text, reason = StageConversation(model, 'optimise'), prompt('optimise').format(code=old.code, calls=shown), ''
     for _ in range(TRIES):
         code = code_block(await talk.say(text))
         try:

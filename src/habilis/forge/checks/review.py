@@ -11,9 +11,9 @@ from habilis.core.syntax import parse_module
 from habilis.forge.checks.properties import check_properties, is_unsteady
 from habilis.forge.checks.verification import verify_all
 from habilis.forge.contract import TESTED_MODULE, Candidate, Findings, Verification
-from habilis.sandbox.policy import Policy, PolicyError, check
+from habilis.sandbox.code_rules import CodeRules, CodeRulesError, check
 
-_POLICY = Policy(
+_RULES = CodeRules(
     calls=True,
     strings=True,
     allow=('base64', 'binascii', 'codecs', 'bytes.fromhex', 'bytearray.fromhex', 'zlib', 'gzip', 'bz2', 'lzma'),
@@ -56,8 +56,8 @@ def review_code(code: str) -> Findings:
 
 def _refused(tree: ast.Module) -> Iterator[str]:
     try:
-        check(tree, _POLICY)
-    except PolicyError as error:
+        check(tree, _RULES)
+    except CodeRulesError as error:
         yield f'line {error.line}: {str(error).partition(" To allow it")[0]}'
     if bad := sorted(_imports(tree) & _HIDDEN):
         yield f'the code imports {bad[0]}, which a tool has no use for'

@@ -18,7 +18,7 @@ from habilis.models.local.catalogue import HubSource
 from habilis.models.local.download import run_on_thread
 from habilis.models.local.npm import NpmInstallation, NpmPackage
 from habilis.sandbox.javascript.engine import CONFIGURATION, JavaScriptEngine, compile_module
-from habilis.sandbox.wasm.cache import Entry, private_folder
+from habilis.sandbox.wasm.cache import CacheEntry, private_folder
 
 _FILE = 'quickjs.wasm'
 
@@ -78,7 +78,7 @@ def _load(cache: Path) -> JavaScriptEngine:
     runtime = importlib.metadata.version('wasmtime')
     key = f'{_pinned().sha256}|wasmtime {runtime}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
     folder = private_folder(cache / 'javascript')
-    entry = Entry(folder / f'{hashlib.sha256(key.encode()).hexdigest()[:24]}.cwasm')
+    entry = CacheEntry(folder / f'{hashlib.sha256(key.encode()).hexdigest()[:24]}.cwasm')
     installed = _package().installed
     assert installed is not None
     return JavaScriptEngine(entry.get(lambda: compile_module((installed / _FILE).read_bytes())))

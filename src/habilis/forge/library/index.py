@@ -48,7 +48,7 @@ def has_values(query: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class IndexedTool:
     """What is searched of one tool."""
 
     name: str
@@ -59,7 +59,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundTool:
     """A tool that fits a query."""
 
     name: str
@@ -79,7 +79,7 @@ class SearchIndex:
         self._connection: sqlite3.Connection | None = None
         self._stemmer = Stemmer(_STOP_WORDS)
 
-    def search(self, query: str, *, limit: int, threshold: float) -> list[Found]:
+    def search(self, query: str, *, limit: int, threshold: float) -> list[FoundTool]:
         """The tools that share words with the query, best first."""
         if not self._path.parent.is_dir():
             return []
@@ -95,7 +95,7 @@ class SearchIndex:
         scored = [(_score(row, words), row) for row in rows]
         best = sorted((one for one in scored if one[0] >= threshold), key=_rank)[:limit]
         return [
-            Found(name=name, version=version, summary=summary, signature=signature, score=score)
+            FoundTool(name=name, version=version, summary=summary, signature=signature, score=score)
             for score, (name, version, summary, signature, *_) in best
         ]
 
@@ -106,7 +106,7 @@ class SearchIndex:
         with self._open() as db:
             return dict(db.execute('SELECT name, version FROM tools').fetchall())
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: IndexedTool) -> None:
         """Add or replace a tool."""
         with self._change() as db:
             _drop(db, entry.name)
@@ -118,7 +118,7 @@ class SearchIndex:
         with self._change() as db:
             _drop(db, name)
 
-    def replace_all(self, entries: Iterable[Entry]) -> None:
+    def replace_all(self, entries: Iterable[IndexedTool]) -> None:
         """Rebuild the index."""
         with self._change() as db:
             db.execute('DELETE FROM tools')
@@ -142,7 +142,7 @@ class SearchIndex:
         with self._open() as db:
             return db.execute('SELECT stamp FROM marks').fetchall() == [(stamp,)]
 
-    def _insert(self, db: sqlite3.Connection, entry: Entry) -> set[str]:
+    def _insert(self, db: sqlite3.Connection, entry: IndexedTool) -> set[str]:
         title = self._stem(f'{entry.name.replace("_", " ")} {entry.summary}')
         body = [term for term in self._stem(entry.text) if term not in title]
         return _insert(db, entry, title, body)
@@ -209,7 +209,7 @@ def _check_format(db: sqlite3.Connection) -> None:
         raise sqlite3.DatabaseError(msg)
 
 
-def _insert(db: sqlite3.Connection, entry: Entry, title: list[str], body: list[str]) -> set[str]:
+def _insert(db: sqlite3.Connection, entry: IndexedTool, title: list[str], body: list[str]) -> set[str]:
     values = (entry.name, entry.version, entry.summary, entry.signature, ' '.join(title), ' '.join(body))
     made = db.execute(
         'INSERT INTO tools (name, version, summary, signature, title, body) VALUES (?, ?, ?, ?, ?, ?)', values

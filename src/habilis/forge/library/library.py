@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from habilis.core.errors import ForgeError, ToolDefinitionError, ToolExists, ToolNotFound
 from habilis.core.regular_files import read_regular, read_regular_text
 from habilis.forge.contract import FORMAT, SOURCE_FILES, Candidate, Language, Manifest
-from habilis.forge.library.index import Entry, Found, SearchIndex
+from habilis.forge.library.index import FoundTool, IndexedTool, SearchIndex
 from habilis.forge.library.packages import check_packages
 from habilis.forge.library.usage import UsageLog
 from habilis.forge.source import read_source
@@ -99,7 +99,7 @@ class Library:
         folder = self._version(name, version)
         return self.manifest(name, version).hashes != _hashes(folder)
 
-    def search(self, query: str, *, limit: int = 5, threshold: float = 0.0) -> list[Found]:
+    def search(self, query: str, *, limit: int = 5, threshold: float = 0.0) -> list[FoundTool]:
         """The tools that fit best, best first; `threshold`: share of the query's weight that a tool must match."""
         try:
             found = self._search(query, limit, threshold)
@@ -111,12 +111,12 @@ class Library:
             found.sort(key=lambda one: (-one.score, -successes.get(one.name, 0)))
         return found[:limit]
 
-    def _search(self, query: str, limit: int, threshold: float) -> list[Found]:
+    def _search(self, query: str, limit: int, threshold: float) -> list[FoundTool]:
         self._refresh()
         found = self._index.search(query, limit=2 * limit, threshold=threshold)
         return [one for one in found if self._has_code(one)]
 
-    def _has_code(self, found: Found) -> bool:
+    def _has_code(self, found: FoundTool) -> bool:
         folder = self.folder / found.name
         files = (folder / f'v{found.version}' / code for code, _ in SOURCE_FILES.values())
         return (folder / CURRENT).is_file() and any(path.is_file() for path in files)
@@ -358,7 +358,7 @@ class Library:
                 self._index.put(entry)
         self._index.mark(self._stamp())
 
-    def _read_entry(self, name: str) -> Entry | None:
+    def _read_entry(self, name: str) -> IndexedTool | None:
         """The entry of a tool; None if its files are damaged (`doctor` names those)."""
         try:
             made, candidate = self.manifest(name), self.candidate(name)
@@ -367,8 +367,8 @@ class Library:
             return None
 
 
-def _entry(made: Manifest, documentation: str) -> Entry:
-    return Entry(
+def _entry(made: Manifest, documentation: str) -> IndexedTool:
+    return IndexedTool(
         name=made.name,
         version=made.version,
         summary=made.summary,

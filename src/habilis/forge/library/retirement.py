@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from habilis.core.errors import ForgeError
 from habilis.forge.contract import Manifest
 from habilis.forge.library.library import Library
-from habilis.forge.library.usage import Usage
+from habilis.forge.library.usage import ToolUsage
 
 UNUSED_DAYS = 90
 """A tool that was not called for so long is proposed for retirement."""
@@ -48,5 +48,5 @@ def _manifest(library: Library, name: str) -> Manifest | None:
         return None
 
 
-def _last_call(used: Usage | None) -> datetime:
+def _last_call(used: ToolUsage | None) -> datetime:
     return datetime.fromisoformat(used.last).replace(tzinfo=UTC) if used else datetime.min.replace(tzinfo=UTC)

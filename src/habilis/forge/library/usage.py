@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class ToolUsage:
     """Calls of one version of a tool."""
 
     name: str
@@ -65,10 +65,10 @@ class UsageLog:
         except sqlite3.Error as error:
             _log.warning('cannot count the call of %s in %s: %s', name, self._path, error)
 
-    def read(self) -> list[Usage]:
+    def read(self) -> list[ToolUsage]:
         """The counts of all tools, the most used first. Raises `ForgeError` if the file is damaged."""
         rows = self._select('SELECT * FROM calls ORDER BY calls DESC, name')
-        return [Usage(name=n, version=v, calls=c, failed=f, seconds=s, last=last) for n, v, c, f, s, last in rows]
+        return [ToolUsage(name=n, version=v, calls=c, failed=f, seconds=s, last=last) for n, v, c, f, s, last in rows]
 
     def successes(self, names: Sequence[str]) -> dict[str, int]:
         """How many calls of these tools were successful, in all versions."""

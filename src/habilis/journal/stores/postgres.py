@@ -26,7 +26,7 @@ from habilis.journal.encoding import (
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.stores import postgres_sql as sql
-from habilis.journal.stores.server_address import PackageMissing, parse_address, parse_durability
+from habilis.journal.stores.server_address import StorePackageMissing, parse_address, parse_durability
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Error
@@ -357,12 +357,12 @@ def is_passing(error: 'Error | OSError', why: str, *, is_lost: bool) -> bool:
 
 
 def connection_text(url: str) -> str:
-    """The connection string of a URL, with default options. Raises `PackageMissing` and `SettingsError`."""
+    """The connection string of a URL, with default options. Raises `StorePackageMissing` and `SettingsError`."""
     try:
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
     except ImportError as error:
-        raise PackageMissing.of('PostgresStore', extra='postgres', error=error) from error
+        raise StorePackageMissing.of('PostgresStore', extra='postgres', error=error) from error
     try:
         given = conninfo_to_dict(url)
     except ProgrammingError:  # its message may contain a part of the password

@@ -26,7 +26,7 @@ from habilis.journal.encoding import (
 )
 from habilis.journal.errors import check_new_run, lease_lost, run_busy, run_not_found, store_unavailable
 from habilis.journal.stores import redis_scripts as scripts
-from habilis.journal.stores.server_address import PackageMissing, parse_address
+from habilis.journal.stores.server_address import StorePackageMissing, parse_address
 
 if TYPE_CHECKING:
     from redis.exceptions import RedisError
@@ -43,7 +43,7 @@ _PASSING = ('READONLY', 'NOREPLICAS', 'TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN', '
 """Transient error replies: during a failover, a restart or a long script."""
 
 
-class _Connection(Protocol):
+class _RedisConnection(Protocol):
     """The part of a connection of `redis.asyncio` that is used. The client class would take twice as long."""
 
     async def send_command(self, *args: object) -> None: ...
@@ -66,7 +66,7 @@ class RedisStore:
         self._address = parse_address(url, schemes=SCHEMES, options=('prefix',))
         self._prefix = _bytes(self._address.options.get('prefix', prefix))
         _new_connection(self._address.url)  # raises for an invalid URL now, not at the first append
-        self._connection: _Connection | None = None
+        self._connection: _RedisConnection | None = None
         self._lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -76,7 +76,7 @@ class RedisStore:
     # The connection ---------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncGenerator[_Connection]:
+    async def _connected(self) -> AsyncGenerator[_RedisConnection]:
         """The connection, for one task at a time. Its errors become `StoreUnavailable`."""
         from redis.exceptions import RedisError
 
@@ -117,7 +117,7 @@ class RedisStore:
         if connection is not None:
             await connection.disconnect()
 
-    async def _check_version(self, connection: _Connection) -> None:
+    async def _check_version(self, connection: _RedisConnection) -> None:
         found = cast('bytes | None', await _ask(connection, 'GET', self._prefix + b'version'))
         if found is not None and not (found.isdigit() and int(found) <= scripts.VERSION):
             await self._drop()
@@ -277,26 +277,26 @@ class RedisStore:
         await self._drop()
 
 
-async def _ask(connection: _Connection, *command: object) -> object:
+async def _ask(connection: _RedisConnection, *command: object) -> object:
     """Send a command and return the reply. Connects if needed; disconnects if cancelled before the reply."""
     async with asyncio.timeout(_REPLY_SECONDS):
         await connection.send_command(*command)
         return await connection.read_response()
 
 
-def _new_connection(url: str) -> _Connection:
-    """A connection that connects on first use. Raises `PackageMissing` and `SettingsError`."""
+def _new_connection(url: str) -> _RedisConnection:
+    """A connection that connects on first use. Raises `StorePackageMissing` and `SettingsError`."""
     try:
         from redis.asyncio import ConnectionPool
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
     except ImportError as error:
-        raise PackageMissing.of('RedisStore', extra='redis', error=error) from error
+        raise StorePackageMissing.of('RedisStore', extra='redis', error=error) from error
     try:
         # No automatic retries: a run that the first try created would seem to belong to another process.
         options = {'retry': Retry(NoBackoff(), 0), 'protocol': 2, 'socket_timeout': None}
         pool = ConnectionPool.from_url(url, **options)  # pyright: ignore[reportUnknownMemberType]
-        return cast('_Connection', pool.make_connection())
+        return cast('_RedisConnection', pool.make_connection())
     except (ValueError, TypeError):  # its message may contain a part of the password
         msg = (
             'the URL of the journal is not valid; write redis://:password@host:6379/0, rediss://… with TLS, or '

@@ -14,11 +14,11 @@ _SHOWN = frozenset({'host', 'port', 'dbname', 'db'})
 """Options of the query that messages may show."""
 
 
-class PackageMissing(JournalError, ImportError):
+class StorePackageMissing(JournalError, ImportError):
     """A package that a store needs is not installed. The message says what to install."""
 
     @classmethod
-    def of(cls, store: str, *, extra: str, error: ImportError) -> 'PackageMissing':
+    def of(cls, store: str, *, extra: str, error: ImportError) -> 'StorePackageMissing':
         """The error for a store such as `PostgresStore`."""
         return cls(f"{store} needs a package that is not installed ({error}): pip install 'habilis[{extra}]'")
 

@@ -102,7 +102,7 @@ class LoadCancelled(Exception):
     """Loading was cancelled."""
 
 
-class Backend(Protocol):
+class InferenceBackend(Protocol):
     """Loaded weights."""
 
     def generate(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> Generation:
@@ -116,10 +116,10 @@ class Backend(Protocol):
 
 class _Module(Protocol):
     @staticmethod
-    def load(path: Path, context: int, on_chunk: OnChunk, stop: Cancellation) -> Backend: ...
+    def load(path: Path, context: int, on_chunk: OnChunk, stop: Cancellation) -> InferenceBackend: ...
 
 
-def load(path: Path, context: int, on_chunk: OnChunk, stop: Cancellation) -> Backend:
+def load(path: Path, context: int, on_chunk: OnChunk, stop: Cancellation) -> InferenceBackend:
     """Load weights with the first backend that works here. Takes seconds. Raises `LoadCancelled` if `stop` is set."""
     reason: str | None = None
     for package, module in _candidates().items():

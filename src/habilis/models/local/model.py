@@ -11,7 +11,7 @@ from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.local import catalogue, store
 from habilis.models.local.backend import Cancellation, ChatTurn, Chunk, Generation, GenerationRequest
-from habilis.models.local.engine import Lease
+from habilis.models.local.engine import EngineLease
 
 CONTEXT_TOKENS = 8192
 """Default context window, smaller than what the models were trained for, to save memory."""
@@ -36,7 +36,7 @@ class LocalModel:
             entry = catalogue.entry(self._weights_name)
             self._weights_name = entry.name
             self._small = entry.small if config.small is None else config.small
-        self._lease: Lease | None = None
+        self._lease: EngineLease | None = None
 
     @property
     def name(self) -> str:
@@ -92,11 +92,11 @@ class LocalModel:
             usage=_usage(generation, time.monotonic() - started),
         )
 
-    async def _acquire(self) -> Lease:
+    async def _acquire(self) -> EngineLease:
         if self._lease is None:
             path = await asyncio.to_thread(store.find, self._weights_name)
             if self._lease is None:  # another task may have created it
-                self._lease = Lease(path, self._context)
+                self._lease = EngineLease(path, self._context)
         return self._lease
 
     def _generation_request(self, messages: Sequence[Message], options: Options) -> GenerationRequest:

@@ -101,7 +101,7 @@ class PrebuiltBackend:
         if len(tokens) >= capacity:
             msg = f'the request ({len(tokens)} tokens) exceeds the context ({capacity}); set context_tokens'
             raise ContextOverflow(msg)
-        reader = _Reader(self, tokens, on_chunk)
+        reader = _PromptReader(self, tokens, on_chunk)
         system = prompt_cache.system_turn(request.turns)
         just_evaluated = system is not None and self._prepare(system, reader, is_new=len(request.turns) <= FIRST_TURNS)
         cached = 0 if just_evaluated else common_length(self._evaluated, tokens[:-1])
@@ -199,7 +199,7 @@ class PrebuiltBackend:
             while True:
                 yield self._library.llama_sampler_sample(chain, self._context, -1)
 
-    def _prepare(self, system: ChatTurn, reader: '_Reader', *, is_new: bool) -> bool:
+    def _prepare(self, system: ChatTurn, reader: '_PromptReader', *, is_new: bool) -> bool:
         """Put the evaluated system prompt into the context: from memory or disk, or evaluate and cache it (True)."""
         text = common_prefix(*(self._render((system, ChatTurn(role='user', content=user))) for user in 'ab'))
         wanted = self._tokens(text)
@@ -253,7 +253,7 @@ class PrebuiltBackend:
         return self._library.llama_vocab_bos(self._vocabulary), self._library.llama_vocab_eos(self._vocabulary)
 
 
-class _Reader:
+class _PromptReader:
     """Evaluates a prompt in batches, and reports progress."""
 
     def __init__(self, backend: PrebuiltBackend, tokens: list[int], on_chunk: OnChunk) -> None:

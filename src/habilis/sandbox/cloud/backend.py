@@ -1,4 +1,4 @@
-"""What the backends of clouds share. Each adds a `Machine` on its SDK."""
+"""What the backends of clouds share. Each adds a `CloudMachine` on its SDK."""
 
 import os
 import threading
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from habilis.core.errors import BackendNotFound, SandboxError
-from habilis.sandbox.cloud.guest import CloudGuest, Machine
+from habilis.sandbox.cloud.guest import CloudGuest, CloudMachine
 from habilis.sandbox.contract import Guest, GuestSpec
 
 LIFETIME = 600
@@ -65,7 +65,7 @@ class CloudBackend(ABC):
         return guest
 
     @abstractmethod
-    def _create(self, spec: GuestSpec) -> Machine:
+    def _create(self, spec: GuestSpec) -> CloudMachine:
         """Start a machine that ends `LIFETIME` seconds after its last renewal."""
 
     @contextmanager

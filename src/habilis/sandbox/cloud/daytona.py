@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 
 from habilis.sandbox.cloud.backend import LIFETIME, CloudBackend
-from habilis.sandbox.cloud.guest import COMMAND, WAITING, Machine
+from habilis.sandbox.cloud.guest import COMMAND, WAITING, CloudMachine
 from habilis.sandbox.contract import GuestSpec
 
 try:
@@ -32,7 +32,7 @@ class DaytonaBackend(CloudBackend):
         super().__init__(image, key)
         self._client: Daytona | None = None
 
-    def _create(self, spec: GuestSpec) -> Machine:
+    def _create(self, spec: GuestSpec) -> CloudMachine:
         if self._client is None:
             url = os.environ.get('DAYTONA_API_URL', API_URL)  # without it, the SDK reads a deprecated field of its own
             self._client = Daytona(DaytonaConfig(api_key=self._key, api_url=url))

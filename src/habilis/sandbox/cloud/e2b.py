@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 
 from habilis.sandbox.cloud.backend import LIFETIME, CloudBackend
-from habilis.sandbox.cloud.guest import COMMAND, Machine
+from habilis.sandbox.cloud.guest import COMMAND, CloudMachine
 from habilis.sandbox.contract import GuestSpec
 
 try:
@@ -24,7 +24,7 @@ class E2bBackend(CloudBackend):
     def __init__(self, image: str = '', key: str | None = None) -> None:
         super().__init__(image, key)
 
-    def _create(self, spec: GuestSpec) -> Machine:
+    def _create(self, spec: GuestSpec) -> CloudMachine:
         sandbox = Sandbox.create(self._image or None, LIFETIME, allow_internet_access=False, api_key=self._key)
         try:
             return _Machine(sandbox)

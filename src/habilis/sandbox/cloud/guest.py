@@ -52,7 +52,7 @@ _REMOVALS = ThreadPoolExecutor(4, 'habilis-cloud-removal')
 """Ends machines in the background; Python waits for it at exit."""
 
 
-class Machine(Protocol):
+class CloudMachine(Protocol):
     """A machine with one running command, `COMMAND`."""
 
     def send(self, text: str) -> None:
@@ -75,7 +75,7 @@ class Machine(Protocol):
 class CloudGuest(FramedGuest):
     """The client's side of a guest in a cloud."""
 
-    def __init__(self, machine: Machine, spec: GuestSpec, cloud: str) -> None:
+    def __init__(self, machine: CloudMachine, spec: GuestSpec, cloud: str) -> None:
         super().__init__(spec)
         self._machine = machine
         self._spec = spec

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.sandbox.cloud.backend import LIFETIME, CloudBackend
-from habilis.sandbox.cloud.guest import COMMAND, Machine
+from habilis.sandbox.cloud.guest import COMMAND, CloudMachine
 from habilis.sandbox.contract import GuestSpec
 
 try:
@@ -49,7 +49,7 @@ class ModalBackend(CloudBackend):
     def _has_key(self) -> bool:
         return bool(config.get('token_id') and config.get('token_secret'))  # `modal token new` stores them in a file
 
-    def _create(self, spec: GuestSpec) -> Machine:
+    def _create(self, spec: GuestSpec) -> CloudMachine:
         with _advised():
             if self._app is None:
                 client = Client.from_credentials(*self._key.split(':', 1)) if self._key else Client.from_env()

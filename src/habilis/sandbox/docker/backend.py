@@ -8,7 +8,7 @@ from typing import Any
 
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
-from habilis.sandbox.docker.engine import INSIDE, Engine
+from habilis.sandbox.docker.engine import INSIDE, DockerEngine
 from habilis.sandbox.docker.guest import MARK, DockerGuest
 from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 
@@ -33,7 +33,7 @@ class DockerBackend:
     def __init__(self, image: str = DEFAULT_IMAGE) -> None:
         self._image = image
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: DockerEngine | None = None
         self._prepared = ''
         self._warm_guests: WarmGuests[DockerGuest] | None = None
         self._removed: SimpleQueue[str | None] = SimpleQueue()
@@ -61,10 +61,10 @@ class DockerBackend:
             engine.update(warm.container, limits)
         return warm
 
-    def _load(self) -> tuple[Engine, WarmGuests[DockerGuest]]:
+    def _load(self) -> tuple[DockerEngine, WarmGuests[DockerGuest]]:
         with self._lock:
             if self._engine is None or self._warm_guests is None:
-                engine = Engine()
+                engine = DockerEngine()
                 engine.remove_abandoned()
                 self._prepared = engine.with_guest(self._image)
                 remover = threading.Thread(target=self._remove_all, args=(engine,), name='habilis-docker', daemon=True)
@@ -74,7 +74,7 @@ class DockerBackend:
                 self._engine = engine
             return self._engine, self._warm_guests
 
-    def _start(self, engine: Engine, spec: GuestSpec) -> DockerGuest:
+    def _start(self, engine: DockerEngine, spec: GuestSpec) -> DockerGuest:
         container = engine.create(
             self._prepared,
             ['python3', '-c', _START],
@@ -92,12 +92,12 @@ class DockerBackend:
             raise
         return guest
 
-    def _warm(self, engine: Engine) -> DockerGuest:
+    def _warm(self, engine: DockerEngine) -> DockerGuest:
         guest = self._start(engine, GuestSpec())
         guest.enter('{"op":"warm"}', SilentHost())
         return guest
 
-    def _remove_all(self, engine: Engine) -> None:
+    def _remove_all(self, engine: DockerEngine) -> None:
         """Remove containers as their guests are closed: it takes longer than anybody should wait."""
         while (container := self._removed.get()) is not None:
             engine.remove(container)
@@ -112,7 +112,7 @@ def _memory_and_cpu(limits: Limits) -> dict[str, int]:
     return {'mem_limit': memory, 'memswap_limit': memory, 'cpu_period': 100_000, 'cpu_quota': int(limits.cpu * 100_000)}
 
 
-def _host_config(engine: Engine, spec: GuestSpec) -> dict[str, Any]:
+def _host_config(engine: DockerEngine, spec: GuestSpec) -> dict[str, Any]:
     return {
         **_memory_and_cpu(spec.limits),
         'read_only': True,
@@ -137,7 +137,7 @@ def _bind(mount: Mount) -> dict[str, Any]:
     }
 
 
-def _user(engine: Engine, mounts: tuple[Mount, ...]) -> str:
+def _user(engine: DockerEngine, mounts: tuple[Mount, ...]) -> str:
     """Nobody; with folders of the host, the user of this process, who may use them and owns what is made there."""
     if not mounts or not hasattr(os, 'getuid'):
         return NOBODY

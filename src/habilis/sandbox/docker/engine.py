@@ -50,7 +50,7 @@ print('%d.%d' % sys.version_info[:2], platform.machine(), platform.libc_ver()[1]
 _LOCKED_DOWN = {'network_mode': 'none', 'cap_drop': ['ALL'], 'security_opt': ['no-new-privileges:true']}
 
 
-class Engine:
+class DockerEngine:
     """The engine that `DOCKER_HOST` or the default socket names."""
 
     def __init__(self, seconds: int = SECONDS) -> None:

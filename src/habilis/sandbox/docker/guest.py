@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from habilis.sandbox.contract import GuestDied, HostSide, Interrupted
-from habilis.sandbox.docker.engine import Engine
+from habilis.sandbox.docker.engine import DockerEngine
 from habilis.sandbox.docker.first_process import OUT_OF_MEMORY
 from habilis.sandbox.host.line_guest import MAX_LINE, LineGuest
 
@@ -21,7 +21,7 @@ STDERR = 2
 class DockerGuest(LineGuest):
     """Talks to the guest through stdin and stdout of its container."""
 
-    def __init__(self, engine: Engine, container: str, remove: Callable[[str], None]) -> None:
+    def __init__(self, engine: DockerEngine, container: str, remove: Callable[[str], None]) -> None:
         self.container = container
         self._engine = engine
         self._remove = remove

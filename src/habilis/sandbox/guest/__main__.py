@@ -26,13 +26,13 @@ from habilis.sandbox.guest.kernel import Kernel
 MAX_STATE = 64 << 20
 """Max bytes of the variables that are saved after a cell."""
 
-MakeFork = Callable[['Channel'], Callable[[], bool]]
+MakeFork = Callable[['HostPipes'], Callable[[], bool]]
 
 
 def main(settings: dict[str, Any], make_fork: MakeFork | None = None) -> None:
     """Handle requests until the pipe is closed. A backend whose guests can be forked makes the function for it, which
     returns in both guests: True in the new one, which has another channel."""
-    channel = Channel(*_take_pipes(settings.get('stdout', 2)))
+    channel = HostPipes(*_take_pipes(settings.get('stdout', 2)))
     fork = make_fork(channel) if make_fork else None
     mark = settings.get('mark', '').encode()
     errors = os.dup(2) if mark else 2
@@ -60,7 +60,7 @@ def main(settings: dict[str, Any], make_fork: MakeFork | None = None) -> None:
         channel.answer(answer)
 
 
-class Channel:
+class HostPipes:
     """The pipes to the host. Threads of a cell may send messages, but only while a request is handled."""
 
     def __init__(self, received: TextIO, sent: BinaryIO) -> None:

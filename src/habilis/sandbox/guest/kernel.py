@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
-from habilis.sandbox.guest import network, policies, state
+from habilis.sandbox.guest import network, optional_rules, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
@@ -26,8 +26,8 @@ from habilis.sandbox.guest.displays import displays_of, new_figures
 from habilis.sandbox.guest.event_loop import GuestPolicy, HostSelector, new_loop
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
 from habilis.sandbox.guest.missing_keys import existing_keys
+from habilis.sandbox.guest.optional_rules import CodeRules, CodeRulesError, check
 from habilis.sandbox.guest.output import HostStream
-from habilis.sandbox.guest.policies import Policy, PolicyError, check
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
 from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, kind_of, remember_source
@@ -43,7 +43,7 @@ _AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
 # Bound at import: a cell may patch these modules, and the kernel must keep working.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
 _STORE = ast.Store()
-_COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, PolicyError)
+_COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, CodeRulesError)
 """What compiling a cell may raise. Anything else means that an earlier cell has tampered with the compiler."""
 
 _INT64 = 1 << 63
@@ -70,7 +70,7 @@ class Kernel:
         self.tools: dict[str, HostTool] = {}
         self.stdout = HostStream(self.bridge, 'o', '<stdout>')
         self.stderr = HostStream(self.bridge, 'e', '<stderr>')
-        self.policy: Policy | None = None
+        self.code_rules: CodeRules | None = None
         self.loop: Any = None
         self.displays: list[Json] = []
         self.cells = 0
@@ -97,7 +97,7 @@ class Kernel:
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - a private attribute
         os._exit = _posix._exit = self.exit  # type: ignore[assignment]
         limit_digits(0)  # the time limit ends a conversion that takes too long
-        policies.install(lambda: self.policy, is_library_file)
+        optional_rules.install(lambda: self.code_rules, is_library_file)
 
     def reset(self) -> None:
         """Remove everything that cells have left."""
@@ -154,14 +154,14 @@ class Kernel:
 
     def run(self, request: Request) -> Json:
         """Run one cell, as a request with more than code."""
-        policy: Any = request.get('policy')
-        answer = self.run_cell(cast('str', request['code']), None if policy is None else Policy.from_json(policy))
+        rules: Any = request.get('code_rules')
+        answer = self.run_cell(cast('str', request['code']), None if rules is None else CodeRules.from_json(rules))
         return self._add_descriptions(answer) if request.get('describe') else answer
 
-    def run_cell(self, code: str, policy: Policy | None) -> Request:
+    def run_cell(self, code: str, rules: CodeRules | None) -> Request:
         """Run one cell."""
         self.cells += 1
-        self.policy = policy
+        self.code_rules = rules
         self.displays = []
         self.unchanged = False
         stdout, stderr = self.stdout, self.stderr
@@ -291,7 +291,7 @@ class Kernel:
     def _compile_expression(self, code: str, filename: str) -> types.CodeType | None:
         """Compile a single expression without building a tree, which halves the time of the smallest cells."""
         if (
-            self.policy is not None
+            self.code_rules is not None
             or code[:1] in _NO_EXPRESSION_START
             or any(part in code for part in _STATEMENT_PARTS)
         ):
@@ -304,8 +304,8 @@ class Kernel:
     def _compile_statements(self, code: str, filename: str) -> types.CodeType:
         """Compile statements; the value of a last expression is assigned to a name that no cell can use."""
         tree = _parse_tree(code, filename)
-        if self.policy is not None:
-            check(tree, self.policy)
+        if self.code_rules is not None:
+            check(tree, self.code_rules)
         if self.tools and mentions_tool(code, self.tools):
             refuse_tool_names(tree, code, filename, self._visible_tools())
         if tree.body and _isinstance(last := tree.body[-1], ast.Expr):

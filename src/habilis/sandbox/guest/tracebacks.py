@@ -10,7 +10,7 @@ from typing import Any
 
 from habilis.core.codec import Json
 from habilis.sandbox.guest.bridge import CellEnded
-from habilis.sandbox.guest.policies import PolicyError
+from habilis.sandbox.guest.optional_rules import CodeRulesError
 
 CELL_PREFIX = '<cell '
 USER_PATHS = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
@@ -50,8 +50,8 @@ def kind_of(error: BaseException) -> str:
         return error.kind
     if isinstance(error, MemoryError) and 'Parser stack' not in str(error):
         return 'memory'
-    if isinstance(error, PolicyError):
-        return 'policy'
+    if isinstance(error, CodeRulesError):
+        return 'code_rules'
     if isinstance(error, SyntaxError):
         return 'syntax'
     return 'exception'
@@ -65,7 +65,7 @@ def describe(error: BaseException, kind: str, hint: str = '') -> Json:
     line = _keep_user_frames(formatted)
     if isinstance(error, SyntaxError) and error.filename and is_user_file(error.filename):
         line = error.lineno
-    if kind == 'policy':
+    if kind == 'code_rules':
         line = getattr(error, 'line', None) or line
     return {
         'kind': kind,

@@ -61,9 +61,9 @@ class CellHost:
         self._network = network
         self._context = contextvars.copy_context()
         self._context.run(current_deadline.set, self.deadline)
-        self._inbox: SimpleQueue[_Call | None] = SimpleQueue()
+        self._inbox: SimpleQueue[_GuestCall | None] = SimpleQueue()
         self._tasks: dict[int, Future[object]] = {}
-        self._working: tuple[_Call, GuestPort] | None = None
+        self._working: tuple[_GuestCall, GuestPort] | None = None
         """A call for which the guest does work."""
 
         self._chunks: dict[Stream, list[str]] = {'stdout': [], 'stderr': []}
@@ -169,13 +169,13 @@ class CellHost:
         try:
             name, arguments = _fields(body, str, list)
             tool = self._tool(str(name))
-        except _Refused as refused:
+        except _RefusedCall as refused:
             return dump(refused.reply)
         if self._called > self._limits.calls:
             return self._end_cell('calls')
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
-        call = _Call(tool)
+        call = _GuestCall(tool)
         if tool.uses_guest and self._working is None:
             self._working = call, GuestPort()
             context = self._working[1].entered(self._context)
@@ -186,7 +186,7 @@ class CellHost:
         self.check()
         return dump(reply)
 
-    def _next_work(self, call: '_Call', port: GuestPort) -> str:
+    def _next_work(self, call: '_GuestCall', port: GuestPort) -> str:
         """What the guest is to do for a call, or its result."""
         work = port.next()
         if work is not None:
@@ -213,9 +213,9 @@ class CellHost:
         try:
             number, name, arguments = _fields(body, int, str, list)
             if number in self._tasks:
-                raise _Refused('RuntimeError', 'a call with this number is running')
+                raise _RefusedCall('RuntimeError', 'a call with this number is running')
             tool = self._tool(str(name))
-        except _Refused as refused:
+        except _RefusedCall as refused:
             return dump(refused.reply)
         if self._called > self._limits.calls:
             return self._end_cell('calls')
@@ -226,10 +226,10 @@ class CellHost:
         self._called += 1
         tool = self._tools.get(name)
         if tool is None:
-            raise _Refused('NameError', f'there is no tool called {name[:100]!r}')
+            raise _RefusedCall('NameError', f'there is no tool called {name[:100]!r}')
         return tool
 
-    def _run(self, call: '_Call', packed: Json, context: contextvars.Context | None = None) -> None:
+    def _run(self, call: '_GuestCall', packed: Json, context: contextvars.Context | None = None) -> None:
         """Call a plain function on this thread, which is that of the guest in most cases: it waits anyway."""
         if self._unpack(call, packed):
             try:
@@ -238,7 +238,7 @@ class CellHost:
                 call.error = raised
         call.seconds = time.monotonic() - call.started
 
-    def _unpack(self, call: '_Call', packed: Json) -> bool:
+    def _unpack(self, call: '_GuestCall', packed: Json) -> bool:
         """Unpack the arguments of a call. False if they are malformed; raises `Interrupted` if the cell has ended."""
         try:
             call.args, call.kwargs = _arguments(packed)
@@ -250,7 +250,7 @@ class CellHost:
 
     def _start(self, number: int, tool: HostFunction, packed: Json) -> None:
         """Start a coroutine function on the event loop of the session; the call is put into the inbox when it ends."""
-        call = _Call(tool, number)
+        call = _GuestCall(tool, number)
         if not tool.is_async:
             self._run(call, packed)
             self._inbox.put(call)
@@ -278,7 +278,7 @@ class CellHost:
 
         task.add_done_callback(finished)
 
-    def _finish(self, call: '_Call') -> Json:
+    def _finish(self, call: '_GuestCall') -> Json:
         """The reply to a call, which is recorded. On the thread of the guest: a large result takes time to pack."""
         reply: Json = None
         if call.error is None:
@@ -289,7 +289,7 @@ class CellHost:
         self._record(call)
         return reply if call.error is None else _error_reply(call.error)
 
-    def _record(self, call: '_Call') -> None:
+    def _record(self, call: '_GuestCall') -> None:
         kept = self._argument_bytes <= MAX_RECORDED
         done = ToolCall(
             name=call.tool.name,
@@ -322,7 +322,7 @@ class CellHost:
         wanted = longest if asked is None else 0.0
         if isinstance(asked, (int, float)) and asked > 0:  # false for NaN
             wanted = min(asked, longest)
-        ended: list[_Call | None] = []
+        ended: list[_GuestCall | None] = []
         with contextlib.suppress(Empty):
             ended.append(self._next_call(wanted))
             while True:
@@ -345,7 +345,7 @@ class CellHost:
         self.exit_code = int(body) if body.isascii() and body.isdigit() and len(body) <= 3 else None
         return ''
 
-    def _next_call(self, seconds: float) -> '_Call | None':
+    def _next_call(self, seconds: float) -> '_GuestCall | None':
         """`get_nowait` first: in CPython 3.11 and 3.12 a `get` whose timeout passes too early waits for ever."""
         try:
             return self._inbox.get_nowait()
@@ -372,7 +372,7 @@ def _first_bytes(text: str, size: int) -> str:
 
 
 @dataclass
-class _Call:
+class _GuestCall:
     """A call of a tool, and what became of it."""
 
     tool: HostFunction
@@ -385,7 +385,7 @@ class _Call:
     seconds: float = 0.0
 
 
-class _Refused(Exception):
+class _RefusedCall(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.reply: Json = {'error': [kind, message]}
@@ -396,10 +396,10 @@ def _fields(body: str, *types: type) -> list[Json]:
     try:
         parts = parse_message(body)
     except CodecError as error:
-        raise _Refused('RuntimeError', f'malformed message: {error}') from None
+        raise _RefusedCall('RuntimeError', f'malformed message: {error}') from None
     right = isinstance(parts, list) and len(parts) == len(types)
     if not right or not all(type(part) is kind for part, kind in zip(cast('list[Json]', parts), types, strict=True)):
-        raise _Refused('RuntimeError', 'malformed message')
+        raise _RefusedCall('RuntimeError', 'malformed message')
     return cast('list[Json]', parts)
 
 

@@ -61,7 +61,7 @@ class _Entry:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ProtectedFiles:
     entries: dict[_Key, _Entry] = field(default_factory=dict[_Key, _Entry])
     holders: dict[_Holder, str] = field(default_factory=dict[_Holder, str])
     """Paths of the folders that were looked into."""
@@ -75,7 +75,7 @@ class FileGuard:
         self._space = Workspace(folder)
         self._by_path = by_path
         self._lock = threading.Lock()
-        self._before = _Found()
+        self._before = _ProtectedFiles()
         self._running: weakref.WeakSet[object] = weakref.WeakSet()
         """Those whose code may be running: during a request, and in some backends until they are closed."""
 
@@ -95,9 +95,9 @@ class FileGuard:
                 self._running.discard(who)
             return self._undo()
 
-    def _scan(self, known: _Found) -> _Found:
+    def _scan(self, known: _ProtectedFiles) -> _ProtectedFiles:
         """The protected files: first of the folders that had some, as code may make many others to hide one."""
-        found = _Found()
+        found = _ProtectedFiles()
         first = {known.holders[holder]: None for holder, _ in known.entries}
         folders = deque([*first, ''])
         limit = MAX_FOLDERS + len(first)
@@ -133,7 +133,9 @@ class FileGuard:
         with self._space.opened_folder(path) as folder:
             yield folder
 
-    def _look_into(self, folder: int, path: str, holder: _Holder, known: _Found, found: _Found) -> list[str]:
+    def _look_into(
+        self, folder: int, path: str, holder: _Holder, known: _ProtectedFiles, found: _ProtectedFiles
+    ) -> list[str]:
         """Add the protected files of a folder, and return the folders in it that may have others."""
         with os.scandir(folder) as listed:
             entries = sorted(listed, key=lambda entry: entry.name)

@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 
 from habilis.core.codec import CodecError, Json, dump_with
 from habilis.core.errors import SandboxError, SnapshotError
+from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import (
     ROLLED_BACK,
     Backend,
@@ -28,10 +29,9 @@ from habilis.sandbox.host import results
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.file_guard import guard_of
 from habilis.sandbox.host.guest_messages import parse_answer
-from habilis.sandbox.host.workers import WORKERS, Interruptible, Job, stop_at_exit
-from habilis.sandbox.options import Options
-from habilis.sandbox.policy import Policy
-from habilis.sandbox.snapshot import Checkpoint
+from habilis.sandbox.host.workers import WORKERS, Interruptible, WorkerCall, stop_at_exit
+from habilis.sandbox.options import SandboxOptions
+from habilis.sandbox.snapshot import SavedVariables
 
 GRACE = 1.0
 """Seconds after its time limit until the thread of a cell is abandoned."""
@@ -54,7 +54,7 @@ class GuestFailed(SandboxError):
 class Interpreter(Interruptible):
     """Starts guests, sends them requests one at a time, and keeps checkpoints of their variables."""
 
-    def __init__(self, backend: Backend, options: Options, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(self, backend: Backend, options: SandboxOptions, checkpoint: SavedVariables | None = None) -> None:
         self.backend = backend
         self.checkpoint = checkpoint
         self.unsaved = False
@@ -114,7 +114,7 @@ class Interpreter(Interruptible):
         guest.interrupt()
         return True
 
-    async def fork(self, options: Options) -> 'Interpreter | None':
+    async def fork(self, options: SandboxOptions) -> 'Interpreter | None':
         """A twin with everything that is in memory, where the guest can be forked. None: use the checkpoint."""
         guest = self._guest
         if not isinstance(guest, ForkableGuest) or self._fresh:
@@ -140,14 +140,14 @@ class Interpreter(Interruptible):
     # Cells and other requests -----------------------------------------------------------------------------------------
 
     async def run(
-        self, code: str, policy: Policy | None, host: CellHost, seconds: float, *, describe: bool = False
+        self, code: str, rules: CodeRules | None, host: CellHost, seconds: float, *, describe: bool = False
     ) -> Cell:
         """Run a cell. If its guest must be replaced, the next request starts from the checkpoint."""
         self._host = host
         self.described = None
         self._cells += 1
         died = True
-        message, cells = self._cell_request(code, policy, describe), self._cells
+        message, cells = self._cell_request(code, rules, describe), self._cells
 
         def read(answer: dict[str, Json]) -> results.CellAnswer:
             return results.parse_cell(answer, host, cells, describe=describe)
@@ -176,12 +176,12 @@ class Interpreter(Interruptible):
         undone, self._undone = self._undone, []
         return undone
 
-    def _cell_request(self, code: str, policy: Policy | None, describe: bool) -> str:
-        if policy is None and not self._fresh and not _SURROGATE.search(code):
+    def _cell_request(self, code: str, rules: CodeRules | None, describe: bool) -> str:
+        if rules is None and not self._fresh and not _SURROGATE.search(code):
             return ('d' if describe else 'r') + code  # see `Kernel.enter`
         request: dict[str, Json] = {'op': 'run', 'code': code, 'describe': describe}
-        if policy is not None:
-            request['policy'] = cast('Json', policy.to_json())
+        if rules is not None:
+            request['code_rules'] = cast('Json', rules.to_json())
         return self._message(request)
 
     async def request(
@@ -250,7 +250,7 @@ class Interpreter(Interruptible):
             return dump_with({**request, 'setup': setup}, 'state')
         return dump_with(request, 'state')
 
-    def _expire(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
+    def _expire(self, host: CellHost, guest: Guest, job: WorkerCall[T]) -> None:
         loop = asyncio.get_running_loop()
         if not host.deadline.is_expired():  # it was paused
             self._timer = loop.call_later(host.deadline.remaining(), self._expire, host, guest, job)
@@ -259,18 +259,18 @@ class Interpreter(Interruptible):
         guest.interrupt()
         loop.call_later(GRACE, self._abandon, job)
 
-    def _abandon(self, job: Job[T]) -> None:
+    def _abandon(self, job: WorkerCall[T]) -> None:
         """Stop waiting for a thread that is stuck in a host tool: it cannot be killed."""
         if job.running and not job.future.done():
             self._guest = None  # never closed: the thread still runs in it
             job.give_up(GuestDied('time', 'a tool of the host did not return in time'))
 
-    async def _stop(self, host: CellHost, guest: Guest, job: Job[T]) -> None:
+    async def _stop(self, host: CellHost, guest: Guest, job: WorkerCall[T]) -> None:
         """End the guest after the caller was cancelled, before the next request."""
         host.end('cancelled')
         await self._give_up(guest, job)
 
-    async def _give_up(self, guest: Guest, job: Job[T]) -> None:
+    async def _give_up(self, guest: Guest, job: WorkerCall[T]) -> None:
         guest.interrupt()
         self._guest = None  # first: if this is cancelled too, nothing may enter the guest
         await self.roll_back()
@@ -285,7 +285,7 @@ class Interpreter(Interruptible):
         self._cells = self.checkpoint.cells if self.checkpoint else 0
         await self.close()
 
-    async def with_options(self, options: Options, host: Callable[[float], CellHost]) -> 'Interpreter':
+    async def with_options(self, options: SandboxOptions, host: Callable[[float], CellHost]) -> 'Interpreter':
         """Another interpreter with the same variables. This one stays as it is. Raises if variables would be lost."""
         checkpoint = await self.current(host)
         if checkpoint.lost:
@@ -310,7 +310,7 @@ class Interpreter(Interruptible):
         if self.unsaved and self._options.checkpoints:
             await self.current(host)
 
-    async def load(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+    async def load(self, checkpoint: SavedVariables, host: Callable[[float], CellHost]) -> None:
         """Load saved variables into the guest."""
         request: dict[str, Json] = {'op': 'load', 'state': checkpoint.state, 'python': checkpoint.python}
         seconds = self._save_seconds
@@ -320,7 +320,7 @@ class Interpreter(Interruptible):
         self.checkpoint = checkpoint
         self._cells = checkpoint.cells
 
-    async def _load_or_start_empty(self, checkpoint: Checkpoint, host: Callable[[float], CellHost]) -> None:
+    async def _load_or_start_empty(self, checkpoint: SavedVariables, host: Callable[[float], CellHost]) -> None:
         """Load the checkpoint, at most once: malicious variables may crash every guest that loads them."""
         try:
             await self.load(checkpoint, host)
@@ -338,7 +338,7 @@ class Interpreter(Interruptible):
         elif done.unsaved or not self._options.checkpoints:
             self.unsaved = True
 
-    async def current(self, host: Callable[[float], CellHost]) -> Checkpoint:
+    async def current(self, host: Callable[[float], CellHost]) -> SavedVariables:
         """A checkpoint of the current variables; asks the guest if the last one is outdated."""
         if self.checkpoint is not None and not self.unsaved:
             return self.checkpoint

@@ -15,7 +15,7 @@ from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variab
 from habilis.sandbox.files.protected_files import UNDONE
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.conversions import conversion
-from habilis.sandbox.snapshot import Checkpoint
+from habilis.sandbox.snapshot import SavedVariables
 
 MAX_DISPLAYS = 1000
 MAX_TEXT = 1 << 20
@@ -24,7 +24,9 @@ MAX_LINE = 1 << 31
 MAX_NAME = 1000
 MAX_SHOWN = 100
 MAX_UNDONE = 5
-_KINDS_FROM_GUEST: frozenset[str] = frozenset({'exception', 'syntax', 'exit', 'policy', 'memory', 'output', 'calls'})
+_KINDS_FROM_GUEST: frozenset[str] = frozenset(
+    {'exception', 'syntax', 'exit', 'code_rules', 'memory', 'output', 'calls'}
+)
 _LIMIT_MESSAGES: dict[str, str] = {
     'time': 'the cell took longer than its {limit:g} s',
     'output': 'the cell printed more than its limit',
@@ -46,7 +48,7 @@ class CellAnswer:
 
     cell: Cell
     described: dict[str, Variable] | None
-    checkpoint: Checkpoint | None
+    checkpoint: SavedVariables | None
     unsaved: bool
 
 
@@ -172,13 +174,13 @@ def _parse_displays(data: Json) -> tuple[Display, ...]:
     return tuple(shown)
 
 
-def parse_checkpoint(answer: dict[str, Json], cells: int) -> Checkpoint:
+def parse_checkpoint(answer: dict[str, Json], cells: int) -> SavedVariables:
     """The saved variables in an answer."""
     state, python, lost = answer.get('state'), answer.get('python'), answer.get('lost', [])
     if not (isinstance(state, str) and isinstance(python, str) and isinstance(lost, list)):
         raise Malformed('state')
     names = tuple(_text(name, MAX_NAME) for name in lost[:MAX_LOST])
-    return Checkpoint(state=state, python=python[:MAX_NAME], cells=cells, lost=names)
+    return SavedVariables(state=state, python=python[:MAX_NAME], cells=cells, lost=names)
 
 
 def parse_descriptions(answer: Json) -> dict[str, Variable]:

@@ -10,7 +10,7 @@ _callers: contextvars.ContextVar[frozenset[int]] = contextvars.ContextVar('_call
 """The sandboxes that the running tool was called from."""
 
 
-class Turns:
+class ExclusiveUse:
     """Lets one request at a time use a sandbox."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Turns:
         self.last_used = time.monotonic()
         """When a request last started or ended."""
 
-    def next(self) -> 'Turns':
+    def next(self) -> 'ExclusiveUse':
         """A context that waits until earlier requests have ended, and blocks later ones. Raises `SandboxClosed`."""
         return self
 

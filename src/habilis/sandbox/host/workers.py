@@ -59,7 +59,7 @@ def start_deep_thread(target: Callable[[], None], name: str) -> threading.Thread
     return thread
 
 
-class Job(Generic[T]):
+class WorkerCall(Generic[T]):
     """A call on a worker. `future` is its outcome; cancelling the future does not stop the call."""
 
     def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
@@ -114,7 +114,7 @@ class Workers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[SimpleQueue[Job[Any]]] = []
+        self._idle: list[SimpleQueue[WorkerCall[Any]]] = []
         self._count = 0
         self._busy: set[threading.Thread] = set()
 
@@ -122,9 +122,9 @@ class Workers:
         """Run a call on a worker; the future of its outcome."""
         return self.start(call).future
 
-    def start(self, call: Callable[[], T]) -> Job[T]:
+    def start(self, call: Callable[[], T]) -> WorkerCall[T]:
         """Run a call on a worker. The job belongs to the running event loop."""
-        job = Job(call, asyncio.get_running_loop())
+        job = WorkerCall(call, asyncio.get_running_loop())
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
@@ -132,15 +132,15 @@ class Workers:
         queue.put(job)
         return job
 
-    def _start(self) -> 'SimpleQueue[Job[Any]]':
-        queue: SimpleQueue[Job[Any]] = SimpleQueue()
+    def _start(self) -> 'SimpleQueue[WorkerCall[Any]]':
+        queue: SimpleQueue[WorkerCall[Any]] = SimpleQueue()
         with self._lock:
             self._count += 1
             name = f'habilis-{self._count}'
         start_deep_thread(lambda: self._run(queue), name)
         return queue
 
-    def _run(self, queue: 'SimpleQueue[Job[Any]]') -> None:
+    def _run(self, queue: 'SimpleQueue[WorkerCall[Any]]') -> None:
         thread = threading.current_thread()
         while (job := self._next(queue)) is not None:
             self._busy.add(thread)
@@ -152,7 +152,7 @@ class Workers:
             tell()  # last, so that the event loop does not wait for this thread to release the GIL
             del tell  # it refers to the guest
 
-    def _next(self, queue: 'SimpleQueue[Job[Any]]') -> Job[Any] | None:
+    def _next(self, queue: 'SimpleQueue[WorkerCall[Any]]') -> WorkerCall[Any] | None:
         """The next job; None if there was none for some time, and enough other threads are idle."""
         while True:
             with contextlib.suppress(Empty):

@@ -23,7 +23,7 @@ from habilis.sandbox.options import PACKAGES
 from habilis.sandbox.process import bubblewrap, mapped_mounts, proxy, seatbelt, users
 from habilis.sandbox.process.broker_client import INSIDE, broker, python, python_command
 from habilis.sandbox.process.confinement import Confinement
-from habilis.sandbox.process.fork_checks import Refused, only_process
+from habilis.sandbox.process.fork_checks import ForkRefused, only_process
 from habilis.sandbox.process.guest import DEPTH_OF_BUBBLEWRAP, Origin, ProcessGuest, Streams, mount_json
 from habilis.sandbox.process.levels import Level, find_level
 from habilis.sandbox.process.watch import is_idle, note_threads, watch
@@ -88,9 +88,9 @@ class ProcessBackend:
         guest = self._spawn(spec, confinement, environment.packages, tuple(environment.targets), packages)
         try:
             if not guest.can_fork:
-                raise Refused('this system has no forks of sandboxes')
+                raise ForkRefused('this system has no forks of sandboxes')
             main = _main_process(guest.pid)
-        except (Refused, OSError) as error:
+        except (ForkRefused, OSError) as error:
             guest.close()
             msg = f'no zygote: {error}'
             raise SandboxError(msg) from error
@@ -232,7 +232,7 @@ def _run(prefix: list[str], folder: str, settings: dict[str, object], environmen
 
 
 def _main_process(first: int) -> int:
-    """The interpreter of a zygote. Raises `Refused` if it has threads, or other processes."""
+    """The interpreter of a zygote. Raises `ForkRefused` if it has threads, or other processes."""
     line = only_process(first, DEPTH_OF_BUBBLEWRAP)
     for target in line:
         target.close()

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from habilis.sandbox.process import kernel_calls as calls
-from habilis.sandbox.process.fork_checks import Refused
+from habilis.sandbox.process.fork_checks import ForkRefused
 from habilis.sandbox.process.forks import PRIVATE, Fork, Mounted, join_group
 from habilis.sandbox.process.mapped_mounts import exists, mapped_mount, new_user, owner_of
 
@@ -120,7 +120,7 @@ def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, 
         if not _answer(answer, {'pid': pid, 'user': settings['confinement']['user']}, handle):
             os.kill(pid, signal.SIGKILL)
         os.close(handle)
-    except (OSError, Refused) as error:
+    except (OSError, ForkRefused) as error:
         os.close(status)
         _answer(answer, {'error': str(error)})
     finally:
@@ -194,7 +194,7 @@ def _run_worker(request: dict[str, Any], descriptors: list[int], mounts: Mounted
         calls.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
         Fork(request, descriptors, mounts).run()
     except BaseException as error:
-        reason = str(error) if isinstance(error, Refused) else repr(error)
+        reason = str(error) if isinstance(error, ForkRefused) else repr(error)
         _answer(descriptors[0], {'error': reason})
     finally:
         os._exit(0)

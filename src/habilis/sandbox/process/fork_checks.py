@@ -27,11 +27,11 @@ _ALL_KINDS = 0x4000_0000
 Inode = tuple[int, int]
 
 
-class Refused(Exception):
+class ForkRefused(Exception):
     """A fork that is not possible, or not safe. The host makes a snapshot instead."""
 
 
-class Target:
+class ForkTarget:
     """A process of a guest. The descriptors never refer to another one that gets its id later."""
 
     def __init__(self, pid: int) -> None:
@@ -69,14 +69,14 @@ class Target:
         """The processes that it has started."""
         return [int(pid) for thread in self.names('task') for pid in self.read(f'task/{thread}/children').split()]
 
-    def only_child(self) -> 'Target':
-        """Its one child. Raises `Refused` if there is none, or another one."""
+    def only_child(self) -> 'ForkTarget':
+        """Its one child. Raises `ForkRefused` if there is none, or another one."""
         found = self.children()
         if len(found) != 1:
-            raise Refused('it has other processes')
-        child = Target(found[0])
+            raise ForkRefused('it has other processes')
+        child = ForkTarget(found[0])
         if self.children() != found:
-            raise Refused('it has other processes')
+            raise ForkRefused('it has other processes')
         return child
 
     def signal(self, number: int) -> None:
@@ -87,12 +87,12 @@ class Target:
             return
 
     def hold(self) -> None:
-        """Stop it until `let_go`. Raises `Refused` if it does not stop."""
+        """Stop it until `let_go`. Raises `ForkRefused` if it does not stop."""
         calls.seize(self.pid)
         end = time.monotonic() + SECONDS
         while os.waitpid(self.pid, _ALL_KINDS | os.WNOHANG)[0] == 0:
             if time.monotonic() > end:
-                raise Refused('it does not stop')
+                raise ForkRefused('it does not stop')
             time.sleep(0.0001)
         signal.pidfd_send_signal(self.handle, 0)  # not another one with this id
 
@@ -101,26 +101,26 @@ class Target:
         calls.release(self.pid)
 
 
-def only_process(first: int, depth: int) -> list[Target]:
-    """The processes of a guest, from its first one to the interpreter, `depth` levels below. Raises `Refused` if there
-    are others."""
-    line = [Target(first)]
+def only_process(first: int, depth: int) -> list[ForkTarget]:
+    """The processes of a guest, from its first one to the interpreter, `depth` levels below. Raises `ForkRefused` if
+    there are others."""
+    line = [ForkTarget(first)]
     for _ in range(depth):
         line.append(line[-1].only_child())
     if line[-1].children() or len(line[-1].names('task')) > 1:
-        raise Refused('it has other processes or threads')
+        raise ForkRefused('it has other processes or threads')
     return line
 
 
-def check_zygote(zygote: Target) -> None:
+def check_zygote(zygote: ForkTarget) -> None:
     """Make sure that a zygote has no threads, which a fork would lack, and no process beside its forks, which have
     process ids of their own."""
     own = zygote.stat('ns/pid').st_ino
     for pid in zygote.children():
         if _is_inside(pid, own):
-            raise Refused('a package has started a process')
+            raise ForkRefused('a package has started a process')
     if len(zygote.names('task')) > 1:
-        raise Refused('a package has started a thread')
+        raise ForkRefused('a package has started a thread')
 
 
 def _is_inside(pid: int, namespace: int) -> bool:
@@ -143,28 +143,28 @@ def _has_ended(pid: int) -> bool:
         return True
 
 
-def check_alone(target: Target) -> None:
+def check_alone(target: ForkTarget) -> None:
     """Make sure that the first process of new namespaces is the only one there, and has no capability left."""
     if [name for name in target.names('root/proc') if name.isdigit()] != ['1'] or len(target.names('task')) > 1:
-        raise Refused('it has started other processes')
+        raise ForkRefused('it has started other processes')
     fields = dict(line.split(':\t') for line in target.read('status').splitlines() if ':\t' in line)
     if any(int(fields[name], 16) for name in ('CapInh', 'CapPrm', 'CapEff', 'CapAmb')) or fields['NoNewPrivs'] != '1':
-        raise Refused('it has kept capabilities')
+        raise ForkRefused('it has kept capabilities')
 
 
-def check_descriptors(target: Target, known: Collection[Inode]) -> None:
+def check_descriptors(target: ForkTarget, known: Collection[Inode]) -> None:
     """Make sure that a process has no descriptor but those that were passed to it, and its folder."""
     for name in target.names('fd'):
         info = target.stat(f'fd/{name}')
         is_harmless = stat.S_ISCHR(info.st_mode) and os.major(info.st_rdev) == _MEMORY_DEVICES
         if not is_harmless and (info.st_dev, info.st_ino) not in known:
-            raise Refused(f'it has {os.readlink(f"/proc/{target.pid}/fd/{name}")} open')
+            raise ForkRefused(f'it has {os.readlink(f"/proc/{target.pid}/fd/{name}")} open')
 
 
-def check_memory(target: Target, private: Collection[int]) -> None:
+def check_memory(target: ForkTarget, private: Collection[int]) -> None:
     """Make sure that a process has no shared memory, and nothing of the devices of private folders."""
     if target.stat('cwd').st_dev in private:
-        raise Refused('its current folder is private')
+        raise ForkRefused('its current folder is private')
     system = target.stat('root/usr').st_dev
     for line in target.read('maps').splitlines():
         _, rights, _, device, *_ = line.split()
@@ -173,19 +173,19 @@ def check_memory(target: Target, private: Collection[int]) -> None:
         # One that can only be read may get more rights later, unless it is a file that nobody may write. On the device
         # of the system, all others are in folders that both may write anyway.
         if number in private or (rights[3] == 's' and (rights[1] == 'w' or number != system)):
-            raise Refused('it has shared memory')
+            raise ForkRefused('it has shared memory')
 
 
-def check_left_behind(line: list[Target], made: Collection[int]) -> None:
+def check_left_behind(line: list[ForkTarget], made: Collection[int]) -> None:
     """Make sure that of the former processes of a guest none is left but those of the line, of which the last has no
     pipes, no sockets and almost no memory, and has only made these."""
     for above, below in itertools.pairwise(line):
         if above.children() != [below.pid]:
-            raise Refused('it has started other processes')
+            raise ForkRefused('it has started other processes')
     *_, last = line
     if set(last.children()) != set(made) or len(last.names('task')) > 1:
-        raise Refused('it has started other processes')
+        raise ForkRefused('it has started other processes')
     if not all(stat.S_ISREG(last.stat(f'fd/{name}').st_mode) for name in last.names('fd')):  # its libraries may be open
-        raise Refused('it keeps its descriptors')
+        raise ForkRefused('it keeps its descriptors')
     if int(last.read('statm').split()[1]) > _LEFT_BEHIND_PAGES:
-        raise Refused('it keeps its memory')
+        raise ForkRefused('it keeps its memory')

@@ -10,7 +10,7 @@ from typing import Any
 
 from habilis.sandbox.process import fork_checks as checks
 from habilis.sandbox.process import kernel_calls as calls
-from habilis.sandbox.process.fork_checks import SECONDS, Inode, Refused, Target
+from habilis.sandbox.process.fork_checks import SECONDS, ForkRefused, ForkTarget, Inode
 
 Mounted = list[tuple[int, str]]
 """Detached mounts, and where they belong."""
@@ -34,7 +34,7 @@ class Fork:
         self._reply, self._listener, self._control, self._new_control, *self._passed = descriptors
         *inodes, self._new_inode_of_origin = [(info.st_dev, info.st_ino) for info in map(os.fstat, self._passed)]
         self._inodes = set(inodes)
-        self._made: list[Target] = []
+        self._made: list[ForkTarget] = []
         self._awaited = True
         """Whether the guest waits for a decision."""
 
@@ -56,7 +56,7 @@ class Fork:
             raise
 
     def _fork_zygote(self) -> None:
-        zygote = Target(self._request['main'])
+        zygote = ForkTarget(self._request['main'])
         checks.check_zygote(zygote)
         self._pass_descriptors()
         self._awaited = False
@@ -103,32 +103,32 @@ class Fork:
     def _inodes_of_origin(self) -> Collection[Inode]:
         return {self._new_inode_of_origin, *(tuple(inode) for inode in self._request['inodes'])}
 
-    def _start(self, target: Target, control: int) -> None:
+    def _start(self, target: ForkTarget, control: int) -> None:
         if target is self._made[0]:
             join_group(self._request['group'], target.pid)
         target.let_go()
         calls.send(control, b'mounted')
 
-    def _isolate(self, guest: Target, control: int, mounts: Mounted, private: dict[str, str]) -> Target:
+    def _isolate(self, guest: ForkTarget, control: int, mounts: Mounted, private: dict[str, str]) -> ForkTarget:
         """Allow the guest to fork into new namespaces, and set them up. Returns the first process inside."""
         before = self._allow(guest, control)
         mounts = [*mounts, *_make_private(private)]
         self._wait(guest, control)
         if calls.receive(control)[0] != b'forked':
-            raise Refused('the guest did not fork')
+            raise ForkRefused('the guest did not fork')
         [pid] = set(guest.children()) - before
-        made = Target(pid)
+        made = ForkTarget(pid)
         self._made.append(made)
         if pid not in guest.children():
-            raise Refused('the guest did not fork')
+            raise ForkRefused('the guest did not fork')
         self._set_up(guest, made, mounts)
         return made
 
-    def _allow(self, guest: Target, control: int) -> set[int]:
+    def _allow(self, guest: ForkTarget, control: int) -> set[int]:
         """Wait for the call of the guest and allow it. Others are refused. Returns the children that it had before."""
         while True:
             if self._listener not in self._wait(guest, self._listener, control):
-                raise Refused('the guest did not fork')
+                raise ForkRefused('the guest did not fork')
             before = set(guest.children())
             try:
                 number, pid, call, flags = calls.receive_notice(self._listener)
@@ -142,7 +142,7 @@ class Fork:
 
     # Namespaces -------------------------------------------------------------------------------------------------------
 
-    def _set_up(self, guest: Target, made: Target, mounts: Mounted) -> None:
+    def _set_up(self, guest: ForkTarget, made: ForkTarget, mounts: Mounted) -> None:
         """Set up the new namespaces, by a process inside of them."""
         namespace = made.open('ns/pid')
         calls.join(namespace, calls.NEW_PIDS)  # only for processes that are forked from now on
@@ -160,9 +160,9 @@ class Fork:
         os.close(result)
         os.waitpid(inside, 0)
         if error != b'.':
-            raise Refused(error.decode())
+            raise ForkRefused(error.decode())
 
-    def _set_up_inside(self, guest: Target, made: Target, mounts: Mounted) -> None:
+    def _set_up_inside(self, guest: ForkTarget, made: ForkTarget, mounts: Mounted) -> None:
         parent, user = guest.open('ns/user'), self._request['user']
         opened = {name: made.open(f'ns/{name}') for name in _JOINED}
         mounts = [(calls.new_mount(b'proc', _HARDENED), '/proc'), *mounts]
@@ -177,12 +177,12 @@ class Fork:
         for mount, path in mounts:
             calls.attach_mount(mount, path)
 
-    def _wait(self, guest: Target, *descriptors: int) -> list[int]:
+    def _wait(self, guest: ForkTarget, *descriptors: int) -> list[int]:
         """Wait for one of these descriptors, until the guest ends or the host gives up."""
         ends = [guest.handle, self._reply]
         ready, _, _ = select.select([*ends, *descriptors], [], [], SECONDS)
         if not ready or any(end in ready for end in ends):
-            raise Refused('the guest did not answer')
+            raise ForkRefused('the guest did not answer')
         return ready
 
 
@@ -202,7 +202,7 @@ def join_group(group: str | None, pid: int) -> None:
             file.write(str(pid))
 
 
-def _wait_for_exec(guest: Target, program: int) -> None:
+def _wait_for_exec(guest: ForkTarget, program: int) -> None:
     """Wait until a guest that has moved has replaced its program, after it has closed everything."""
     end = time.monotonic() + SECONDS
     while guest.stat('exe').st_ino == program and time.monotonic() < end:

@@ -111,9 +111,9 @@ class _Entries:
     def __iter__(self) -> '_Entries':
         return self
 
-    def __next__(self) -> '_Entry':
+    def __next__(self) -> '_ListedEntry':
         entry = next(self._entries)
-        return _Entry(entry, os.path.join(self._path, entry.name))
+        return _ListedEntry(entry, os.path.join(self._path, entry.name))
 
     def __enter__(self) -> '_Entries':
         return self
@@ -122,7 +122,7 @@ class _Entries:
         self.close()
 
 
-class _Entry:
+class _ListedEntry:
     def __init__(self, entry: Any, path: Any) -> None:
         self._entry, self.path = entry, path
 

@@ -39,7 +39,7 @@ _OWN_HEADERS = ('host', 'connection', 'keep-alive')
 _USAGE = 'the proxy of a sandbox takes CONNECT host:port, and http:// addresses'
 
 
-class _Refused(Exception):
+class _RefusedConnection(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
@@ -128,7 +128,7 @@ async def _handle(grant: Grant, reader: asyncio.StreamReader, writer: asyncio.St
         try:
             request = parse_head(await _read_head(reader))
             server_reader, server_writer = await _connect(grant, request)
-        except _Refused as refused:
+        except _RefusedConnection as refused:
             await _refuse(refused, reader, writer)
             return
         with contextlib.closing(server_writer):
@@ -149,10 +149,12 @@ async def _handle(grant: Grant, reader: asyncio.StreamReader, writer: asyncio.St
 async def _refuse_client(client: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=client)
     with contextlib.closing(writer), contextlib.suppress(OSError):
-        await _refuse(_Refused(503, f'{MAX_CONNECTIONS} connections are open already; close some'), reader, writer)
+        await _refuse(
+            _RefusedConnection(503, f'{MAX_CONNECTIONS} connections are open already; close some'), reader, writer
+        )
 
 
-async def _refuse(refused: _Refused, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _refuse(refused: _RefusedConnection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(_response(refused.status, str(refused)))
     writer.write_eof()
     await _linger(reader)
@@ -171,15 +173,15 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
         async with asyncio.timeout(HEAD_SECONDS):
             return await reader.readuntil(b'\r\n\r\n')
     except TimeoutError:
-        raise _Refused(408, f'no complete request within {HEAD_SECONDS:g} s') from None
+        raise _RefusedConnection(408, f'no complete request within {HEAD_SECONDS:g} s') from None
     except asyncio.LimitOverrunError:
-        raise _Refused(431, f'the headers of the request have more than {MAX_HEAD} bytes') from None
+        raise _RefusedConnection(431, f'the headers of the request have more than {MAX_HEAD} bytes') from None
     except asyncio.IncompleteReadError:
         raise ConnectionAbortedError from None
 
 
 def parse_head(head: bytes) -> _Request:
-    """The request with these headers. Raises `_Refused`.
+    """The request with these headers. Raises `_RefusedConnection`.
 
     The server is told the host that was checked, whatever the client says in its own header.
     """
@@ -194,10 +196,12 @@ def parse_head(head: bytes) -> _Request:
             authority, path = found.groups()
             host, port = _authority(authority, 80)
         case _:
-            raise _Refused(400, _USAGE)
+            raise _RefusedConnection(400, _USAGE)
     names = [line.partition(':')[0].lower() for line in lines]
     if _CONTROLS.search('\t'.join([first, *lines])) or not all(map(_HEADER_NAME.fullmatch, names)):
-        raise _Refused(400, 'the request has an invalid header')  # a lenient server could read another Host in it
+        raise _RefusedConnection(
+            400, 'the request has an invalid header'
+        )  # a lenient server could read another Host in it
     kept = [
         line
         for name, line in zip(names, lines, strict=True)
@@ -212,7 +216,7 @@ def _authority(text: str, default: int | None) -> tuple[str, int]:
     found = _AUTHORITY.fullmatch(text)
     port = (found[3] or default) if found else None
     if found is None or port is None:
-        raise _Refused(400, _USAGE)
+        raise _RefusedConnection(400, _USAGE)
     return found[1] or found[2], int(port)
 
 
@@ -226,11 +230,11 @@ async def _connect(grant: Grant, request: _Request) -> tuple[asyncio.StreamReade
                     return await asyncio.open_connection(address, request.port)
             return await asyncio.open_connection(addresses[-1], request.port)
     except PermissionError as error:
-        raise _Refused(403, str(error)) from None
+        raise _RefusedConnection(403, str(error)) from None
     except TimeoutError:
-        raise _Refused(504, f'{place} did not answer within {CONNECT_SECONDS:g} s') from None
+        raise _RefusedConnection(504, f'{place} did not answer within {CONNECT_SECONDS:g} s') from None
     except OSError as error:
-        raise _Refused(502, f'cannot connect to {place}: {error.strerror or error}') from None
+        raise _RefusedConnection(502, f'cannot connect to {place}: {error.strerror or error}') from None
 
 
 async def _relay(*directions: tuple[asyncio.StreamReader, asyncio.StreamWriter]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from habilis.sandbox.guest import children
-from habilis.sandbox.guest.__main__ import Channel
+from habilis.sandbox.guest.__main__ import HostPipes
 from habilis.sandbox.process.confinement import Confinement, confine_fork, drop_capabilities
 from habilis.sandbox.process.kernel_calls import fork_into_namespaces, libc, receive, send
 
@@ -40,7 +40,7 @@ _fork, _exit = os.fork, os._exit
 class Twins:
     """Makes forks of this guest. `control` is the descriptor of its control socket."""
 
-    def __init__(self, control: int, channel: Channel) -> None:
+    def __init__(self, control: int, channel: HostPipes) -> None:
         self._control = control
         self._channel = channel
 

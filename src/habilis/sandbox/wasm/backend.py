@@ -5,7 +5,7 @@ import threading
 from habilis.sandbox.contract import Guest, GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost, WarmGuests
 from habilis.sandbox.wasm.cache import compiled_component
-from habilis.sandbox.wasm.engine import Engine, WasmGuest
+from habilis.sandbox.wasm.engine import WasmEngine, WasmGuest
 
 
 class WasmBackend:
@@ -15,7 +15,7 @@ class WasmBackend:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._engine: Engine | None = None
+        self._engine: WasmEngine | None = None
         self._warm_guests: WarmGuests[WasmGuest] | None = None
 
     def start(self, spec: GuestSpec) -> Guest:
@@ -31,17 +31,17 @@ class WasmBackend:
             raise
         return warm
 
-    def _load(self) -> tuple[Engine, WarmGuests[WasmGuest]]:
+    def _load(self) -> tuple[WasmEngine, WarmGuests[WasmGuest]]:
         if self._engine is None or self._warm_guests is None:
             with self._lock:
                 if self._engine is None or self._warm_guests is None:
-                    engine = Engine.load(compiled_component())
+                    engine = WasmEngine.load(compiled_component())
                     self._warm_guests = WarmGuests(lambda: _warm(engine))
                     self._engine = engine
         return self._engine, self._warm_guests
 
 
-def _warm(engine: Engine) -> WasmGuest:
+def _warm(engine: WasmEngine) -> WasmGuest:
     """A guest without mounts. It gets them when it is taken: Python looks for them at the first use of a file, and the
     cells of the kernel use none."""
     guest = engine.start(GuestSpec())

@@ -48,11 +48,11 @@ def bundled_key() -> str | None:
     return None
 
 
-def _compiled(folder: Path) -> tuple['Entry', Make]:
+def _compiled(folder: Path) -> tuple['CacheEntry', Make]:
     component_key, make_component = _component(folder)
     runtime = importlib.metadata.version('wasmtime')
     wanted = f'{component_key}|wasmtime {runtime}|{platform.machine()}|{sys.platform}|{CONFIGURATION}'
-    entry = Entry(folder / f'{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.cwasm')
+    entry = CacheEntry(folder / f'{hashlib.sha256(wanted.encode()).hexdigest()[:24]}.cwasm')
 
     def compile_it() -> bytes:
         data = make_component()
@@ -67,7 +67,7 @@ def _component(folder: Path) -> tuple[str, Make]:
     if carried := bundled_key():
         return carried, build.BUNDLED.read_bytes
     key = f'{build.source_key()}-{build.builder_key()}'
-    entry = Entry(folder / f'{key}.wasm')
+    entry = CacheEntry(folder / f'{key}.wasm')
     return key, lambda: entry.get(lambda: _build(folder)).read_bytes()
 
 
@@ -81,7 +81,7 @@ def _build(folder: Path) -> bytes:
         target.unlink(missing_ok=True)
 
 
-class Entry:
+class CacheEntry:
     """One file of the cache, with a checksum file."""
 
     def __init__(self, path: Path) -> None:

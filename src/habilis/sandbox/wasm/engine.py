@@ -71,11 +71,11 @@ CONFIGURATION = f'epochs, {WASM_STACK} bytes of stack'
 
 
 def compile_component(data: bytes) -> bytes:
-    """Compile a component to machine code, for `Engine.load`. Takes seconds."""
+    """Compile a component to machine code, for `WasmEngine.load`. Takes seconds."""
     return bytes(component.Component(wasmtime.Engine(configuration()), data).serialize())
 
 
-class Engine:
+class WasmEngine:
     """The compiled component and its linker. One per process."""
 
     def __init__(self, engine: wasmtime.Engine, code: component.Component) -> None:
@@ -91,13 +91,13 @@ class Engine:
         self.ticker = Ticker(self.engine)
 
     @classmethod
-    def load(cls, compiled: Path) -> 'Engine':
+    def load(cls, compiled: Path) -> 'WasmEngine':
         """Load machine code of `compile_component`."""
         engine = wasmtime.Engine(configuration())
         return cls(engine, component.Component.deserialize_file(engine, str(compiled)))
 
     @classmethod
-    def compile(cls, data: bytes) -> 'Engine':
+    def compile(cls, data: bytes) -> 'WasmEngine':
         """Compile a component without optimization, to run it a few times."""
         config = configuration()
         config.cranelift_opt_level = 'none'
@@ -130,7 +130,7 @@ class Engine:
 class WasmGuest:
     """One instance of the component, with its own memory and files."""
 
-    def __init__(self, engine: Engine, spec: GuestSpec) -> None:
+    def __init__(self, engine: WasmEngine, spec: GuestSpec) -> None:
         self._engine = engine
         self._interrupted = False
         self._dead = False

@@ -20,7 +20,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost
 from habilis.sandbox.host.workers import start_deep_thread
-from habilis.sandbox.wasm.engine import Engine
+from habilis.sandbox.wasm.engine import WasmEngine
 
 IMMORTAL = 5 << 28
 """The reference count of immortal objects in CPython with 32-bit pointers."""
@@ -69,7 +69,7 @@ def _list_objects(data: bytes) -> tuple[list[tuple[int, int]], int]:
     answers: list[str] = []
 
     def work() -> None:
-        guest = Engine.compile(data).start(GuestSpec(limits=Limits(memory_mb=1024)))
+        guest = WasmEngine.compile(data).start(GuestSpec(limits=Limits(memory_mb=1024)))
         answers.append(guest.enter(json.dumps({'op': 'run', 'code': LIST_OBJECTS}), SilentHost()))
         guest.close()
 

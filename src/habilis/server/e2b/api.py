@@ -23,7 +23,7 @@ from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell, Display
 from habilis.server.access import BodyRefused
 from habilis.server.e2b.callers import NOT_FOUND, error
-from habilis.server.e2b.contexts import Context, Contexts
+from habilis.server.e2b.contexts import CodeContext, Contexts
 from habilis.server.e2b.envd import make_services
 from habilis.server.e2b.machine import HOME, HostedMachine, MachineError, MachineGone
 from habilis.server.models import parse_request
@@ -52,7 +52,7 @@ _STATUS = {'not_found': 404, 'permission_denied': 403, 'already_exists': 409, 'r
 M = TypeVar('M', bound=BaseModel)
 
 
-class _Refused(Exception):
+class _RefusedRequest(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
@@ -124,10 +124,10 @@ class E2bApi:
         wanted = await _parse(request, _NewSandbox)
         if wanted.template not in TEMPLATES:
             msg = f'there is no template {wanted.template[:100]!r}: this server has one system; leave it out'
-            raise _Refused(404, msg)
+            raise _RefusedRequest(404, msg)
         if wanted.iam or wanted.volumes:
             msg = 'this server has no identities and no volumes'
-            raise _Refused(400, msg)
+            raise _RefusedRequest(400, msg)
         service, owner = self._service, cast('str', request.scope['owner'])
 
         async def make() -> HostedMachine:
@@ -177,7 +177,7 @@ class E2bApi:
         name = cast('str', request.path_params['id'])
         found = self._service.registry.find(request.scope['owner'], name)
         if not isinstance(found, HostedMachine) or found.ended:
-            raise _Refused(404, NOT_FOUND)
+            raise _RefusedRequest(404, NOT_FOUND)
         return name, found
 
     # Files ------------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ class E2bApi:
 async def _answered(handler: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
     try:
         return await handler(request)
-    except (BodyRefused, _Refused) as refused:
+    except (BodyRefused, _RefusedRequest) as refused:
         return error(refused.status, str(refused))
     except TooMany as refused:
         return error(429, str(refused), {'Retry-After': str(int(refused.retry_after) or 1)})
@@ -267,7 +267,7 @@ async def _parse(request: Request, model: type[M]) -> M:
     try:
         return parse_request(model, await request.body())
     except ValueError as invalid:
-        raise _Refused(400, str(invalid)) from None
+        raise _RefusedRequest(400, str(invalid)) from None
 
 
 def _machine(request: Request) -> HostedMachine:
@@ -305,7 +305,7 @@ def _describe(name: str, machine: HostedMachine) -> dict[str, object]:
 async def _write(machine: HostedMachine, path: str, data: bytes) -> Any:
     if not path:
         msg = 'path: which file is to be written?'
-        raise _Refused(400, msg)
+        raise _RefusedRequest(400, msg)
     entry = await machine.ask('write', path, 0, data[:CHUNK])
     for offset in range(CHUNK, len(data), CHUNK):
         entry = await machine.ask('write', path, offset, data[offset : offset + CHUNK])
@@ -317,22 +317,22 @@ def _unpacked(data: bytes, limit: int) -> bytes:
     try:
         unpacked = unpacker.decompress(data, limit)
     except zlib.error as failed:
-        raise _Refused(400, f'the body is not gzip: {failed}') from None
+        raise _RefusedRequest(400, f'the body is not gzip: {failed}') from None
     if unpacker.unconsumed_tail:
-        raise _Refused(413, f'the body may have {limit:,} bytes')
+        raise _RefusedRequest(413, f'the body may have {limit:,} bytes')
     return unpacked
 
 
 def _require_python(language: str | None) -> None:
     if language not in (None, 'python'):
-        raise _Refused(400, f'this server runs Python, not {language[:50]}; commands.run runs other programs')
+        raise _RefusedRequest(400, f'this server runs Python, not {language[:50]}; commands.run runs other programs')
 
 
-def _describe_context(name: str, context: Context) -> dict[str, str]:
+def _describe_context(name: str, context: CodeContext) -> dict[str, str]:
     return {'id': name, 'language': 'python', 'cwd': context.cwd}
 
 
-async def _lines(context: Context, code: str, env: dict[str, str]) -> AsyncGenerator[str]:
+async def _lines(context: CodeContext, code: str, env: dict[str, str]) -> AsyncGenerator[str]:
     """A cell as lines of JSON: output, results, an error; and how many cells have run."""
     try:
         async with aclosing(context.run(code, env)) as told:

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Scope
 
 from habilis.server.e2b.machine import HostedMachine
-from habilis.server.registry import Registry
+from habilis.server.registry import SandboxRegistry
 from habilis.server.settings import ServiceSettings
 
 NOT_FOUND = 'the sandbox was not found'
@@ -20,7 +20,7 @@ _MACHINE_PATHS = ('/process.Process', '/filesystem.Filesystem', '/files', '/heal
 class E2bCallers:
     """Finds the caller of a request."""
 
-    def __init__(self, settings: ServiceSettings, registry: Registry) -> None:
+    def __init__(self, settings: ServiceSettings, registry: SandboxRegistry) -> None:
         self._settings = settings
         self._registry = registry
 

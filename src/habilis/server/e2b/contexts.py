@@ -12,7 +12,7 @@ from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell, Guest, GuestDied, GuestSpec, HostSide, Interrupted, Stream
 from habilis.sandbox.host.interpreter import Interpreter
 from habilis.sandbox.host.line_guest import MAX_LINE, LineGuest
-from habilis.sandbox.options import Options
+from habilis.sandbox.options import SandboxOptions
 from habilis.sandbox.session import Sandbox
 from habilis.server.e2b.commands import Ended, Follower
 from habilis.server.e2b.machine import HOME, HostedMachine, MachineError, MachineGone
@@ -23,14 +23,14 @@ KEEPALIVE_SECONDS = 15.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _ContextOptions(Options):
+class _ContextOptions(SandboxOptions):
     cwd: str
 
     def setup(self, *, with_variables: bool = True) -> dict[str, Json]:
         return {**super().setup(with_variables=with_variables), 'cwd': self.cwd}
 
 
-class Context:
+class CodeContext:
     """A Python interpreter in a machine. Its cells run one at a time."""
 
     def __init__(self, machine: HostedMachine, cwd: str) -> None:
@@ -96,23 +96,23 @@ class Contexts:
 
     def __init__(self, machine: HostedMachine) -> None:
         self._machine = machine
-        self._contexts: dict[str, Context] = {}
+        self._contexts: dict[str, CodeContext] = {}
         self._default = ''
 
-    def all(self) -> list[tuple[str, Context]]:
+    def all(self) -> list[tuple[str, CodeContext]]:
         """All contexts."""
         return list(self._contexts.items())
 
-    def make(self, cwd: str) -> tuple[str, Context]:
+    def make(self, cwd: str) -> tuple[str, CodeContext]:
         """A new context."""
         if len(self._contexts) >= MAX_CONTEXTS:
             msg = f'a sandbox may have {MAX_CONTEXTS} contexts; remove one'
             raise MachineError('resource_exhausted', msg)
         name = secrets.token_hex(8)
-        self._contexts[name] = Context(self._machine, cwd)
+        self._contexts[name] = CodeContext(self._machine, cwd)
         return name, self._contexts[name]
 
-    def find(self, name: str) -> Context:
+    def find(self, name: str) -> CodeContext:
         """The context with this id, or the default one."""
         if not name:
             if self._default not in self._contexts:

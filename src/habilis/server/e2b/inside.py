@@ -47,7 +47,7 @@ _CODES = {
 }
 
 
-class Command:
+class CommandProcess:
     """A process of the machine. A thread reads its pipes."""
 
     def __init__(self, name: int, process: 'subprocess.Popen[bytes]', pipes: dict[str, int], seconds: float | None):
@@ -127,7 +127,7 @@ class Machine:
     def __init__(self, home: str, tell: Callable[[list[object]], object]) -> None:
         self._home = home
         self._tell = tell
-        self._commands: dict[int, Command] = {}
+        self._commands: dict[int, CommandProcess] = {}
 
     def handle(self, number: int, operation: str, arguments: list[Any]) -> None:
         """Do what is asked for, and reply."""
@@ -179,11 +179,11 @@ class Machine:
         pipes['stderr'] = os.dup(process.stderr.fileno())
         process.stdout.close()
         process.stderr.close()
-        command = self._commands[name] = Command(name, process, pipes, seconds)
+        command = self._commands[name] = CommandProcess(name, process, pipes, seconds)
         threading.Thread(target=self._follow, args=(name, command), daemon=True).start()
         return process.pid
 
-    def _follow(self, name: int, command: Command) -> None:
+    def _follow(self, name: int, command: CommandProcess) -> None:
         command.follow(self._tell)
         del self._commands[name]
         if command.process.stdin is not None:
@@ -204,7 +204,7 @@ class Machine:
             self._stdin(command).close()
 
     @staticmethod
-    def _stdin(command: Command) -> IO[bytes]:
+    def _stdin(command: CommandProcess) -> IO[bytes]:
         if command.process.stdin is None:
             raise OSError(errno.EINVAL, 'the command was started without stdin')
         return command.process.stdin
@@ -218,7 +218,7 @@ class Machine:
         if name in self._commands:
             self._commands[name].acknowledge(size)
 
-    def _command(self, name: int) -> Command:
+    def _command(self, name: int) -> CommandProcess:
         if name not in self._commands:
             raise OSError(errno.ESRCH, 'the command has ended')
         return self._commands[name]

@@ -103,7 +103,7 @@ def _without_braces(pattern: str) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FoundPaths:
     """The paths that match."""
 
     paths: list[str]
@@ -111,7 +111,7 @@ class Found:
     """False if there was no time to visit all files, or there are too many."""
 
 
-def find(space: Workspace, pattern: str) -> Found:
+def find(space: Workspace, pattern: str) -> FoundPaths:
     """Files and folders whose path fits the pattern; folders end with a slash. With one, it fits folders only."""
     parts = _relative(pattern, space).rstrip('/').split('/')
     start = list(itertools.takewhile(lambda part: not _WILD.search(part), parts[:-1]))
@@ -121,11 +121,11 @@ def find(space: Workspace, pattern: str) -> Found:
     end = time.monotonic() + MAX_SECONDS
     for count, (path, info) in enumerate(space.walk('/'.join(start), lambda path: _is_skipped(path, names))):
         if count >= MAX_ENTRIES or time.monotonic() > end:
-            return Found(paths=paths, complete=False)
+            return FoundPaths(paths=paths, complete=False)
         is_folder = stat.S_ISDIR(info.st_mode)
         if matcher.matches(path) and (is_folder or not pattern.endswith('/')):
             paths.append(f'{path}/' if is_folder else path)
-    return Found(paths=paths)
+    return FoundPaths(paths=paths)
 
 
 def _is_skipped(path: str, wanted: set[str]) -> bool:

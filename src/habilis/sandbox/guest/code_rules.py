@@ -1,6 +1,6 @@
 """What a user may ask the guest kernel to refuse: imports outside a list, dangerous calls, hidden strings.
 
-Policies are for tidiness and for early, clear errors. They are **not** the security boundary: that is the sandbox the
+Code rules are for tidiness and for early, clear errors. They are **not** the security boundary: that is the sandbox the
 kernel runs in, and nothing may rely on these checks for safety. Python offers endless ways round a static check; the
 aim here is that a model's usual mistakes and tricks get a message that says what to do instead.
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Literal, cast
 
-from habilis.sandbox.guest.policy_rules import (
+from habilis.sandbox.guest.code_analysis import (
     DANGEROUS_BUILTINS,
     ESCAPES,
     IMPORTERS,
@@ -43,7 +43,7 @@ _KEYS = ('imports', 'calls', 'strings', 'allow')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class CodeRules:
     """What to refuse. The default refuses nothing."""
 
     imports: tuple[str, ...] | None = None
@@ -84,20 +84,20 @@ class Policy:
         return any(stem == '*' or f'{name}.'.startswith(f'{stem}.') or stem.startswith(f'{name}.') for stem in stems)
 
     def to_json(self) -> dict[str, object]:
-        """The policy as a plain dict, for `from_json`."""
+        """The rules as a plain dict, for `from_json`."""
         imports = None if self.imports is None else list(self.imports)
         return {'imports': imports, 'calls': self.calls, 'strings': self.strings, 'allow': list(self.allow)}
 
     @classmethod
-    def from_json(cls, data: object) -> 'Policy':
-        """A policy from a plain dict; a ValueError names the key that is unknown or of the wrong type."""
+    def from_json(cls, data: object) -> 'CodeRules':
+        """Rules from a plain dict; a ValueError names the key that is unknown or of the wrong type."""
         if not isinstance(data, dict):
-            msg = f'a policy is a dict, not {data!r}'
+            msg = f'code rules are a dict, not {data!r}'
             raise ValueError(msg)
         given = cast('dict[object, object]', data)
         for key in given:
             if key not in _KEYS:
-                msg = f'{key!r} is not a key of a policy; the keys are {", ".join(_KEYS)}'
+                msg = f'{key!r} is not a key of code rules; the keys are {", ".join(_KEYS)}'
                 raise ValueError(msg)
         imports = given.get('imports')
         return cls(
@@ -108,15 +108,15 @@ class Policy:
         )
 
 
-class PolicyError(Exception):
-    """A cell does what the policy refuses. The message says what, why, and how to allow it."""
+class CodeRulesError(Exception):
+    """A cell does what the rules refuse. The message says what, why, and how to allow it."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(message)
         self.line = line
 
 
-class RefusedImport(PolicyError, ImportError):
+class RefusedImport(CodeRulesError, ImportError):
     """An import outside the list; also an ImportError, so that code with a fallback takes it."""
 
     def __init__(self, message: str, *, line: int | None = None, name: str | None = None) -> None:
@@ -124,23 +124,23 @@ class RefusedImport(PolicyError, ImportError):
         self.name = name
 
 
-def check(tree: ast.Module, policy: Policy) -> None:
-    """Raise a PolicyError for the first thing in a cell that the policy refuses."""
-    if policy.imports is None and not policy.calls and not policy.strings:
+def check(tree: ast.Module, rules: CodeRules) -> None:
+    """Raise a CodeRulesError for the first thing in a cell that the rules refuse."""
+    if rules.imports is None and not rules.calls and not rules.strings:
         return
-    walk = _CheckedWalk(tree, policy)
+    walk = _CheckedWalk(tree, rules)
     walk.walk()
     if walk.refusals:
         _, error = min(walk.refusals, key=itemgetter(0))
         raise error
 
 
-def refused_import(policy: Policy, name: str, line: int) -> RefusedImport:
+def refused_import(rules: CodeRules, name: str, line: int) -> RefusedImport:
     """The error for a module that is not on the list."""
-    listed = ', '.join(policy.imports or ()) or 'which is empty'
+    listed = ', '.join(rules.imports or ()) or 'which is empty'
     msg = (
-        f"import of {name} is refused: it is not on the policy's list ({listed}). "
-        f"To allow it, add {name!r} to the policy's `imports`."
+        f"import of {name} is refused: it is not on the code rules' list ({listed}). "
+        f"To allow it, add {name!r} to the code rules' `imports`."
     )
     return RefusedImport(msg, line=line, name=name)
 
@@ -163,12 +163,12 @@ def _flag(key: str, value: object) -> bool:
 
 
 class _CheckedWalk(CellWalk):
-    """Collects what the policy refuses in a cell, with positions."""
+    """Collects what the rules refuse in a cell, with positions."""
 
-    def __init__(self, tree: ast.Module, policy: Policy) -> None:
+    def __init__(self, tree: ast.Module, rules: CodeRules) -> None:
         super().__init__(tree)
-        self.refusals: list[tuple[tuple[int, int], PolicyError]] = []
-        self._policy = policy
+        self.refusals: list[tuple[tuple[int, int], CodeRulesError]] = []
+        self._rules = rules
 
     def inspect(self, node: ast.AST) -> None:
         match node:
@@ -272,22 +272,22 @@ class _CheckedWalk(CellWalk):
             self._refuse(node, 'strings', name, why)
 
     def _escape(self, node: _Placed, attr: str | None) -> None:
-        if attr in LEADS_TO_MODULES and not self._policy.permits_all() and not self._policy.authorises(attr):
-            how = f"To allow it, add {attr!r} to the policy's `allow`."
-            msg = f"{attr} is refused: it leads to modules that are not on the policy's list. {how}"
-            self._note(node, PolicyError(msg, line=node.lineno))
+        if attr in LEADS_TO_MODULES and not self._rules.permits_all() and not self._rules.authorises(attr):
+            how = f"To allow it, add {attr!r} to the code rules' `allow`."
+            msg = f"{attr} is refused: it leads to modules that are not on the code rules' list. {how}"
+            self._note(node, CodeRulesError(msg, line=node.lineno))
         if attr in ESCAPES:
             self._refuse(node, 'calls', attr, "it leads from a value into the interpreter's internals")
 
     def _require(self, node: _Placed, *modules: str) -> None:
-        if not any(map(self._policy.permits, modules)):
-            self._note(node, refused_import(self._policy, modules[0], node.lineno))
+        if not any(map(self._rules.permits, modules)):
+            self._note(node, refused_import(self._rules, modules[0], node.lineno))
 
     def _refuse(self, node: _Placed, rule: Rule, name: str, why: str) -> None:
-        switched_on = self._policy.calls if rule == 'calls' else self._policy.strings
-        if switched_on and not self._policy.authorises(name):
-            how = f"To allow it, add {name!r} to the policy's `allow`, or set its `{rule}` to False."
-            self._note(node, PolicyError(f'{name} is refused: {why}. {how}', line=node.lineno))
+        switched_on = self._rules.calls if rule == 'calls' else self._rules.strings
+        if switched_on and not self._rules.authorises(name):
+            how = f"To allow it, add {name!r} to the code rules' `allow`, or set its `{rule}` to False."
+            self._note(node, CodeRulesError(f'{name} is refused: {why}. {how}', line=node.lineno))
 
-    def _note(self, node: _Placed, error: PolicyError) -> None:
+    def _note(self, node: _Placed, error: CodeRulesError) -> None:
         self.refusals.append(((node.lineno, node.col_offset), error))

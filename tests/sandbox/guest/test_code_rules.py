@@ -14,26 +14,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from habilis.sandbox.guest.code_rules import CodeRules, CodeRulesError, RefusedImport, check
 from habilis.sandbox.guest.import_gate import ImportGate
-from habilis.sandbox.guest.policy import Policy, PolicyError, RefusedImport, check
 from tests.cases import each_case
 
-CALLS = Policy(calls=True)
-STRINGS = Policy(strings=True)
-EVERYTHING = Policy(imports=(), calls=True, strings=True)
+CALLS = CodeRules(calls=True)
+STRINGS = CodeRules(strings=True)
+EVERYTHING = CodeRules(imports=(), calls=True, strings=True)
 
 
-def refusal(code: str, policy: Policy) -> PolicyError | None:
+def refusal(code: str, rules: CodeRules) -> CodeRulesError | None:
     try:
-        check(ast.parse(code), policy)
-    except PolicyError as error:
+        check(ast.parse(code), rules)
+    except CodeRulesError as error:
         return error
     return None
 
 
-def refused_name(code: str, policy: Policy) -> str | None:
+def refused_name(code: str, rules: CodeRules) -> str | None:
     """The name a refusal begins with, which is what `allow` or `imports` would have to list."""
-    error = refusal(code, policy)
+    error = refusal(code, rules)
     return None if error is None else str(error).removeprefix('import of ').partition(' is refused: ')[0]
 
 
@@ -66,11 +66,11 @@ def refused_name(code: str, policy: Policy) -> str | None:
 def test_the_list_permits_exact_names_and_wildcards(
     imports: tuple[str, ...] | None, module: str, allowed: bool
 ) -> None:
-    policy = Policy(imports=imports)
-    assert policy.permits(module) is allowed
-    assert (refusal(f'import {module}', policy) is None) is allowed
-    assert (refusal(f'import {module} as m', policy) is None) is allowed
-    assert (refusal(f'importlib.import_module({module!r})', policy) is None) is allowed
+    rules = CodeRules(imports=imports)
+    assert rules.permits(module) is allowed
+    assert (refusal(f'import {module}', rules) is None) is allowed
+    assert (refusal(f'import {module} as m', rules) is None) is allowed
+    assert (refusal(f'importlib.import_module({module!r})', rules) is None) is allowed
 
 
 @each_case(
@@ -98,7 +98,7 @@ def test_the_list_permits_exact_names_and_wildcards(
     ],
 )
 def test_an_import_outside_the_list_is_refused(code: str, module: str) -> None:
-    assert refused_name(code, Policy(imports=('math', 'importlib', 'numpy.*'))) == module
+    assert refused_name(code, CodeRules(imports=('math', 'importlib', 'numpy.*'))) == module
 
 
 @each_case(
@@ -125,20 +125,20 @@ def test_an_import_outside_the_list_is_refused(code: str, module: str) -> None:
     ],
 )
 def test_an_import_on_the_list_or_only_known_at_run_time_passes_the_static_check(code: str) -> None:
-    assert refusal(code, Policy(imports=('math', 'numpy.*', 'os.path'))) is None
+    assert refusal(code, CodeRules(imports=('math', 'numpy.*', 'os.path'))) is None
 
 
 def test_a_star_import_needs_the_module_itself_on_the_list() -> None:
-    assert refused_name('from os import *', Policy(imports=('os.path',))) == 'os'
+    assert refused_name('from os import *', CodeRules(imports=('os.path',))) == 'os'
 
 
 def test_the_refusal_of_an_import_says_what_why_and_how_to_allow_it() -> None:
-    error = refusal('\n\nimport subprocess', Policy(imports=('math', 'numpy.*')))
+    error = refusal('\n\nimport subprocess', CodeRules(imports=('math', 'numpy.*')))
     assert isinstance(error, RefusedImport)
     assert (error.line, error.name) == (3, 'subprocess')
     assert str(error) == (
-        "import of subprocess is refused: it is not on the policy's list (math, numpy.*). "
-        "To allow it, add 'subprocess' to the policy's `imports`."
+        "import of subprocess is refused: it is not on the code rules' list (math, numpy.*). "
+        "To allow it, add 'subprocess' to the code rules' `imports`."
     )
 
 
@@ -364,7 +364,7 @@ def test_the_refusal_of_a_call_says_what_why_and_how_to_allow_it() -> None:
     assert error.line == 2
     assert str(error) == (
         'os.system is refused: it starts or ends processes. '
-        "To allow it, add 'os.system' to the policy's `allow`, or set its `calls` to False."
+        "To allow it, add 'os.system' to the code rules' `allow`, or set its `calls` to False."
     )
 
 
@@ -518,8 +518,8 @@ def test_ordinary_string_handling_is_no_false_alarm(code: str) -> None:
     ],
 )
 def test_an_authorised_name_is_allowed(allow: str, code: str) -> None:
-    assert refusal(code, Policy(calls=True, strings=True)) is not None
-    assert refusal(code, Policy(calls=True, strings=True, allow=(allow,))) is None
+    assert refusal(code, CodeRules(calls=True, strings=True)) is not None
+    assert refusal(code, CodeRules(calls=True, strings=True, allow=(allow,))) is None
 
 
 @each_case(
@@ -534,12 +534,12 @@ def test_an_authorised_name_is_allowed(allow: str, code: str) -> None:
     ],
 )
 def test_an_authorised_name_allows_nothing_beside_it(allow: str, code: str, name: str) -> None:
-    assert refused_name(code, Policy(calls=True, strings=True, allow=(allow,))) == name
+    assert refused_name(code, CodeRules(calls=True, strings=True, allow=(allow,))) == name
 
 
 def test_an_authorised_call_is_no_authorised_import() -> None:
-    policy = Policy(imports=('math',), calls=True, allow=('subprocess',))
-    assert isinstance(refusal('import subprocess', policy), RefusedImport)
+    rules = CodeRules(imports=('math',), calls=True, allow=('subprocess',))
+    assert isinstance(refusal('import subprocess', rules), RefusedImport)
 
 
 @each_case(
@@ -555,16 +555,16 @@ def test_an_authorised_call_is_no_authorised_import() -> None:
     ],
 )
 def test_the_first_violation_in_line_order_is_reported(code: str, line: int, name: str) -> None:
-    policy = Policy(calls=True, strings=True)
-    error = refusal(code, policy)
+    rules = CodeRules(calls=True, strings=True)
+    error = refusal(code, rules)
     assert error is not None
-    assert (error.line, refused_name(code, policy)) == (line, name)
+    assert (error.line, refused_name(code, rules)) == (line, name)
 
 
 @pytest.mark.parametrize('code', ["eval('1')", "os.system('ls')", 'import subprocess', "'ev' + 'al'"])
-def test_a_policy_that_asks_for_nothing_refuses_nothing(code: str) -> None:
-    assert refusal(code, Policy()) is None
-    assert refusal(code, Policy(imports=('*',), allow=('re',))) is None
+def test_rules_that_ask_for_nothing_refuse_nothing(code: str) -> None:
+    assert refusal(code, CodeRules()) is None
+    assert refusal(code, CodeRules(imports=('*',), allow=('re',))) is None
 
 
 @each_case(
@@ -584,38 +584,38 @@ def test_a_policy_that_asks_for_nothing_refuses_nothing(code: str) -> None:
     ],
 )
 def test_a_deep_or_costly_expression_is_read_without_harm(code: str) -> None:
-    assert refusal(code, Policy(calls=True, strings=True)) is None
+    assert refusal(code, CodeRules(calls=True, strings=True)) is None
 
 
 # Values
 
 
-def test_the_refused_import_is_a_policy_error_and_an_import_error() -> None:
-    assert issubclass(RefusedImport, PolicyError)
+def test_the_refused_import_is_a_code_rules_error_and_an_import_error() -> None:
+    assert issubclass(RefusedImport, CodeRulesError)
     assert issubclass(RefusedImport, ImportError)
 
 
-def test_a_policy_error_keeps_its_line_when_copied() -> None:
+def test_a_code_rules_error_keeps_its_line_when_copied() -> None:
     error = pickle.loads(pickle.dumps(RefusedImport('no', line=3, name='os')))
     assert isinstance(error, RefusedImport)
     assert (str(error), error.line, error.name) == ('no', 3, 'os')
 
 
 @pytest.mark.parametrize(
-    'policy',
+    'rules',
     [
-        Policy(),
-        Policy(imports=()),
-        Policy(imports=('numpy.*', 'math'), calls=True),
-        Policy(strings=True, allow=('eval', 'os.system')),
+        CodeRules(),
+        CodeRules(imports=()),
+        CodeRules(imports=('numpy.*', 'math'), calls=True),
+        CodeRules(strings=True, allow=('eval', 'os.system')),
     ],
 )
-def test_a_policy_survives_json(policy: Policy) -> None:
-    assert Policy.from_json(json.loads(json.dumps(policy.to_json()))) == policy
+def test_code_rules_survive_json(rules: CodeRules) -> None:
+    assert CodeRules.from_json(json.loads(json.dumps(rules.to_json()))) == rules
 
 
 def test_a_key_left_out_of_the_json_has_its_default() -> None:
-    assert Policy.from_json({'calls': True}) == Policy(calls=True)
+    assert CodeRules.from_json({'calls': True}) == CodeRules(calls=True)
 
 
 @each_case(
@@ -633,21 +633,21 @@ def test_a_key_left_out_of_the_json_has_its_default() -> None:
         ({'allow': None}, "'allow'"),
         ({'allow': 'eval'}, "'allow'"),
         ({'allow': [['eval']]}, "'allow'"),
-        (['calls'], 'a policy is a dict'),
-        (None, 'a policy is a dict'),
+        (['calls'], 'code rules are a dict'),
+        (None, 'code rules are a dict'),
     ],
 )
 def test_json_with_an_unknown_key_or_a_wrong_type_is_refused_by_name(data: object, named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        Policy.from_json(data)
+        CodeRules.from_json(data)
 
 
 @each_case('pattern', ['', 'nump*', '*.linalg', 'numpy.', '.numpy', 'numpy..linalg', 'a b', '**'])
 def test_a_pattern_that_could_never_match_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=r'imports: .* is not a dotted name'):
-        Policy(imports=(pattern,))
+        CodeRules(imports=(pattern,))
     with pytest.raises(ValueError, match=r'allow: .* is not a dotted name'):
-        Policy(allow=(pattern,))
+        CodeRules(allow=(pattern,))
 
 
 # Random programs
@@ -714,33 +714,33 @@ PROGRAMS = st.lists(statements(), min_size=1, max_size=5).map('\n'.join)
 
 
 @given(program=PROGRAMS)
-def test_a_check_raises_nothing_but_a_policy_error(program: str) -> None:
-    for policy in (EVERYTHING, CALLS, STRINGS, Policy(imports=('os', 'x.*'))):
-        error = refusal(program, policy)
+def test_a_check_raises_nothing_but_a_code_rules_error(program: str) -> None:
+    for rules in (EVERYTHING, CALLS, STRINGS, CodeRules(imports=('os', 'x.*'))):
+        error = refusal(program, rules)
         assert error is None or 1 <= (error.line or 0) <= program.count('\n') + 1
 
 
 @given(program=PROGRAMS)
-def test_an_empty_policy_accepts_every_program(program: str) -> None:
-    assert refusal(program, Policy()) is None
+def test_empty_rules_accept_every_program(program: str) -> None:
+    assert refusal(program, CodeRules()) is None
 
 
 @given(program=PROGRAMS)
-def test_adding_the_refused_name_to_the_policy_lifts_that_refusal(program: str) -> None:
+def test_adding_the_refused_name_to_the_rules_lifts_that_refusal(program: str) -> None:
     """Doing what the message says is enough: no name is refused twice."""
-    policy = Policy(calls=True, strings=True)
+    rules = CodeRules(calls=True, strings=True)
     seen: set[str] = set()
-    while (name := refused_name(program, policy)) is not None:
+    while (name := refused_name(program, rules)) is not None:
         assert name not in seen
         seen.add(name)
-        policy = Policy(calls=True, strings=True, allow=tuple(sorted(seen)))
+        rules = CodeRules(calls=True, strings=True, allow=tuple(sorted(seen)))
 
 
 @given(program=PROGRAMS)
 def test_a_check_leaves_the_program_as_it_was(program: str) -> None:
     tree = ast.parse(program)
     before = ast.dump(tree, include_attributes=True)
-    with suppress(PolicyError):
+    with suppress(CodeRulesError):
         check(tree, EVERYTHING)
     assert ast.dump(tree, include_attributes=True) == before
 
@@ -755,10 +755,10 @@ def is_cell(frame: FrameType) -> bool:
 
 
 class Guest:
-    """Runs cells as a kernel would, under the policy of the moment."""
+    """Runs cells as a kernel would, under the rules of the moment."""
 
     def __init__(self) -> None:
-        self.policy: Policy | None = None
+        self.rules: CodeRules | None = None
         self.gate = ImportGate()
 
     def run(self, code: str, **names: object) -> dict[str, object]:
@@ -770,7 +770,7 @@ class Guest:
 @pytest.fixture
 def guest() -> Iterator[Guest]:
     running = Guest()
-    running.gate.install(lambda: running.policy, is_cell)
+    running.gate.install(lambda: running.rules, is_cell)
     yield running
     running.gate.uninstall()
 
@@ -796,11 +796,11 @@ def guest() -> Iterator[Guest]:
     ],
 )
 def test_user_code_cannot_import_outside_the_list_at_run_time(guest: Guest, code: str, module: str) -> None:
-    guest.policy = Policy(imports=('math', 'importlib', 'os', 'xml'))
+    guest.rules = CodeRules(imports=('math', 'importlib', 'os', 'xml'))
     with pytest.raises(RefusedImport) as caught:
         guest.run(code)
     assert caught.value.name == module
-    assert f"add '{module}' to the policy's `imports`" in str(caught.value)
+    assert f"add '{module}' to the code rules' `imports`" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -822,14 +822,14 @@ def test_user_code_cannot_import_outside_the_list_at_run_time(guest: Guest, code
     ],
 )
 def test_user_code_may_import_what_is_on_the_list_at_run_time(guest: Guest, code: str) -> None:
-    guest.policy = Policy(imports=('math', 'importlib', 'xml.*', 'os.path', 'datetime'))
+    guest.rules = CodeRules(imports=('math', 'importlib', 'xml.*', 'os.path', 'datetime'))
     guest.run(code)
 
 
 def test_a_listed_module_may_import_what_it_needs_for_itself(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ('calendar', 'locale'):
         monkeypatch.delitem(sys.modules, module, raising=False)
-    guest.policy = Policy(imports=('calendar',))
+    guest.rules = CodeRules(imports=('calendar',))
     guest.run('import calendar\ncalendar.month(2024, 2)')
     assert 'locale' in sys.modules
 
@@ -838,13 +838,13 @@ def test_library_code_called_by_a_cell_may_import_by_name(guest: Guest) -> None:
     def load(name: str) -> ModuleType:
         return importlib.import_module(name)
 
-    guest.policy = Policy(imports=())
+    guest.rules = CodeRules(imports=())
     names = guest.run('module = load("colorsys")', load=load)
     assert names['module'] is sys.modules['colorsys']
 
 
 def test_a_relative_import_passes_at_run_time(guest: Guest) -> None:
-    guest.policy = Policy(imports=())
+    guest.rules = CodeRules(imports=())
     code = compile('from . import dom', CELL, 'exec')
     names: dict[str, object] = {'__name__': 'xml.cell', '__package__': 'xml'}
     exec(code, names)
@@ -852,21 +852,21 @@ def test_a_relative_import_passes_at_run_time(guest: Guest) -> None:
 
 
 def test_a_cell_may_fall_back_when_its_import_is_refused(guest: Guest) -> None:
-    guest.policy = Policy(imports=('math',))
+    guest.rules = CodeRules(imports=('math',))
     names = guest.run('try:\n    import colorsys\nexcept ImportError:\n    colorsys = None')
     assert names['colorsys'] is None
 
 
 def test_a_refusal_at_run_time_knows_its_line(guest: Guest) -> None:
-    guest.policy = Policy(imports=())
-    with pytest.raises(PolicyError) as caught:
+    guest.rules = CodeRules(imports=())
+    with pytest.raises(CodeRulesError) as caught:
         guest.run('x = 1\n\nimport colorsys')
     assert caught.value.line == 3
 
 
-@pytest.mark.parametrize('policy', [None, Policy(), Policy(calls=True, strings=True), Policy(imports=('*',))])
-def test_without_a_list_every_import_passes(guest: Guest, policy: Policy | None) -> None:
-    guest.policy = policy
+@pytest.mark.parametrize('rules', [None, CodeRules(), CodeRules(calls=True, strings=True), CodeRules(imports=('*',))])
+def test_without_a_list_every_import_passes(guest: Guest, rules: CodeRules | None) -> None:
+    guest.rules = rules
     guest.run("import colorsys, importlib\nfrom os import path\nimportlib.import_module('colorsys')")
 
 
@@ -882,14 +882,14 @@ def test_without_a_list_no_frame_is_looked_at() -> None:
         gate.uninstall()
 
 
-def test_the_policy_of_the_moment_counts(guest: Guest) -> None:
+def test_the_rules_of_the_moment_count(guest: Guest) -> None:
     names = guest.run('def load():\n    import colorsys\n    return colorsys')
     load = names['load']
     assert isinstance(load, Callable)
-    guest.policy = Policy(imports=())
+    guest.rules = CodeRules(imports=())
     with pytest.raises(RefusedImport):
         load()
-    guest.policy = Policy(imports=('colorsys',))
+    guest.rules = CodeRules(imports=('colorsys',))
     load()
 
 
@@ -900,7 +900,7 @@ def import_functions() -> tuple[object, ...]:
 def test_uninstalling_puts_the_import_functions_back() -> None:
     before = import_functions()
     gate = ImportGate()
-    gate.install(lambda: Policy(imports=()), is_cell)
+    gate.install(lambda: CodeRules(imports=()), is_cell)
     assert all(now is not then for now, then in zip(import_functions(), before, strict=True))
     gate.uninstall()
     gate.uninstall()
@@ -910,7 +910,7 @@ def test_uninstalling_puts_the_import_functions_back() -> None:
 def test_installing_twice_replaces_the_first_gate() -> None:
     before = import_functions()
     gate = ImportGate()
-    gate.install(lambda: Policy(imports=()), is_cell)
+    gate.install(lambda: CodeRules(imports=()), is_cell)
     gate.install(lambda: None, is_cell)
     try:
         exec(compile('import colorsys', CELL, 'exec'), {})
@@ -920,7 +920,7 @@ def test_installing_twice_replaces_the_first_gate() -> None:
 
 
 def test_an_import_that_fails_for_its_own_reasons_still_says_so(guest: Guest) -> None:
-    guest.policy = Policy(imports=('no_such_module_here',))
+    guest.rules = CodeRules(imports=('no_such_module_here',))
     with pytest.raises(ModuleNotFoundError, match='no_such_module_here') as caught:
         guest.run('import no_such_module_here')
-    assert not isinstance(caught.value, PolicyError)
+    assert not isinstance(caught.value, CodeRulesError)
