@@ -133,7 +133,7 @@ async def restore_and_use(forged: bytes) -> None:
 
 def test_an_interpreter_of_another_version_is_named(real: bytes) -> None:
     found = from_bytes(real)
-    other = snapshot.to_bytes(snapshot.Checkpoint(state=found.state, python='cpython 2.7', cells=1))
+    other = snapshot.to_bytes(snapshot.SavedVariables(state=found.state, python='cpython 2.7', cells=1))
 
     async def restore() -> None:
         with pytest.raises(SnapshotError, match=r'made by cpython 2\.7'):
