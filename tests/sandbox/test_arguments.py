@@ -12,8 +12,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.options import Settings
 from habilis.sandbox.policy import Policy
 from habilis.sandbox.pool import SandboxPool
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from tests.cases import each_case
 
 THING = object()

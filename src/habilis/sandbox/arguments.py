@@ -27,6 +27,18 @@ def check_number(name: str, value: object) -> None:
         raise wrong(name, value, 'a number of seconds')
 
 
+def check_cell(code: object, policy: object, seconds: float | None, on_output: object) -> None:
+    """Check the arguments of a cell, and the policy that was set for it."""
+    check('code', code, str, 'Python code as text')
+    check('policy', policy, Policy | None, "a Policy, such as Policy(imports=('math',))")
+    check_number('seconds', seconds)
+    if on_output is not None and not callable(on_output):
+        raise wrong('on_output', on_output, 'a function of stream and text')
+    if seconds is not None and not seconds > 0:
+        msg = f'seconds must be greater than 0, not {seconds!r}'
+        raise ValueError(msg)
+
+
 def check_settings(settings: Mapping[str, object]) -> None:
     """Check the types of the settings of a sandbox, not yet what is inside."""
     for name, value in settings.items():
