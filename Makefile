@@ -10,7 +10,7 @@ COMPONENT := src/habilis/sandbox/wasm/component.wasm
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(2 * (os.cpu_count() or 1), 12))')
 
 # Folders that `make test-quick` leaves out.
-SLOW := bench cli crash evals flows forge/javascript house/test_docs.py models/local sandbox/cloud sandbox/docker sandbox/process \
+SLOW := benchmarks cli crash evals flows forge/javascript house/test_docs.py models/local sandbox/cloud sandbox/docker sandbox/process \
   sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
@@ -65,11 +65,11 @@ format: $(READY) ## Format the code, and fix what can be fixed
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal and the forge
-	$(BIN)/habilis bench sandbox
-	$(BIN)/habilis bench agent
-	$(BIN)/habilis bench journal
-	$(BIN)/habilis bench forge
+bench: $(READY) ## Run the benchmarks of the sandbox, the agent, the journal and the forge; BENCH_ARGS='--quick'
+	$(BIN)/python -m benchmarks sandbox $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks agent $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks journal $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks forge $(BENCH_ARGS)
 
 recording: $(BASE) ## Draw docs/run.svg, the picture in the README, from a real run of the embedded model
 	@$(BIN)/habilis models install --yes
@@ -85,7 +85,7 @@ wheel: $(READY) ## Build a wheel that carries the built component, into dist/
 
 clean: ## Remove all that was built here, the virtual environment too
 	rm -rf $(VENV) build dist site .hypothesis .pytest_cache .ruff_cache $(COMPONENT)
-	find src tests examples evals -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests examples evals benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The virtual environment is made anew whenever the list of dependencies changes. What the demo needs comes first.
 $(BASE): pyproject.toml constraints.txt

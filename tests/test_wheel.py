@@ -18,6 +18,7 @@ def _checkout(target: Path) -> Path:
     for name in ('pyproject.toml', 'README.md', 'LICENSE'):
         shutil.copy(ROOT / name, target)
     shutil.copytree(ROOT / 'src', target / 'src', ignore=shutil.ignore_patterns('__pycache__', 'component.*'))
+    shutil.copytree(ROOT / 'benchmarks', target / 'benchmarks', ignore=shutil.ignore_patterns('__pycache__'))
     folder = target / 'src/habilis/sandbox/wasm'
     shutil.copytree(ROOT / 'src/habilis/sandbox/wasm/component', folder / 'component', dirs_exist_ok=True)
     key = f'{build.source_key()}-{build.builder_key()}'
@@ -42,6 +43,7 @@ def test_a_wheel_carries_the_component_and_runs_without_the_builder(tmp_path: Pa
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert (site / 'habilis/forge/seeds/percent_of/test_tool.py').is_file()
+    assert not list(site.rglob('benchmarks'))
     code = (
         "import sys; sys.modules['componentize_py'] = None\n"
         'import habilis; assert "site" in habilis.__file__, habilis.__file__\n'

@@ -1,4 +1,4 @@
-"""Import cycles between the modules of one room."""
+"""Import cycles between the modules of one room, and between its folders."""
 
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
@@ -46,3 +46,22 @@ def _reachable(graph: Graph, start: str) -> set[str]:
         found |= new
         pending += new
     return found
+
+
+def folders_in_both_directions(graph: Graph) -> list[tuple[str, str]]:
+    """Pairs of folders of a room that import each other. Modules directly in the room are not in a folder."""
+    folders = {name: _folder(name, graph) for name in graph}
+    arrows = {
+        (folders[name], folders[target])
+        for name, targets in graph.items()
+        for target in targets
+        if folders[name] and folders[target]
+    }
+    return sorted((one, other) for one, other in arrows if one < other and (other, one) in arrows)
+
+
+def _folder(name: str, graph: Graph) -> str:
+    """The folder of the room that a module is in; empty if it is directly in the room."""
+    inside = name.split('.')[2:]
+    is_folder = len(inside) == 1 and any(other.startswith(f'{name}.') for other in graph)
+    return inside[0] if len(inside) > 1 or is_folder else ''

@@ -4,3 +4,4 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / 'src' / 'habilis'
+BENCHMARKS = ROOT / 'benchmarks'

@@ -1,20 +1,27 @@
-"""Modules of one room do not import each other in a circle, not even inside functions or for type hints."""
+"""Modules of one room do not import each other in a circle, not even inside functions or for type hints.
+
+Folders of one room import each other in one direction only.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from tests.house.cycles import cycles, import_graph
+from tests.house.cycles import cycles, folders_in_both_directions, import_graph
+from tests.house.imports import MAY_IMPORT
 from tests.house.repository import PACKAGE
 
-ROOMS_WITHOUT_CYCLES = ('core', 'journal', 'flows', 'models', 'agent', 'cli')
-"""Extend this tuple when the cycles of another room are removed."""
+
+@pytest.mark.parametrize('room', MAY_IMPORT)
+def test_a_room_has_no_import_cycle(room: str) -> None:
+    graph = import_graph(PACKAGE, room)
+    assert graph
+    assert cycles(graph) == []
 
 
-def test_these_rooms_have_no_import_cycles() -> None:
-    graphs = {room: import_graph(PACKAGE, room) for room in ROOMS_WITHOUT_CYCLES}
-    assert all(graphs.values())
-    assert {room: found for room, graph in graphs.items() if (found := cycles(graph))} == {}
+@pytest.mark.parametrize('room', MAY_IMPORT)
+def test_folders_of_a_room_import_each_other_in_one_direction(room: str) -> None:
+    assert folders_in_both_directions(import_graph(PACKAGE, room)) == []
 
 
 def write(package: Path, **sources: str) -> None:
@@ -58,3 +65,22 @@ def test_modules_that_import_in_one_direction_are_no_cycle(tmp_path: Path) -> No
         c='import habilis.cli',
     )
     assert cycles(import_graph(package, 'core')) == []
+
+
+@pytest.mark.parametrize(
+    ('back', 'found'),
+    [
+        ('from habilis.core.one.a import thing', [('one', 'two')]),
+        ('from habilis.core import one', [('one', 'two')]),
+        ('from habilis.core.plain import thing', []),
+        ('from habilis.core.two import other', []),
+    ],
+)
+def test_folders_that_import_each_other_are_found(tmp_path: Path, back: str, found: list[tuple[str, str]]) -> None:
+    package = tmp_path / 'habilis'
+    for folder in ('one', 'two'):
+        (package / 'core' / folder).mkdir(parents=True)
+        (package / 'core' / folder / '__init__.py').touch()
+    write(package, plain='from habilis.core.one import a', **{'one/a': 'import habilis.core.two.b', 'two/b': 'x = 1'})
+    write(package, **{'two/c': back})
+    assert folders_in_both_directions(import_graph(package, 'core')) == found

@@ -1,4 +1,4 @@
-"""Every third-party import of Habilis is declared in `pyproject.toml`, in the dependencies or in an extra."""
+"""Every third-party import of Habilis and its benchmarks is a dependency of `pyproject.toml`, or in an extra."""
 
 import re
 import sys
@@ -6,7 +6,7 @@ import tomllib
 from importlib.metadata import packages_distributions
 
 from tests.house.imports import modules
-from tests.house.repository import PACKAGE, ROOT
+from tests.house.repository import BENCHMARKS, PACKAGE, ROOT
 
 BUILT_IN_THE_GUEST = frozenset({'stdlib', 'timezones', 'wit_world'})
 """Modules that the build of the WebAssembly component generates."""
@@ -37,8 +37,9 @@ def _declared() -> set[str]:
 
 def _imported() -> dict[str, str]:
     """Top-level name of each third-party import, and one module that imports it."""
-    ours = {*sys.stdlib_module_names, *BUILT_IN_THE_GUEST, 'habilis'}
-    tops = ((target.partition('.')[0], module.name) for module in modules(PACKAGE) for _, target in module.imports)
+    ours = {*sys.stdlib_module_names, *BUILT_IN_THE_GUEST, 'habilis', 'benchmarks'}
+    found = (*modules(PACKAGE), *modules(BENCHMARKS))
+    tops = ((target.partition('.')[0], module.name) for module in found for _, target in module.imports)
     return {top: name for top, name in tops if top not in ours}
 
 

@@ -15,7 +15,7 @@ EXCEPTIONS = {
 }
 """Names of two or more classes, and why. A name that is no longer one of these is removed here."""
 
-OTHER_PROGRAMS = ('bench', 'forge/seeds')
+OTHER_PROGRAMS = ('forge/seeds',)
 """Folders whose classes no other room meets."""
 
 

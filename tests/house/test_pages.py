@@ -109,7 +109,7 @@ def test_an_exit_code_belongs_to_one_command(page: Path) -> None:
 
 
 def test_a_command_with_a_reason_is_left_out(page: Path) -> None:
-    page.write_text('<!-- not run: takes a minute -->\n```console\n$ habilis bench sandbox\n```\n')
+    page.write_text('<!-- not run: takes a minute -->\n```console\n$ habilis doctor\n```\n')
     assert steps(page) == []
 
 

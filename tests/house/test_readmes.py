@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.repository import ROOT
+from tests.house.repository import BENCHMARKS, PACKAGE, ROOT
 
-SOURCE = ROOT / 'src' / 'habilis'
-MODULES = sorted(path for path in SOURCE.rglob('*.py') if path.name != '__init__.py' and path.parent != SOURCE)
-ROOMS = sorted(path.parent for path in SOURCE.glob('*/__init__.py'))
+ROOMS = [*sorted(path.parent for path in PACKAGE.glob('*/__init__.py')), BENCHMARKS]
 
 
 def readme_of(module: Path) -> Path:
@@ -18,9 +16,9 @@ def readme_of(module: Path) -> Path:
 @pytest.mark.parametrize('room', ROOMS, ids=lambda room: room.name)
 def test_every_module_of_a_room_is_listed_in_a_readme(room: Path) -> None:
     missing = [
-        str(module.relative_to(SOURCE))
-        for module in MODULES
-        if room in module.parents and f'{module.name}`' not in readme_of(module).read_text(encoding='utf-8')
+        str(module.relative_to(ROOT))
+        for module in sorted(room.rglob('*.py'))
+        if module.name != '__init__.py' and f'{module.name}`' not in readme_of(module).read_text(encoding='utf-8')
     ]
     assert missing == []
 

@@ -94,7 +94,7 @@ async def test_hostile_queries_find_nothing_and_break_nothing(memory: Memory) ->
 
 
 async def test_no_search_shows_anything_of_another_user(tmp_path: Path) -> None:
-    searches = 500  # `habilis bench memory` makes 10,000
+    searches = 500  # `python -m benchmarks memory` makes 10,000
     chance = random.Random(7)
     vocabulary = [f'word{number}' for number in range(40)] + [f'u_{number}' for number in range(8)]
     where = tmp_path / 'memory.db'

@@ -12,8 +12,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.options import SandboxSettings
 from habilis.sandbox.pool import SandboxPool
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from tests.cases import each_case
 
 THING = object()

@@ -13,7 +13,7 @@ import pytest
 
 from habilis import Limits, Sandbox
 from habilis.core.errors import HabilisError, SandboxClosed
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 
 def test_everything_works_without_await(tmp_path: Path) -> None:

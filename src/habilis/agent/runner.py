@@ -28,11 +28,11 @@ from habilis.agent.delegation import Delegation
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
 from habilis.agent.durable.codecs import ResultCodec, without_data
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.replay import replay
 from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.library import open_library
+from habilis.agent.loop.replay import replay
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.agent.loop.setup import check_inputs, check_task_files, start_run

@@ -21,7 +21,6 @@ COMMANDS = {
     'doctor': ('habilis.cli.doctor.command', 'Check the installation and test the sandbox.'),
     'sandbox': ('habilis.cli.sandbox.command', 'Run Python in a sandbox: a file or an interactive prompt.'),
     'serve': ('habilis.cli.serve', 'Serve sandboxes to other programs and machines.'),
-    'bench': ('habilis.cli.bench', 'Measure speed and memory, next to installed alternatives.'),
 }
 """Name of a subcommand: the module that defines its `app`, and its line in the help."""
 
@@ -38,7 +37,6 @@ Examples:
   habilis sandbox run script.py --seconds 5 --workspace data
   habilis sandbox repl                     start an interactive prompt
   habilis serve sandboxes                  let other programs use sandboxes of this machine
-  habilis bench sandbox --quick            run the sandbox benchmarks
 
 \b
 See 'habilis COMMAND --help' for the options of a command.

@@ -25,10 +25,11 @@ from habilis.memory.contract import (
     TaskState,
     Turn,
 )
-from habilis.memory.database import Cursor, Database, open_database
+from habilis.memory.database import Cursor, Database
 from habilis.memory.entries import COLUMNS, digest_of, find_id, find_owner, insert, lock_owner, new_id, read_entry
 from habilis.memory.forgetting import Selection
 from habilis.memory.search import Filter, roll_up, search, with_neighbours
+from habilis.memory.urls import open_database
 from habilis.memory.vectors import Vectors
 
 T = TypeVar('T')

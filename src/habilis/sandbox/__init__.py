@@ -4,8 +4,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, Mount, ToolCall, Variable
 from habilis.sandbox.pool import SandboxPool
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from habilis.sandbox.snapshot import Snapshot
 
 __all__ = [

@@ -27,6 +27,18 @@ def check_number(name: str, value: object) -> None:
         raise wrong(name, value, 'a number of seconds')
 
 
+def check_cell(code: object, code_rules: object, seconds: float | None, on_output: object) -> None:
+    """Check the arguments of a cell, and the rules that were set for it."""
+    check('code', code, str, 'Python code as text')
+    check('code_rules', code_rules, CodeRules | None, "CodeRules, such as CodeRules(imports=('math',))")
+    check_number('seconds', seconds)
+    if on_output is not None and not callable(on_output):
+        raise wrong('on_output', on_output, 'a function of stream and text')
+    if seconds is not None and not seconds > 0:
+        msg = f'seconds must be greater than 0, not {seconds!r}'
+        raise ValueError(msg)
+
+
 def check_settings(settings: Mapping[str, object]) -> None:
     """Check the types of the settings of a sandbox, not yet what is inside."""
     for name, value in settings.items():

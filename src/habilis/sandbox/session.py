@@ -1,21 +1,21 @@
-"""`Sandbox`, an isolated Python interpreter with variables, limits, tools and files."""
+"""`Sandbox`, an isolated Python interpreter with variables, limits, tools and files; `SyncSandbox`, without `await`."""
 
 import asyncio
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack, cast
+from typing import Literal, Self, TypeVar, Unpack
 
+from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError, WorkspaceError
 from habilis.sandbox import snapshot
-from habilis.sandbox.arguments import check, check_number, wrong
+from habilis.sandbox.arguments import check, check_cell
 from habilis.sandbox.backends import backend
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Cell, Variable, python_of, why_no_processes
-from habilis.sandbox.files.workspace import Workspace
+from habilis.sandbox.files.access import FileAccess
 from habilis.sandbox.host import results
 from habilis.sandbox.host.cell_host import CellHost, OnOutput
 from habilis.sandbox.host.functions import AnyFunction, HostFunction, host_functions
@@ -32,11 +32,10 @@ from habilis.sandbox.options import (
 )
 from habilis.sandbox.snapshot import Snapshot
 
-if TYPE_CHECKING:
-    from habilis.sandbox.session_sync import SyncSandbox
+T = TypeVar('T')
 
 
-class Sandbox:
+class Sandbox(FileAccess):
     """One interpreter. Create it with `create`; use it as an async context manager, or `close` it.
 
     Cells run one at a time, in the order of the calls. Tasks may share a sandbox.
@@ -45,7 +44,7 @@ class Sandbox:
     def __init__(self, interpreter: Interpreter, options: SandboxOptions) -> None:
         """Internal: use `create`, `restore` or `fork`."""
         self._interpreter = interpreter
-        self._options = options
+        super().__init__(options)
         self._turns = ExclusiveUse()
         self._installing = asyncio.Lock()
         self._saver: asyncio.Task[None] | None = None
@@ -86,13 +85,7 @@ class Sandbox:
         own = backend_settings(settings)
         maker = backend(await choose_backend(settings) if backend_name == 'auto' else backend_name, **own)
         options = await make_options(settings, await WORKERS.submit(lambda: python_of(maker)))  # may have to ask for it
-        made = cls(Interpreter(maker, options), options)
-        try:
-            await made._interpreter.start()
-        except BaseException:
-            await made.close()
-            raise
-        return made
+        return await cls(Interpreter(maker, options), options)._started()
 
     @classmethod
     async def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
@@ -113,8 +106,6 @@ class Sandbox:
     @staticmethod
     def create_sync(backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> 'SyncSandbox':
         """Create a sandbox for code without `await`. Takes the settings of `create`."""
-        from habilis.sandbox.session_sync import SyncSandbox
-
         return SyncSandbox.create(backend_name, **settings)
 
     async def fork(self) -> 'Sandbox':
@@ -148,12 +139,15 @@ class Sandbox:
         options = self._options.shared() if files == 'shared' else self._options.separate()
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.code_rules = self.code_rules
+        return await made._started()
+
+    async def _started(self) -> Self:
         try:
-            await made._interpreter.start()
+            await self._interpreter.start()
         except BaseException:
-            await made.close()
+            await self.close()
             raise
-        return made
+        return self
 
     async def snapshot(self) -> Snapshot:
         """The variables as bytes, for `restore` in any process. `.lost` names those that could not be saved."""
@@ -197,9 +191,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
     # Run cells --------------------------------------------------------------------------------------------------------
@@ -222,15 +214,8 @@ class Sandbox:
             tools: offer these from now on, as `set_tools` does; for several users of one sandbox.
             describe: fetch the answer of the next `describe_variables` with the cell, which saves a round trip.
         """
-        check('code', code, str, 'Python code as text')
-        check('code_rules', self.code_rules, CodeRules | None, "CodeRules, such as CodeRules(imports=('math',))")
-        check_number('seconds', seconds)
-        if on_output is not None and not callable(on_output):
-            raise wrong('on_output', on_output, 'a function of stream and text')
+        check_cell(code, self.code_rules, seconds, on_output)
         functions = None if tools is None else host_functions(tools)
-        if seconds is not None and not seconds > 0:
-            msg = f'seconds must be greater than 0, not {seconds!r}'
-            raise ValueError(msg)
         limit = min(self._options.limits.seconds, seconds or math.inf)
         async with self._turns.next():
             try:
@@ -257,40 +242,32 @@ class Sandbox:
         """Stop the running cell; its error kind is `cancelled`. False if none is running. Thread-safe."""
         return self._interpreter.cancel()
 
-    # Variables and files ----------------------------------------------------------------------------------------------
+    # Variables --------------------------------------------------------------------------------------------------------
 
     async def set_variables(self, variables: Mapping[str, object]) -> None:
         """Set variables to plain data."""
         packed = results.pack_variables(variables)
-        seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
-            request: dict[str, Json] = {'op': 'set', 'values': packed}
-            await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
+            await self._ask({'op': 'set', 'values': packed}, dict)
             self._interpreter.unsaved = True
 
     async def get_variables(self, *names: str) -> dict[str, object]:
         """The values of these variables, or of all that are plain data. An unknown name is an error."""
         for name in names:
             check('the name of a variable', name, str, 'text')
-        seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
             request: dict[str, Json] = {'op': 'get', 'names': list(names) if names else None}
-            return await self._interpreter.request(
-                request, self._quiet_host(seconds), seconds, lambda answer: results.parse_variables(answer, names)
-            )
+            return await self._ask(request, lambda answer: results.parse_variables(answer, names))
 
     async def describe_variables(self) -> dict[str, Variable]:
         """The variables by name, with type and size; without modules and tools."""
-        seconds = self._options.limits.seconds
         async with self._turns.next():
             await self._wake()
             if (known := self._interpreter.described) is not None:
                 return dict(known)
-            return await self._interpreter.request(
-                {'op': 'names'}, self._quiet_host(seconds), seconds, results.parse_descriptions
-            )
+            return await self._ask({'op': 'names'}, results.parse_descriptions)
 
     async def set_tools(self, tools: Iterable[AnyFunction | HostFunction]) -> None:
         """Replace the tools for later cells."""
@@ -304,37 +281,10 @@ class Sandbox:
         check('work', work, dict, 'a dict with a command')
         async with self._turns.next():
             await self._wake()
-            host, request = self._quiet_host(seconds), {'op': 'work', 'work': work}
-            answer = await self._interpreter.request(cast('dict[str, Json]', request), host, seconds, dict)
+            answer = await self._ask({'op': 'work', 'work': work}, dict, seconds)
             if undone := self._interpreter.take_undone():
                 raise WorkspaceError(results.describe_undone(undone))
             return answer
-
-    @property
-    def workspace(self) -> Workspace:
-        """The workspace, for access from the host."""
-        if self._options.workspace is None:
-            msg = 'this sandbox has no workspace: pass workspace=… to Sandbox.create'
-            raise SandboxError(msg)
-        return self._options.workspace
-
-    @property
-    def has_workspace(self) -> bool:
-        """Whether the sandbox has a workspace."""
-        return self._options.workspace is not None
-
-    async def upload(self, path: str, data: bytes | str) -> None:
-        """Write a file of the workspace or of another writable folder."""
-        await asyncio.to_thread(self._folder(path).write, path, data)
-
-    async def download(self, path: str) -> bytes:
-        """Read a file of the workspace or of another writable folder. Links are not followed."""
-        return await asyncio.to_thread(self._folder(path).read, path)
-
-    @property
-    def writable_mounts(self) -> tuple[str, ...]:
-        """The paths inside of the writable folders other than the workspace."""
-        return tuple(folder.target for folder in self._options.folders)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -390,10 +340,12 @@ class Sandbox:
         """The host of requests that are not cells. Code that runs during them has no tools: no `Cell` has its calls."""
         return CellHost(tools={}, limits=self._options.limits, seconds=seconds, loop=asyncio.get_running_loop())
 
-    def _folder(self, path: str) -> Workspace:
-        """The folder of a path inside: the innermost of the writable mounts, else the workspace."""
-        found = [folder for folder in self._options.folders if folder.contains(path)]
-        return max(found, key=lambda folder: len(folder.target)) if found else self.workspace
+    async def _ask(
+        self, request: dict[str, Json], read: Callable[[dict[str, Json]], T], seconds: float | None = None
+    ) -> T:
+        """Send a request that is not a cell."""
+        limit = self._options.limits.seconds if seconds is None else seconds
+        return await self._interpreter.request(request, self._quiet_host(limit), limit, read)
 
     async def _wake(self) -> None:
         failure, self._failure = self._failure, None
@@ -406,9 +358,7 @@ class Sandbox:
             return
         self._options.functions.clear()
         self._options.functions.update(functions)
-        seconds = self._options.limits.seconds
-        request: dict[str, Json] = {'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}
-        await self._interpreter.request(request, self._quiet_host(seconds), seconds, dict)
+        await self._ask({'op': 'tools', 'tools': [tool.describe() for tool in functions.values()]}, dict)
 
     async def _add_packages(self, packages: Iterable[str], *, replaces: bool) -> None:
         """Download packages while cells run, then continue in an interpreter that has them."""
@@ -435,3 +385,67 @@ class Sandbox:
                     await self._interpreter.current(self._quiet_host)
                 except GuestFailed as failure:
                     self._failure = failure  # raised by the next request
+
+
+class SyncSandbox:
+    """`Sandbox` for code without `await`. Created by `Sandbox.create_sync`; a context manager."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        """The asynchronous sandbox. It belongs to the background event loop."""
+
+    @classmethod
+    def create(cls, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+        """See `Sandbox.create`."""
+        return cls(run_blocking(Sandbox.create(backend_name, **settings)))
+
+    @classmethod
+    def restore(cls, data: bytes, backend_name: str = 'wasm', /, **settings: Unpack[SandboxSettings]) -> Self:
+        """See `Sandbox.restore`."""
+        return cls(run_blocking(Sandbox.restore(data, backend_name, **settings)))
+
+    def run(self, code: str, *, seconds: float | None = None, on_output: OnOutput | None = None) -> Cell:
+        """See `Sandbox.run`."""
+        return run_blocking(self.sandbox.run(code, seconds=seconds, on_output=on_output))
+
+    def install(self, *packages: str | os.PathLike[str]) -> None:
+        """See `Sandbox.install`."""
+        run_blocking(self.sandbox.install(*packages))
+
+    def fork(self) -> 'SyncSandbox':
+        """See `Sandbox.fork`."""
+        return SyncSandbox(run_blocking(self.sandbox.fork()))
+
+    def snapshot(self) -> Snapshot:
+        """See `Sandbox.snapshot`."""
+        return run_blocking(self.sandbox.snapshot())
+
+    def set_variables(self, variables: Mapping[str, object]) -> None:
+        """See `Sandbox.set_variables`."""
+        run_blocking(self.sandbox.set_variables(variables))
+
+    def get_variables(self, *names: str) -> dict[str, object]:
+        """See `Sandbox.get_variables`."""
+        return run_blocking(self.sandbox.get_variables(*names))
+
+    def upload(self, path: str, data: bytes | str) -> None:
+        """See `Sandbox.upload`."""
+        run_blocking(self.sandbox.upload(path, data))
+
+    def download(self, path: str) -> bytes:
+        """See `Sandbox.download`."""
+        return run_blocking(self.sandbox.download(path))
+
+    def cancel(self) -> bool:
+        """See `Sandbox.cancel`."""
+        return self.sandbox.cancel()
+
+    def close(self) -> None:
+        """See `Sandbox.close`."""
+        run_blocking(self.sandbox.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()

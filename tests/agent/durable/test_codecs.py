@@ -13,9 +13,9 @@ from pydantic import BaseModel
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits, Step, Waiting
+from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
 from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of
 from habilis.agent.durable.records import INPUTS_CODEC, REPLY_CODEC, RESUMED_CODEC, VERDICT_CODEC, Inputs, Resumed
-from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.agent.policies import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json

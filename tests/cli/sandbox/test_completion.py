@@ -3,7 +3,7 @@
 import pytest
 
 from habilis.cli.sandbox.completion import Completer
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 from tests.cli.process import on_terminal
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from habilis.core.limits import Limits
 from habilis.sandbox.conformance.suite import SandboxConformance
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 
 class SharedSandboxConformance(SandboxConformance):

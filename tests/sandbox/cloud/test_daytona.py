@@ -13,7 +13,7 @@ from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import daytona
 from habilis.sandbox.cloud.daytona import DaytonaBackend
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 from tests.sandbox.cloud.daytona_server import KEY, DaytonaServer
 from tests.sandbox.cloud.serving import serving
 from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance, assert_a_lost_machine_is_replaced

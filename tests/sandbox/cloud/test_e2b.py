@@ -15,7 +15,7 @@ from habilis.sandbox.cloud import e2b
 from habilis.sandbox.cloud.e2b import E2bBackend
 from habilis.sandbox.conformance.suite import IsolationConformance
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 from habilis.server.settings import ServiceSettings
 from tests.sandbox.cloud.machines import MachineBackend
 from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance, assert_a_lost_machine_is_replaced

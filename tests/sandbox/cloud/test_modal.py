@@ -14,7 +14,7 @@ from habilis.sandbox.cloud import backend as cloud_backend
 from habilis.sandbox.cloud import modal
 from habilis.sandbox.cloud.modal import ModalBackend
 from habilis.sandbox.contract import GuestSpec
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 from tests.sandbox.cloud.modal_server import TOKEN, ModalServer
 from tests.sandbox.cloud.shared_sandbox import SharedSandboxConformance, assert_a_lost_machine_is_replaced
 

@@ -20,8 +20,7 @@ from habilis.models.scripted import ScriptedModel
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Mount
 from habilis.sandbox.process.broker_client import python
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from habilis.tools import Shell
 from tests.requirements import missing
 

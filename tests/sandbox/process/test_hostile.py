@@ -15,8 +15,7 @@ from habilis.core.errors import WorkspaceError
 from habilis.core.limits import Limits
 from habilis.sandbox.process import seccomp
 from habilis.sandbox.process.watch import TOO_MUCH
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 COLUMN = seccomp.MACHINES[platform.machine()][1]
 PRELUDE = """

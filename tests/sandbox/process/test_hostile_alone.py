@@ -16,8 +16,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox import backends
 from habilis.sandbox.process import levels
 from habilis.sandbox.process.watch import TOO_MUCH
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from tests.sandbox.process.test_hostile import EATER, EATERS, PRELUDE, assert_usable
 from tests.sandbox.process.test_watch import wait_for_end_between_cells
 

@@ -15,8 +15,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.contract import PythonTarget
 from habilis.sandbox.packages.installation import package_folder
 from habilis.sandbox.process.guest import ProcessGuest
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 from tests.requirements import missing
 from tests.sandbox.packages.test_installation import make_wheel
 

@@ -10,8 +10,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.host.pipe_guest import PipeGuest
 from habilis.sandbox.process import watch
 from habilis.sandbox.process.watch import IDLE_SECONDS, LESS, PAUSE, TOO_MUCH, IdleTurns
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 MB = 1 << 20
 LATER = """

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import cast
 
 from habilis.agent.context.prompt import PYTHON
+from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.durable.records import APPROVE
-from habilis.agent.loop.code_turn import CellOutcome
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.dataclass_codec import pack_or_repr

@@ -8,6 +8,7 @@ from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import answer_refused
 from habilis.agent.contract import Result, Step
 from habilis.agent.durable.audit import read_calls
+from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
 from habilis.agent.durable.codecs import ResultCodec, result_without_output
 from habilis.agent.durable.records import (
     ASK,
@@ -24,7 +25,6 @@ from habilis.agent.durable.records import (
     Inputs,
     code_of,
 )
-from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
 from habilis.journal import Codec

@@ -4,11 +4,10 @@ import asyncio
 import functools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from habilis.agent.context.observation import observe
 from habilis.agent.context.truncation import Bounds
-from habilis.agent.durable.codecs import DataCodec
+from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
@@ -25,36 +24,6 @@ from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
 
 logger = logging.getLogger('habilis.agent')
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellOutcome:
-    """Everything the run needs to know of one cell, so that a replay need not run it again."""
-
-    code: str
-    cell: Cell
-    calls: tuple[ToolCall, ...] = ()
-    observation: str = ''
-    verdict: Verdict = field(default_factory=Verdict)
-    """What the policy decided about it."""
-
-    variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
-    """The variables after the cell."""
-
-    answered: bool = False
-    answer: object = None
-    """What `final_answer` was given, if it was called and the answer was taken."""
-
-    question: str | None = None
-    """What a tool needs a person to answer."""
-
-    @property
-    def seen(self) -> SeenCell:
-        """The cell as the history of a policy has it."""
-        return SeenCell(code=self.code, cell=self.cell, calls=self.calls, is_answer=self.answered)
-
-
-CELL_OUTCOME = DataCodec(CellOutcome, what='a cell')
 
 
 class CodeRunner:

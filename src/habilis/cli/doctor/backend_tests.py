@@ -11,7 +11,7 @@ from pathlib import Path
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.limits import Limits
 from habilis.sandbox.files.temporary_folders import temporary_folder
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 ENGINE_SECONDS = 5
 NATIVE = 'pydantic_core'

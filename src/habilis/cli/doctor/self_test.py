@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from habilis.core.errors import SandboxError
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 LOOP_SECONDS = 0.2
 CREATIONS = 7

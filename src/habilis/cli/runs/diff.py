@@ -4,10 +4,10 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
+from habilis.agent.durable.cells import CELL_OUTCOME
 from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC
 from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.tokens import format_cost
-from habilis.agent.loop.code_turn import CELL_OUTCOME
 from habilis.cli.printing import Page, print_table
 from habilis.cli.runs.journal import JournalAccess, report_damage, with_journal
 from habilis.core.codec import Json

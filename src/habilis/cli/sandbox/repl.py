@@ -16,7 +16,7 @@ from habilis.cli.sandbox.terminal import SandboxChoice, Terminal
 from habilis.core.errors import HabilisError
 from habilis.core.syntax import parse_module
 from habilis.sandbox.contract import ROLLED_BACK, Cell
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 HELP = """\
 Enter Python statements; top-level `await` works. Variables persist until you exit. Tab completes names.

@@ -16,7 +16,7 @@ from habilis.cli.streams import say
 from habilis.core.background_loop import run_blocking
 from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Stream
 from habilis.sandbox.options import SandboxSettings, choose_backend
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import SyncSandbox
 
 EXIT_CODES: dict[ErrorKind, int] = {'time': 124, 'memory': 137, 'cancelled': 130}
 """Same codes as `timeout`, the out-of-memory killer and a shell. Every other error is 1."""

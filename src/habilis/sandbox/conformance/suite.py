@@ -20,8 +20,7 @@ from habilis.core.limits import Limits
 from habilis.sandbox.conformance.files import ATTACKS, make_repository, obeyed_files
 from habilis.sandbox.conformance.tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Mount, Variable
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
 class SandboxConformance(ToolConformance):

@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
-from habilis.sandbox.session import Sandbox
-from habilis.sandbox.session_sync import SyncSandbox
+from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
 def _double(x: int) -> int:

@@ -38,7 +38,7 @@ def main(settings: dict[str, Any], make_fork: MakeFork | None = None) -> None:
     errors = os.dup(2) if mark else 2
     _limit_memory(settings.get('memory_mb'))
     kernel = Kernel(channel.send, settings.get('places') or {})
-    end_if_child = detach_after_fork(kernel)
+    end_if_child = detach_after_fork(kernel.bridge, kernel.stdout, kernel.stderr)
     state.max_bytes = MAX_STATE
     network.proxy_port = settings.get('proxy_port')
     sleep, select_files = time.sleep, select.select

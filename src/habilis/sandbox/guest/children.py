@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from habilis.sandbox.guest.kernel import Kernel
+    from habilis.sandbox.guest.bridge import Bridge
+    from habilis.sandbox.guest.output import HostStream
 
 _exit = os._exit
 FORK = 'fork'
@@ -18,7 +19,7 @@ is_twin = False
 """Whether the process that is being forked is another guest, which keeps its kernel."""
 
 
-def detach_after_fork(kernel: Kernel) -> Callable[[], None]:
+def detach_after_fork(bridge: Bridge, *streams: HostStream) -> Callable[[], None]:
     """Give forked processes the exit and streams of an ordinary one. Returns a function that ends such a process
     and does nothing in the first one."""
     detached = False
@@ -29,9 +30,9 @@ def detach_after_fork(kernel: Kernel) -> Callable[[], None]:
         if is_twin:
             return
         detached = True
-        kernel.bridge.send = _refuse
+        bridge.send = _refuse
         os._exit = posix._exit = _exit
-        for stream in (kernel.stdout, kernel.stderr):
+        for stream in streams:
             stream.pending.clear()  # the parent will send it
         sys.stdout, sys.stderr = _open_stream(1), _open_stream(2)
 

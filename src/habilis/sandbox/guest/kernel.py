@@ -23,8 +23,9 @@ from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
-from habilis.sandbox.guest.event_loop import GuestPolicy, HostSelector, new_loop
+from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
+from habilis.sandbox.guest.host_selector import HostSelector
 from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.optional_rules import CodeRules, CodeRulesError, check
 from habilis.sandbox.guest.output import HostStream

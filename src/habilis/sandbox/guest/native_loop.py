@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from habilis.sandbox.guest.event_loop import HostSelector
+from habilis.sandbox.guest.host_selector import HostSelector
 from habilis.sandbox.guest.tunnels import TunnelledSocket, real_socket
 
 POLL_SECONDS = 0.02

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from habilis.core.codec import Json
 from habilis.sandbox.guest.bridge import Bridge, pack_arguments
-from habilis.sandbox.guest.event_loop import HostSelector
+from habilis.sandbox.guest.host_selector import HostSelector
 
 
 class HostTool:

@@ -1,0 +1,1 @@
+"""`python -m benchmarks memory`: search and append in a large memory, and the chat."""

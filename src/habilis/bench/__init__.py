@@ -1,1 +1,0 @@
-"""Benchmarks of `habilis bench`: speed and memory of Habilis, next to installed alternatives."""

@@ -1,1 +1,0 @@
-"""`habilis bench forge`."""

@@ -1,1 +1,0 @@
-"""`habilis bench memory`: search and append in a large memory, and the chat."""
