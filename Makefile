@@ -14,7 +14,7 @@ SLOW := benchmarks cli crash evals flows forge/javascript house/test_docs.py mod
   sandbox/remote server test_wheel.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test pytest test-quick test-model test-crash soak eval-local eval-forge eval-library lint format bench recording docs wheel clean
+.PHONY: help demo test pytest test-quick test-model test-crash soak eval-local eval-forge eval-library house lint format bench recording docs wheel clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -55,6 +55,9 @@ eval-forge: $(READY) ## Let the embedded model build tools for EVAL_DATA=FOLDER 
 eval-library: $(READY) ## Let the embedded model answer families of requests, with a library of tools and without
 	@$(BIN)/habilis models install --yes
 	$(BIN)/python -m evals.library $(EVAL_ARGS)
+
+house: $(READY) ## Print the figures of the code: rooms, circles, frames, Any, casts, long functions, repeated names
+	@$(BIN)/python -m tests.house.figures $(PACKAGE)
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff check

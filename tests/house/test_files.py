@@ -9,6 +9,7 @@ import pytest
 from tests.house.repository import PACKAGE, ROOT
 
 LONGEST = 450
+LONGEST_README = 180
 
 BUILT = frozenset(
     {'__pycache__', '.git', '.hypothesis', '.pytest_cache', '.ruff_cache', '.venv', 'build', 'dist', 'site'}
@@ -49,6 +50,10 @@ def lines_about_one_machine(path: Path) -> list[str]:
 def test_no_source_file_is_too_long_to_hold_in_mind() -> None:
     lengths = {path.relative_to(ROOT): len(path.read_text('utf-8').splitlines()) for path in PACKAGE.rglob('*.py')}
     assert {path: length for path, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / 'README.md').read_text('utf-8').splitlines()) <= LONGEST_README
 
 
 def test_every_room_says_what_it_owns() -> None:
