@@ -42,7 +42,7 @@ def test_a_wheel_carries_the_component_and_runs_without_the_builder(tmp_path: Pa
     site = tmp_path / 'site'
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    assert (site / 'habilis/forge/seeds/percent_of/test_tool.py').is_file()
+    assert (site / 'habilis/forge/seeds/percent_of.md').is_file()
     assert not list(site.rglob('benchmarks'))
     code = (
         "import sys; sys.modules['componentize_py'] = None\n"

@@ -3,11 +3,7 @@
 import base64
 import io
 import os
-import pty
 import re
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,18 +11,12 @@ import pytest
 from habilis.cli import terminal_graphics
 from habilis.cli.pictures import picture_folder, run_pictures, show_pictures
 from habilis.sandbox.contract import Cell, Display, FileChange
-from tests.cli.test_sixel import ROWS, drawn, png
+from tests.cli.png_file import png
 
-PNG = png(ROWS)
+PNG = png()
 PICTURE = Display(mime='image/png', data=PNG)
 CELL = Cell(displays=(PICTURE, Display(mime='text/html', data='<b>')))
 NULL = os.open(os.devnull, os.O_RDONLY)
-ASK = """
-import sys
-from habilis.cli.terminal_graphics import protocol_of
-print('knows', protocol_of(sys.stderr), protocol_of(sys.stderr))
-print('read', input())
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -133,10 +123,6 @@ def test_iterm2_is_sent_the_file(monkeypatch: pytest.MonkeyPatch, environment: d
     )
 
 
-def test_terminals_with_sixels_are_sent_sixels(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert drawn(shown_with(monkeypatch, TERM='foot').removesuffix('\n')) == ROWS
-
-
 @pytest.mark.parametrize(
     'environment',
     [
@@ -154,54 +140,11 @@ def test_elsewhere_only_the_path_is_said(monkeypatch: pytest.MonkeyPatch, enviro
 
 def test_a_large_picture_is_made_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('TERM', 'xterm-kitty')
-    wide = png([[(0, 0, 0)] * 1264])
+    wide = png(1264, 1)
     assert ',c=79,' in terminal_graphics.inline_picture(wide, 'kitty', Screen())
     assert ';width=79;' in terminal_graphics.inline_picture(wide, 'iterm2', Screen())
-    assert len(drawn(terminal_graphics.inline_picture(wide, 'sixel', Screen()))[0]) == 632
 
 
-@pytest.mark.parametrize('data', [b'\x1b[2Jnot a picture', PNG[:20], png([[(0,) * 3]]) + bytes(1 << 23)])
+@pytest.mark.parametrize('data', [b'\x1b[2Jnot a picture', PNG[:20], png() + bytes(1 << 23), png(1 << 12, 1 << 11)])
 def test_what_is_no_picture_is_not_sent(data: bytes) -> None:
     assert terminal_graphics.inline_picture(data, 'kitty', Screen()) == ''
-
-
-@pytest.mark.parametrize(
-    ('answer', 'known'), [(b'\x1b[?62;4;22c', b'sixel'), (b'\x1b[?62;22c', b'None'), (b'', b'None')]
-)
-def test_an_unknown_terminal_is_asked_once_and_may_stay_silent(answer: bytes, known: bytes) -> None:
-    seen = on_asked_terminal(answer)
-    assert seen.count(b'\x1b[c') == 1
-    assert b'knows %b %b\r\n' % (known, known) in seen
-    assert b'read typed\r\n' in seen
-
-
-def on_asked_terminal(answer: bytes) -> bytes:
-    """Everything that a program which asks for the protocol writes to a terminal that answers so."""
-    leader, follower = pty.openpty()
-    program = (
-        'import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])'
-    )
-    environment = {name: os.environ[name] for name in ('PATH', 'HOME') if name in os.environ}
-    process = subprocess.Popen(
-        [sys.executable, '-c', program, sys.executable, '-c', ASK],
-        stdin=follower, stdout=follower, stderr=follower, start_new_session=True, env={**environment, 'TERM': 'xterm'},
-    )  # fmt: skip
-    os.close(follower)
-    killer = threading.Timer(60, process.kill)
-    killer.start()
-    seen = b''
-    try:
-        while True:
-            data = os.read(leader, 65536)
-            if b'\x1b[c' in data:
-                os.write(leader, answer)
-            if b'knows' in data:
-                os.write(leader, b'typed\n')
-            seen += data
-    except OSError:  # the program has ended
-        pass
-    finally:
-        killer.cancel()
-        process.wait()
-        os.close(leader)
-    return seen

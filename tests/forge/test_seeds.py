@@ -2,30 +2,18 @@
 
 import ast
 import sys
-from importlib.resources import files
 
 import pytest
 
 from habilis.forge.checks.mutation import KILL_SHARE, mutation_score
 from habilis.forge.checks.verification import passes_on_stub, verify
 from habilis.forge.contract import Candidate
+from habilis.forge.library.seed_tools import seeds
 from habilis.tools.tool_names import check_name
 from tests.cases import each_case
 
-SEEDS = files('habilis.forge').joinpath('seeds')
 MUTANTS = 15
-
-
-def _names() -> list[str]:
-    return sorted(folder.name for folder in SEEDS.iterdir() if folder.joinpath('tool.py').is_file())
-
-
-def _read(name: str) -> Candidate:
-    code, tests = (SEEDS.joinpath(name, file).read_text(encoding='utf-8') for file in ('tool.py', 'test_tool.py'))
-    return Candidate(name=name, code=code, tests=tests)
-
-
-ALL = [_read(name) for name in _names()]
+ALL = list(seeds().values())
 
 
 @pytest.fixture(params=ALL, ids=lambda seed: seed.name)
@@ -42,7 +30,7 @@ def _public_functions(seed: Candidate) -> list[ast.FunctionDef]:
 
 
 def test_there_are_enough_seeds_to_be_useful() -> None:
-    assert len(_names()) >= 25
+    assert len(ALL) >= 25
 
 
 async def test_a_seed_passes_its_tests(seed: Candidate) -> None:
@@ -67,7 +55,7 @@ def test_the_name_of_a_seed_is_valid(seed: Candidate) -> None:
 
 
 @each_case('seed', ALL)
-def test_a_seed_has_one_public_function_with_the_name_of_its_folder(seed: Candidate) -> None:
+def test_a_seed_has_one_public_function_with_the_name_of_its_page(seed: Candidate) -> None:
     assert [function.name for function in _public_functions(seed)] == [seed.name]
 
 

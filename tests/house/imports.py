@@ -34,9 +34,6 @@ CODEC = 'habilis.core.codec'
 GUEST_EXTRAS = {f'{GUEST}.state': frozenset({'cloudpickle'})}
 """Guest modules that may import something from outside the standard library."""
 
-SEEDS = PurePosixPath('forge', 'seeds')
-"""Tools that are data: they are read as text, and run in a sandbox only."""
-
 _OPEN_TO_ALL = 'habilis._version'
 
 
@@ -74,8 +71,6 @@ def modules(package: Path) -> tuple[Module, ...]:
 def _read_modules(package: Path) -> Iterator[Module]:
     for path in sorted(package.rglob('*.py')):
         inside = path.relative_to(package)
-        if inside.is_relative_to(SEEDS):
-            continue
         name = _dotted(PurePosixPath(package.name, inside))
         tree = ast.parse(path.read_text(encoding='utf-8'), filename=str(path))
         parent = name if path.name == '__init__.py' else name.rpartition('.')[0]

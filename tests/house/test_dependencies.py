@@ -14,7 +14,6 @@ BUILT_IN_THE_GUEST = frozenset({'stdlib', 'timezones', 'wit_world'})
 NOT_INSTALLED_BY_DEV = {
     'dbos': 'dbos',
     'eryx': 'pyeryx',
-    'llama_cpp': 'llama-cpp-python',
     'pydantic_monty': 'pydantic-monty',
     'smolagents': 'smolagents',
     'sqlalchemy': 'sqlalchemy',

@@ -184,7 +184,6 @@ class TestEmbedded:
         self, place: Place, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, 'xllamacpp', None)
-        monkeypatch.setitem(sys.modules, 'llama_cpp', None)
         choice = await discover(servers=())
         assert not choice.ready
         assert "pip install 'habilis[local]'" in choice.reason

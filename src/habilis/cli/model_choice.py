@@ -77,7 +77,7 @@ async def ensure_ready(choice: Choice, request: ModelRequest, user: TerminalUser
         with download_progress(sys.stderr) as on_progress:
             await ensure_engine(on_progress=on_progress, on_message=say)
         return False
-    if find_spec('xllamacpp') is None and find_spec('llama_cpp') is None:  # weights are useless without an engine
+    if find_spec('xllamacpp') is None:  # weights are useless without an engine
         raise NoModel(_no_model(choice))
     if not (request.download or user.is_present):
         msg = f'{_no_model(choice)}. Use --yes to download it now'

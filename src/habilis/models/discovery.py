@@ -157,17 +157,13 @@ def _missing_requirement(config: ModelConfig) -> str | None:
 def _missing_weights(name: str) -> str | None:
     from habilis.models.local import store
 
-    if not _has_llama():
+    if find_spec('xllamacpp') is None:
         return "it needs llama.cpp: pip install 'habilis[local]'"
     try:
         store.find(name)
     except ModelError as error:
         return str(error)
     return None
-
-
-def _has_llama() -> bool:
-    return find_spec('xllamacpp') is not None or find_spec('llama_cpp') is not None
 
 
 def _server_without_model(settings: Settings) -> Choice:
@@ -246,7 +242,7 @@ def _embedded(registry: Registry) -> Choice:
     from habilis.models.local import store
 
     config = registry.get(f'local:{EMBEDDED}')
-    if not _has_llama():
+    if find_spec('xllamacpp') is None:
         reason = "the embedded model needs llama.cpp: pip install 'habilis[local]'"
     elif store.installed(EMBEDDED):
         return Choice(config=config, reason='the embedded model: no key is set, and no server answers on this machine')

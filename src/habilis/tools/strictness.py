@@ -3,7 +3,7 @@
 Pydantic's public strict mode cannot be used: for Python values it also refuses a list for a tuple, a dict for a
 dataclass, and text for a date or an enum member, which is all that plain data has for them. And there is no public way
 to be strict about the numbers inside a dataclass, to refuse its unknown keys, or to check an instance without making it
-again. The form of core schemas may change with any minor version of pydantic, so `pyproject.toml` caps the version.
+again. The form of core schemas may change with any minor version of pydantic: see `pydantic_forms.py`.
 """
 
 import re

@@ -15,6 +15,7 @@ from habilis.core.errors import ToolDefinitionError
 from habilis.core.previews import shorten
 from habilis.core.similar_names import similar_names
 from habilis.tools.number_sizes import MAX_DIGITS, is_too_large
+from habilis.tools.pydantic_forms import check_pydantic
 from habilis.tools.pydantic_hints import for_pydantic
 from habilis.tools.strictness import Node, field_names, make_strict, node_types
 
@@ -46,6 +47,7 @@ class TypeValidator:
         self.text = text
         """The hint as the model sees it."""
 
+        check_pydantic(_validate)
         self.adapter = _adapter(hint)
         self._is_union = _members(hint) > 1
         self._validator = _validator(self.adapter, result)
@@ -154,3 +156,7 @@ def _validator(adapter: 'TypeAdapter[Any]', result: bool) -> 'SchemaValidator':
     from pydantic_core import SchemaValidator
 
     return SchemaValidator(cast('CoreSchema', make_strict(cast('Node', adapter.core_schema), result=result)))
+
+
+def _validate(hint: object, value: object, result: bool) -> object:
+    return _validator(_adapter(hint), result).validate_python(value)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.chat import code, script
+from tests.cli.png_file import png
 from tests.cli.process import habilis
-from tests.cli.test_sixel import ROWS, png
 from tests.place import Place
 from tests.requirements import missing
 
-PNG = png(ROWS)
+PNG = png()
 FIGURE = f'class Figure:\n    def _repr_png_(self): return {PNG!r}\n'
 SALES = 'region,year,sales\nNorth,2023,100\nNorth,2024,110\nSouth,2023,50\nSouth,2024,80\nEast,2023,70\nEast,2024,71\n'
 READ = """\

@@ -299,9 +299,8 @@ async def test_missing_weights_say_how_to_get_them() -> None:
 
 
 async def test_a_missing_backend_says_what_to_install(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backend, 'BACKENDS', {'llama_cpp': '', 'xllamacpp': ''})
-    for package in ('llama_cpp', 'xllamacpp'):
-        monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.setattr(backend, 'BACKENDS', {'xllamacpp': ''})
+    monkeypatch.setitem(sys.modules, 'xllamacpp', None)
     with pytest.raises(ModelError, match=r"pip install 'habilis\[local\]'"):
         await model.request(said('one'))
 
@@ -309,8 +308,8 @@ async def test_a_missing_backend_says_what_to_install(model: LocalModel, monkeyp
 async def test_the_next_backend_is_used_where_the_first_cannot_be_imported(
     model: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, 'llama_cpp', None)
-    monkeypatch.setattr(backend, 'BACKENDS', {'llama_cpp': 'nowhere', **backend.BACKENDS})
+    monkeypatch.setitem(sys.modules, 'xllamacpp', None)
+    monkeypatch.setattr(backend, 'BACKENDS', {'xllamacpp': 'nowhere', **backend.BACKENDS})
     assert (await model.request(said('one'))).text == 'one '
 
 

@@ -1,7 +1,7 @@
 """The prompt of a terminal: a line to type in, always there, with a small live region above it.
 
 What is finished is printed above and scrolls away with the terminal's own scrollback. `prompt_toolkit` is imported
-here, in `completion.py` and in `terminal_answer.py` only.
+here and in `completion.py` only.
 """
 
 import asyncio
@@ -26,7 +26,6 @@ from prompt_toolkit.styles import Style
 from habilis.cli.chat.completion import ChatCompleter, completes
 from habilis.cli.chat.front import HOW_TO_LEAVE, LEAVING, PROMPT
 from habilis.cli.chat.live_status import PromptStatus
-from habilis.cli.chat.terminal_answer import ask_for_graphics
 from habilis.cli.colours import has_colours
 
 if TYPE_CHECKING:
@@ -88,7 +87,6 @@ class LivePrompt:
         # In cooked mode, which printing above the prompt would switch to, an Enter that is typed arrives as Ctrl-J.
         setattr(keyboard, 'cooked_mode', contextlib.nullcontext)  # noqa: B010 - a method
         with keyboard.raw_mode(), proxy, contextlib.redirect_stdout(proxy), contextlib.redirect_stderr(proxy):
-            ask_for_graphics(keyboard, self._session.app.output)
             reading = asyncio.ensure_future(self._read_all())
             try:
                 yield

@@ -1,5 +1,6 @@
 """Adds the seeds: tools that come with Habilis."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -9,8 +10,10 @@ from pathlib import Path
 from habilis.core.errors import ToolExists
 from habilis.forge.checks.verification import verify_all
 from habilis.forge.contract import Candidate
-from habilis.forge.library.library import CODE, TESTS, Library
+from habilis.forge.library.library import Library
 from habilis.forge.source import read_source
+
+_BLOCK = re.compile(r'^```python\n(.*?)^```$', re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +31,18 @@ class SeedReport:
 @cache
 def seeds() -> dict[str, Candidate]:
     """All seeds, each after those that it uses."""
-    folder = Path(str(files('habilis.forge').joinpath('seeds')))
-    code = {path.parent.name: path.read_text(encoding='utf-8') for path in sorted(folder.glob(f'*/{CODE}'))}
+    pages = sorted(Path(str(files('habilis.forge').joinpath('seeds'))).glob('*.md'))
+    sources = {page.stem: _BLOCK.findall(page.read_text(encoding='utf-8')) for page in pages}
     made: dict[str, Candidate] = {}
 
     def add(name: str) -> Candidate:
         if name not in made:
-            uses = {used: add(used) for used in read_source(name, code[name]).uses}
-            tests = (folder / name / TESTS).read_text(encoding='utf-8')
-            made[name] = Candidate(name=name, code=code[name], tests=tests, uses=uses)
+            code, tests = sources[name]
+            uses = {used: add(used) for used in read_source(name, code).uses}
+            made[name] = Candidate(name=name, code=code, tests=tests, uses=uses)
         return made[name]
 
-    for name in code:
+    for name in sources:
         add(name)
     return made
 

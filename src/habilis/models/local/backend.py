@@ -1,4 +1,4 @@
-"""Backends of the embedded model: llama.cpp in one of three builds. A backend is used by one thread."""
+"""Backends of the embedded model: llama.cpp in one of two builds. A backend is used by one thread."""
 
 import ctypes
 import logging
@@ -19,11 +19,10 @@ BATCH = 32
 """Prompt tokens evaluated between two reports of progress. Larger batches are not faster on a CPU."""
 
 BACKENDS = {
-    'llama_cpp': 'habilis.models.local.llamacpp',
     'jinja2': 'habilis.models.local.prebuilt',
     'xllamacpp': 'habilis.models.local.xllamacpp',
 }
-"""Python package and our module that needs it, in order of preference. Who compiled llama.cpp here wants to use it."""
+"""Python package and our module that needs it, in order of preference."""
 
 VARIABLE = 'HABILIS_ENGINE'
 """Environment variable that names one backend, by the name of our module."""
