@@ -1,14 +1,12 @@
 """A mistake in what an agent or a run is given is named at once, and nothing is begun."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import fields
-from inspect import signature
 from typing import Any
 
 import pytest
 
 from habilis.agent import Agent, RunLimits
-from habilis.agent.options import RUN_OPTIONS, RunOptions, RunRequest
+from habilis.agent.run_spec import RUN_OPTIONS
 from habilis.agent.team import plan_and_implement
 from habilis.models import ScriptedModel
 from habilis.tools import Toolset
@@ -47,7 +45,7 @@ WAYS: dict[str, Call] = {
         ('message_history', 'pass history=…'),
         ('tokens', r'pass limits=RunLimits\(tokens=…\)'),
         ('max_seconds', r'pass limits=RunLimits\(seconds=…\)'),
-        ('xyz', 'it has tools, output_type, deps, variables, artifacts, history'),
+        ('xyz', 'it has output_type, tools, deps, limits, max_steps, hooks, variables'),
     ],
 )
 async def test_an_option_that_a_run_does_not_have_is_refused(way: str, option: str, message: str) -> None:
@@ -139,20 +137,6 @@ def test_a_method_of_another_library_is_answered_with_ours(name: str, message: s
     with pytest.raises(AttributeError, match=message):
         getattr(Agent(ScriptedModel([])), name)
     assert not hasattr(Agent(ScriptedModel([])), name)
-
-
-@pytest.mark.parametrize('way', [Agent.run, Agent.run_sync, Agent.stream])
-def test_every_option_is_in_the_signature(way: Callable[..., Any]) -> None:
-    assert {*signature(way).parameters} == {'self', 'task', 'unknown', *RUN_OPTIONS}
-    assert {*RunOptions.__annotations__} == {*RUN_OPTIONS} - {'output_type'}
-
-
-def test_each_class_of_options_has_the_same_defaults() -> None:
-    for way in (Agent.run, Agent.run_sync, Agent.stream, Agent.start):
-        given = {
-            name: item.default for name, item in signature(way).parameters.items() if item.default is not item.empty
-        }
-        assert given.items() <= {item.name: item.default for item in fields(RunRequest)}.items()
 
 
 async def test_limits_of_another_kind_are_refused_by_resume_too() -> None:

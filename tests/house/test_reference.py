@@ -9,10 +9,10 @@ import pytest
 from typer import Typer
 
 from habilis import flows
-from habilis.agent.agent import Agent
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import AgentEvent, Event
-from habilis.agent.options import RUN_OPTIONS
+from habilis.agent.options import AGENT_OPTIONS
+from habilis.agent.run_spec import RUN_OPTIONS
 from habilis.cli.commands import COMMANDS
 from habilis.cli.memory.command import app as memory_app
 from habilis.cli.run import report
@@ -141,8 +141,7 @@ def test_every_option_of_a_tool_is_listed() -> None:
 
 
 def test_every_argument_of_an_agent_is_listed() -> None:
-    known = [name for name in inspect.signature(Agent).parameters if name != 'unknown']
-    assert names('agent.md', 'Agent') == known
+    assert names('agent.md', 'Agent') == [*AGENT_OPTIONS]
 
 
 def test_every_argument_of_a_run_is_listed() -> None:

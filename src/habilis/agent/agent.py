@@ -1,40 +1,27 @@
 """`Agent`: give it a task, and it writes Python until the task is done."""
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import replace
-from inspect import signature
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.chat import Chat
-from habilis.agent.context.instructions import Instructions
-from habilis.agent.context.truncation import Bounds
-from habilis.agent.contract import Result, RunLimits
+from habilis.agent.contract import Result
 from habilis.agent.decorators import Decorators
 from habilis.agent.delegation import helpers_from
 from habilis.agent.description import agent_html, agent_repr
-from habilis.agent.durable.runs import JournalChoice, wait_here
+from habilis.agent.durable.runs import wait_here
 from habilis.agent.events import StreamEvent
-from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.status import status_hooks
 from habilis.agent.hooks.stream import stream_events
-from habilis.agent.library import LibraryChoice
-from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.loop.run import Run
-from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.options import (
-    RUN_OPTIONS,
+    AGENT_OPTIONS,
+    AgentOptions,
     AgentSetup,
-    AnyTool,
-    Helpers,
     ModelChoice,
-    ModelSettings,
-    OnDisagreement,
-    ResumeRequest,
-    RunOptions,
-    RunRequest,
     Task,
     bounds_from,
     check_model_settings,
@@ -42,21 +29,25 @@ from habilis.agent.options import (
     checked_library,
     limits_from,
     sandbox_settings_from,
-    split_task,
     summary_prompt,
 )
-from habilis.agent.policies import Policy
+from habilis.agent.run_spec import (
+    RUN_OPTIONS,
+    ResumptionOptions,
+    RunOptions,
+    RunSpec,
+    StartOptions,
+    resume_spec,
+    run_spec,
+)
 from habilis.agent.runner import Runner
+from habilis.agent.signatures import with_options
 from habilis.agent.wrong_guesses import check_names, missing_attribute
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
-from habilis.core.settings import Settings, load_settings
-from habilis.journal import OnChange
-from habilis.models.contract import Message, Model
+from habilis.core.settings import load_settings
+from habilis.models.contract import Model
 from habilis.models.usage import Ledger
-from habilis.sandbox.code_rules import CodeRules
-from habilis.sandbox.options import PathLike, SandboxSettings
-from habilis.tools import Approve, Gate, ResultGate
 
 T = TypeVar('T', default=Any)
 U = TypeVar('U')
@@ -65,48 +56,20 @@ U = TypeVar('U')
 class Agent(Decorators, Closing, Generic[T]):
     """A model, its tools and its sandbox. One agent can do many runs, also at the same time."""
 
+    @with_options(AgentOptions, AgentSetup)
     def __init__(
         self,
         model: ModelChoice | None = None,
         *,
-        model_settings: ModelSettings | None = None,
         output_type: type[T] | UnionType | None = None,
-        output_validators: Iterable[OutputValidator] = (),
-        tools: Iterable[AnyTool] = (),
-        helpers: Helpers | bool = False,
-        library: LibraryChoice | None = None,
-        deps_type: Any = None,
-        instructions: Instructions = '',
-        limits: RunLimits | None = None,
-        workspace: PathLike | bool | None = None,
-        packages: Iterable[PathLike] | None = None,
-        network: bool | Iterable[str] | None = None,
-        code_rules: CodeRules | None = None,
-        sandbox: SandboxChoice | None = None,
-        sandbox_settings: SandboxSettings | None = None,
-        python: bool = True,
-        talk: bool = False,
-        observations: Bounds | None = None,
-        summary: str | None = None,
-        hooks: Iterable[Hook] = (),
-        gates: Iterable[Gate | ResultGate] = (),
-        approve: Approve | None = None,
-        name: str = 'agent',
-        policy: str | Policy | None = None,
-        agree: int = 1,
-        on_disagreement: OnDisagreement = 'first',
-        escalate: ModelChoice | None = None,
-        journal: JournalChoice = None,
-        checkpoints: bool = False,
-        settings: Settings | None = None,
-        **unknown: Never,
+        **options: Unpack[AgentOptions],
     ) -> None:
         """Nothing is started or downloaded yet.
 
         Args:
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
-            model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
+            model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
             output_validators: functions of the answer, or of context and answer: return it, or raise `ModelRetry`.
             tools: functions the code may call, toolsets, and other agents.
             helpers: True to let code start subagents with `delegate`; or more kinds of them, by name.
@@ -136,45 +99,7 @@ class Agent(Decorators, Closing, Generic[T]):
             checkpoints: store the files of the workspace after each step that changed some; needs git and a journal.
             settings: instead of those of the environment and `habilis.toml`.
         """
-        given = {name: value for name, value in locals().items() if name not in ('self', 'unknown')}
-        check_names('Agent', unknown, _AGENT_OPTIONS, {'run(…)': {*RUN_OPTIONS} - {'max_steps'}})
-        check_types('Agent', given)
-        check_model_settings(model, model_settings)
-        settings = settings or load_settings()
-        sandbox = settings.sandbox if sandbox is None else sandbox
-        named = {'workspace': workspace, 'packages': packages, 'network': network, 'code_rules': code_rules}
-        self._runner = Runner(
-            AgentSetup(
-                model=model,
-                model_settings=model_settings or {},
-                output_type=output_type,
-                output_validators=tuple(output_validators or ()),
-                tools=tuple(tools or ()),
-                helpers=helpers_from(helpers),
-                library=checked_library(library, python=python),
-                deps_type=deps_type,
-                sandbox=sandbox,
-                sandbox_settings=sandbox_settings_from(sandbox_settings or {}, named, sandbox, settings),
-                instructions=instructions,
-                limits=limits or limits_from(settings),
-                observations=observations or bounds_from(settings),
-                summary=summary_prompt(settings.summary if summary is None else summary),
-                python=python,
-                talk=talk,
-                hooks=tuple(hooks or ()),
-                gates=tuple(gates or ()),
-                approve=approve,
-                name=name,
-                policy=policy,
-                agree=agree,
-                on_disagreement=on_disagreement,
-                escalate=escalate,
-                journal=journal or settings.journal,
-                checkpoints=checkpoints,
-                settings=settings,
-            ),
-            self,
-        )
+        self._runner = Runner(_setup(model, output_type, options), self)
 
     @property
     def name(self) -> str:
@@ -224,26 +149,8 @@ class Agent(Decorators, Closing, Generic[T]):
     @overload
     async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
-    async def run(
-        self,
-        task: Task,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        variables: Mapping[str, object] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        history: Sequence[Message] | None = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        user: str | None = None,
-        session: str | None = None,
-        meta: Mapping[str, object] | None = None,
-        **unknown: Never,
-    ) -> Result[Any]:
+    @with_options(RunOptions, RunSpec)
+    async def run(self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
@@ -263,7 +170,7 @@ class Agent(Decorators, Closing, Generic[T]):
             session: conversation it belongs to; without `history` it continues the last run of that session.
             meta: plain data kept with the run.
         """
-        return await self._runner.run(_request(locals()))
+        return await self._runner.run(run_spec(task, {'output_type': output_type, **options}))
 
     @overload
     def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[RunOptions]) -> Result[T]: ...
@@ -274,30 +181,12 @@ class Agent(Decorators, Closing, Generic[T]):
     @overload
     def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
-    def run_sync(
-        self,
-        task: Task,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        variables: Mapping[str, object] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        history: Sequence[Message] | None = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        user: str | None = None,
-        session: str | None = None,
-        meta: Mapping[str, object] | None = None,
-        **unknown: Never,
-    ) -> Result[Any]:
-        """`run` without `await`, with the same options; works inside a running event loop too (Jupyter)."""
-        request, setup = _request(locals()), self._runner.setup
-        with status_hooks(setup.settings, setup.hooks, request.hooks) as shown:
-            return wait_here(self._runner.run(replace(request, hooks=shown)))
+    @with_options(RunOptions, RunSpec, like=run)
+    def run_sync(self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
+        """`run` without `await`; works inside a running event loop too (Jupyter)."""
+        spec, setup = run_spec(task, {'output_type': output_type, **options}), self._runner.setup
+        with status_hooks(setup.settings, setup.hooks, spec.hooks) as shown:
+            return wait_here(self._runner.run(replace(spec, hooks=shown)))
 
     @overload
     def stream(
@@ -314,71 +203,25 @@ class Agent(Decorators, Closing, Generic[T]):
         self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]: ...
 
+    @with_options(RunOptions, RunSpec, like=run)
     def stream(
-        self,
-        task: Task,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        variables: Mapping[str, object] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        history: Sequence[Message] | None = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        run_id: str | None = None,
-        resume: bool = False,
-        user: str | None = None,
-        session: str | None = None,
-        meta: Mapping[str, object] | None = None,
-        **unknown: Never,
+        self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]:
-        """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`.
+        """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
+        spec = run_spec(task, {'output_type': output_type, **options})
+        return stream_events(lambda hook: self._runner.run(replace(spec, hooks=(*spec.hooks, hook))))
 
-        Takes the options of `run`.
-        """
-        request = _request(locals())
-        return stream_events(lambda hook: self._runner.run(replace(request, hooks=(*(request.hooks or ()), hook))))
-
-    async def start(
-        self,
-        task: Task,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        variables: Mapping[str, object] | None = None,
-        artifacts: Mapping[str, str] | None = None,
-        history: Sequence[Message] | None = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        run_id: str | None = None,
-        user: str | None = None,
-        session: str | None = None,
-        meta: Mapping[str, object] | None = None,
-        **unknown: Never,
-    ) -> Run:
+    @with_options(StartOptions, RunSpec, like=run)
+    async def start(self, task: Task, *, output_type: Any = None, **options: Unpack[StartOptions]) -> Run:
         """Start a run to be done step by step: `await run.step()` until it returns a result. Then close the run.
 
         Takes the options of `run` but `resume`; artifacts are passed to the steps instead.
         """
-        return await self._runner.start(_request(locals()))
+        return await self._runner.start(run_spec(task, {'output_type': output_type, **options}, StartOptions))
 
+    @with_options(ResumptionOptions, RunSpec)
     async def resume(
-        self,
-        run_id: str,
-        answer: str | None = None,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        user: str | None = None,
-        on_change: OnChange = 'fail',
+        self, run_id: str, answer: str | None = None, *, output_type: Any = None, **options: Unpack[ResumptionOptions]
     ) -> Result[T]:
         """Resume a run that stopped at a limit, an error or a question, or whose process died, also in another process.
 
@@ -397,24 +240,18 @@ class Agent(Decorators, Closing, Generic[T]):
             user: whose run it must be.
             on_change: what to do if the record no longer fits: `fail`, `continue` from there, or `fork`.
         """
-        return await self._runner.resume(_resume_request(locals()))
+        return await self._runner.resume(resume_spec(run_id, answer, {'output_type': output_type, **options}))
 
+    @with_options(ResumptionOptions, RunSpec, like=resume)
     def resume_sync(
-        self,
-        run_id: str,
-        answer: str | None = None,
-        *,
-        output_type: Any = None,
-        tools: Sequence[AnyTool] | None = None,
-        deps: object = None,
-        limits: RunLimits | None = None,
-        max_steps: int | None = None,
-        hooks: Sequence[Hook] | None = None,
-        user: str | None = None,
-        on_change: OnChange = 'fail',
+        self, run_id: str, answer: str | None = None, *, output_type: Any = None, **options: Unpack[ResumptionOptions]
     ) -> Result[T]:
-        """`resume` without `await`, with the same options."""
-        return wait_here(self._runner.resume(_resume_request(locals())))
+        """`resume` without `await`."""
+        return wait_here(self._runner.resume(resume_spec(run_id, answer, {'output_type': output_type, **options})))
+
+    async def run_spec(self, spec: RunSpec) -> Result[Any]:
+        """Start or resume the run that a specification describes: what `run` and `resume` make of their options."""
+        return await (self._runner.resume(spec) if spec.is_resumption else self._runner.run(spec))
 
     async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
         """Answer what a run waits for (`Result.waiting`); then `resume` it.
@@ -434,16 +271,33 @@ class Agent(Decorators, Closing, Generic[T]):
         await self._runner.close()
 
 
-_AGENT_OPTIONS = tuple(name for name in signature(Agent).parameters if name not in ('self', 'unknown'))
+_SEQUENCES = frozenset({'output_validators', 'tools', 'hooks', 'gates'})
+_SANDBOX_OPTIONS = ('workspace', 'packages', 'network', 'code_rules')
 
 
-def _request(arguments: Mapping[str, Any]) -> RunRequest:
-    """The arguments of a method that starts a run, checked."""
-    check_names('a run', arguments['unknown'], RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
-    options = {name: value for name, value in arguments.items() if name not in ('self', 'task', 'unknown')}
-    task, files = split_task(arguments['task'])
-    return RunRequest(task=task, files=files, **options)
-
-
-def _resume_request(arguments: Mapping[str, Any]) -> ResumeRequest:
-    return ResumeRequest(**{name: value for name, value in arguments.items() if name != 'self'})
+def _setup(model: ModelChoice | None, output_type: Any, options: AgentOptions) -> AgentSetup:
+    """The options of an agent, checked and complete. None counts as absent."""
+    check_names('Agent', options, AGENT_OPTIONS, {'run(…)': {*RUN_OPTIONS} - {'max_steps'}})
+    check_types('Agent', {'model': model, **options})
+    check_model_settings(model, options.get('model_settings'))
+    given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
+    settings = given.get('settings') or load_settings()
+    sandbox = given.get('sandbox', settings.sandbox)
+    named = {name: given.get(name) for name in _SANDBOX_OPTIONS}
+    complete: dict[str, Any] = {
+        'helpers': helpers_from(given.get('helpers')),
+        'library': checked_library(given.get('library'), python=given.get('python', True)),
+        'limits': given.get('limits') or limits_from(settings),
+        'sandbox': sandbox,
+        'sandbox_settings': sandbox_settings_from(given.get('sandbox_settings', {}), named, sandbox, settings),
+        'observations': given.get('observations') or bounds_from(settings),
+        'summary': summary_prompt(given.get('summary', settings.summary)),
+        'journal': given.get('journal') or settings.journal,
+        'settings': settings,
+    }
+    same: dict[str, Any] = {
+        name: tuple(value) if name in _SEQUENCES else value
+        for name, value in given.items()
+        if name not in _SANDBOX_OPTIONS
+    }
+    return AgentSetup(model=model, output_type=output_type, **{**same, **complete})

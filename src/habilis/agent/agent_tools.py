@@ -8,7 +8,8 @@ from typing import Any, Protocol, cast
 
 from habilis.agent.contract import Result
 from habilis.agent.durable.file_history import NO_GIT
-from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, RunRequest
+from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper
+from habilis.agent.run_spec import RunSpec, run_spec
 from habilis.core.errors import AgentError, SandboxError, ToolCallError
 from habilis.journal.stores.urls import OFF
 from habilis.sandbox import Sandbox
@@ -30,7 +31,7 @@ class Runs(Protocol):
 
     setup: AgentSetup
 
-    async def run(self, request: RunRequest) -> Result[Any]: ...
+    async def run(self, spec: RunSpec) -> Result[Any]: ...
     async def forget(self, run_id: str) -> None: ...
     def stop(self, run_id: str) -> bool: ...
     async def close(self) -> None: ...
@@ -52,10 +53,10 @@ class AgentTool(Tool[..., Any]):
         self.runner = runner
 
         async def with_variables(ctx: Context[Any], task: str, variables: dict[str, Any] | None = None) -> Any:
-            return await answer_of(self.runner, RunRequest(task=task, variables=variables, deps=ctx.deps), self.name)
+            return await answer_of(self.runner, run_spec(task, {'variables': variables, 'deps': ctx.deps}), self.name)
 
         async def in_words(ctx: Context[Any], task: str) -> Any:
-            return await answer_of(self.runner, RunRequest(task=task, deps=ctx.deps), self.name)
+            return await answer_of(self.runner, run_spec(task, {'deps': ctx.deps}), self.name)
 
         function = with_variables if setup.python else in_words
         function.__annotations__['return'] = Any if setup.output_type is None else setup.output_type
@@ -67,10 +68,10 @@ class AgentTool(Tool[..., Any]):
         return (context or Context(None),)  # its own run says what it needs
 
 
-async def answer_of(runner: Runs, request: RunRequest, name: str) -> object:
+async def answer_of(runner: Runs, spec: RunSpec, name: str) -> object:
     """The answer of a run inside a tool call. Raises `ToolCallError` if it ends without one."""
     with deadline_paused():  # the inner run has limits of its own, and takes longer than a cell may
-        result = await runner.run(request)
+        result = await runner.run(spec)
     if result.ended == 'answer':
         return result.output
     await runner.forget(result.run_id)  # without a journal it would stay open to be resumed

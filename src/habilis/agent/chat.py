@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from contextlib import contextmanager
 from dataclasses import replace
 from types import UnionType
-from typing import Any, Generic, cast, overload
+from typing import Any, Generic, overload
 
 from typing_extensions import TypeVar, Unpack
 
@@ -18,8 +18,9 @@ from habilis.agent.events import StreamEvent
 from habilis.agent.hooks.stream import stream_events
 from habilis.agent.loop.sandboxes import Sandboxes, open_sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
-from habilis.agent.options import RUN_OPTIONS, AgentSetup, RunRequest, Task, TurnOptions, split_task
-from habilis.agent.wrong_guesses import check_names
+from habilis.agent.options import AgentSetup, Task
+from habilis.agent.run_spec import RunSpec, TurnOptions, run_spec
+from habilis.agent.signatures import with_options
 from habilis.core.closing import Closing
 from habilis.core.errors import AgentError, RunBusy, SandboxClosed, SandboxError
 from habilis.journal import recording_scope
@@ -28,9 +29,8 @@ from habilis.models.contract import Message
 logger = logging.getLogger('habilis.agent')
 T = TypeVar('T', default=Any)
 U = TypeVar('U')
-_OPTIONS = tuple(name for name in RUN_OPTIONS if name not in ('history', 'session', 'user', 'output_type'))
 
-TakeTurn = Callable[[RunRequest, 'Chat[Any]'], Awaitable[Result[Any]]]
+TakeTurn = Callable[[RunSpec, 'Chat[Any]'], Awaitable[Result[Any]]]
 
 
 class Chat(Closing, Generic[T]):
@@ -74,13 +74,14 @@ class Chat(Closing, Generic[T]):
     @overload
     async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
 
-    async def run(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
+    @with_options(TurnOptions, RunSpec)
+    async def run(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result[Any]:
         """Take a turn: a run that continues the conversation. Takes the options of `Agent.run`.
 
         A turn that raises leaves the conversation as it was. One that reaches a limit is part of it, so that
         `run('Go on.')` continues.
         """
-        return await self._run(self._request(task, output_type, options))
+        return await self._run(self._spec(task, {'output_type': output_type, **options}))
 
     @overload
     def run_sync(self, task: Task, *, output_type: None = None, **options: Unpack[TurnOptions]) -> Result[T]: ...
@@ -91,34 +92,34 @@ class Chat(Closing, Generic[T]):
     @overload
     def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[TurnOptions]) -> Result[Any]: ...
 
-    def run_sync(self, task: Task, *, output_type: Any = None, **options: Any) -> Result[Any]:
+    @with_options(TurnOptions, RunSpec)
+    def run_sync(self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]) -> Result[Any]:
         """`run` without `await`."""
-        return wait_here(self._run(self._request(task, output_type, options)))
+        return wait_here(self._run(self._spec(task, {'output_type': output_type, **options})))
 
+    @with_options(TurnOptions, RunSpec)
     def stream(
         self, task: Task, *, output_type: Any = None, **options: Unpack[TurnOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]:
         """Take a turn and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
-        request = self._request(task, output_type, cast('dict[str, Any]', options))
-        return stream_events(lambda hook: self._run(replace(request, hooks=(*(request.hooks or ()), hook))))
+        spec = self._spec(task, {'output_type': output_type, **options})
+        return stream_events(lambda hook: self._run(replace(spec, hooks=(*spec.hooks, hook))))
 
-    def _request(self, task: Task, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
+    def _spec(self, task: Task, options: Mapping[str, Any]) -> RunSpec:
         owned = {'agent.conversation(…)': ('session', 'user')}
-        check_names('a turn', options, ('output_type', *_OPTIONS), owned)
-        words, files = split_task(task)
-        owner: dict[str, Any] = {'user': self.user or None, 'session': self.session or None}
-        return RunRequest(task=words, files=files, output_type=output_type, **options, **owner)
+        spec = run_spec(task, options, TurnOptions, where='a turn', elsewhere=owned)
+        return replace(spec, user=self.user or None, session=self.session)
 
-    async def _run(self, request: RunRequest) -> Result[Any]:
+    async def _run(self, spec: RunSpec) -> Result[Any]:
         with self._turn():
             await self._refresh()
             try:
-                result = await self._take_turn(request, self)
+                result = await self._take_turn(spec, self)
             except BaseException:
                 if self._has_started:
                     await self._roll_back()
                 raise
-            self._state = await self._state_after(request, result)
+            self._state = await self._state_after(spec, result)
             return result
 
     @contextmanager
@@ -156,7 +157,7 @@ class Chat(Closing, Generic[T]):
             await self._close_sandboxes()
             self._state = state
 
-    async def _state_after(self, request: RunRequest, result: Result[Any]) -> SessionState:
+    async def _state_after(self, spec: RunSpec, result: Result[Any]) -> SessionState:
         messages, scope = whole_turns(result.messages), recording_scope()
         names, snapshots = self._state.names, self._state.snapshots
         if self._has_started:
@@ -175,7 +176,7 @@ class Chat(Closing, Generic[T]):
             messages=messages,
             names=names,
             snapshots=snapshots,
-            files=(*self._state.files, *request.files),
+            files=(*self._state.files, *spec.attached),
             run=result.run_id,
             updated=updated,
         )

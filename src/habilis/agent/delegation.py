@@ -10,7 +10,8 @@ from habilis.agent.context.instructions import parts_of
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.loop.components import calling_run
-from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, Helpers, RunRequest
+from habilis.agent.options import DELEGATE, AgentSetup, AnyTool, Helper, Helpers
+from habilis.agent.run_spec import RunSpec, run_spec
 from habilis.core.errors import AgentError, RunStopped, ToolCallError
 from habilis.models.contract import Model
 from habilis.sandbox.host.deadline import deadline_paused
@@ -67,16 +68,16 @@ class Delegation:
             ctx: Context[Any], task: str, kind: str = 'code', variables: dict[str, Any] | None = None
         ) -> Any:
             _check_depth()
-            request = RunRequest(task=task, variables=variables, deps=ctx.deps)
+            spec = run_spec(task, {'variables': variables, 'deps': ctx.deps, 'hooks': hooks})
             helper = setup.helpers[kind]
             try:
                 with deadline_paused():  # also while it waits for its turn
                     async with free:
                         if not isinstance(helper, Helper):
-                            return await _ask_agent(helper, replace(request, hooks=hooks), kind)
+                            return await _ask_agent(helper, spec, kind)
                         given = tools if helper.tools is None else helper.tools
                         runner = self._runner(kind, helper, setup, model)
-                        return await _ask_helper(runner, helper, replace(request, tools=given, hooks=hooks), kind)
+                        return await _ask_helper(runner, helper, replace(spec, tools=given), kind)
             except RunStopped:
                 msg = f'{kind} was stopped'
                 raise ToolCallError(msg) from None
@@ -92,22 +93,22 @@ class Delegation:
         return self.runners[kind]
 
 
-async def _ask_agent(agent: MakesTool, request: RunRequest, kind: str) -> object:
+async def _ask_agent(agent: MakesTool, spec: RunSpec, kind: str) -> object:
     made = as_tool(agent)
     assert isinstance(made, AgentTool)
     own = made.runner.setup.hooks
-    more = [hook for hook in request.hooks or () if not any(hook is known for known in own)]
-    return await answer_of(made.runner, replace(request, hooks=more), kind)
+    more = [hook for hook in spec.hooks if not any(hook is known for known in own)]
+    return await answer_of(made.runner, replace(spec, hooks=more), kind)
 
 
-async def _ask_helper(runner: Runs, helper: Helper, request: RunRequest, kind: str) -> object:
+async def _ask_helper(runner: Runs, helper: Helper, spec: RunSpec, kind: str) -> object:
     """The answer of a subagent, which works in a sandbox like that of the run that called it."""
     calling = logs.sandbox()
     if calling is None:  # the caller writes no code: each subagent gets its own sandbox from its setup
-        return await answer_of(runner, request, kind)
+        return await answer_of(runner, spec, kind)
     sandbox = await calling.sibling(files=helper.files)
     try:
-        return await answer_of(runner, replace(request, own_sandbox=sandbox), kind)
+        return await answer_of(runner, replace(spec, own_sandbox=sandbox), kind)
     finally:
         await sandbox.close()
 

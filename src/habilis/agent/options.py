@@ -1,7 +1,7 @@
-"""The options of an agent and of a run, checked before anything is started."""
+"""The options of an agent, and the checks of all options, before anything is started."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypedDict, cast, get_origin
 
 from habilis.agent.context.instructions import Instructions, is_instructions
@@ -18,14 +18,13 @@ from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
 from habilis.core.settings import Settings
 from habilis.core.settings_sources import PROJECT_FILES
-from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Message, Model
 from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
 from habilis.sandbox.code_rules import CodeRules
-from habilis.sandbox.options import SandboxSettings
+from habilis.sandbox.options import PathLike, SandboxSettings
 from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
@@ -71,40 +70,77 @@ Helpers = Mapping[str, Helper | MakesTool]
 """Kinds of subagents by name; a whole agent may be a kind."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentSetup:
-    """The options of an agent, checked and complete. `Agent` explains them."""
+class AgentOptions(TypedDict, total=False):
+    """The options of `Agent` beside `model` and `output_type`, which explains them."""
 
-    model: ModelChoice | None
-    model_settings: ModelSettings
-    output_type: Any
-    tools: Sequence[AnyTool]
-    helpers: Helpers
-    """The kinds of subagents; empty for none."""
-
+    model_settings: ModelSettings | None
+    output_validators: Iterable[OutputValidator]
+    tools: Iterable[AnyTool]
+    helpers: Helpers | bool
     library: LibraryChoice | None
-    sandbox: SandboxChoice
-    sandbox_settings: SandboxSettings
     deps_type: Any
     instructions: Instructions
-    output_validators: Sequence[OutputValidator]
-    limits: RunLimits
-    observations: Bounds
-    summary: str | None
-    """Prompt of the summary; None for no summary."""
-
+    limits: RunLimits | None
+    workspace: PathLike | bool | None
+    packages: Iterable[PathLike] | None
+    network: bool | Iterable[str] | None
+    code_rules: CodeRules | None
+    sandbox: SandboxChoice | None
+    sandbox_settings: SandboxSettings | None
     python: bool
     talk: bool
-    hooks: Sequence[Hook]
-    gates: Sequence[Gate | ResultGate]
+    observations: Bounds | None
+    summary: str | None
+    hooks: Iterable[Hook]
+    gates: Iterable[Gate | ResultGate]
     approve: Approve | None
     name: str
     policy: str | Policy | None
     agree: int
     on_disagreement: OnDisagreement
     escalate: ModelChoice | None
-    journal: JournalChoice = field(repr=False)
+    journal: JournalChoice
     checkpoints: bool
+    settings: Settings | None
+
+
+AGENT_OPTIONS = ('model', 'output_type', *AgentOptions.__annotations__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSetup:
+    """The options of an agent, checked and complete. `Agent` explains them."""
+
+    model: ModelChoice | None = None
+    model_settings: ModelSettings = field(default_factory=ModelSettings)
+    output_type: Any = None
+    output_validators: Sequence[OutputValidator] = ()
+    tools: Sequence[AnyTool] = ()
+    helpers: Helpers = field(default_factory=dict[str, Helper | MakesTool])
+    """The kinds of subagents; empty for none."""
+
+    library: LibraryChoice | None = None
+    deps_type: Any = None
+    instructions: Instructions = ''
+    limits: RunLimits
+    sandbox: SandboxChoice
+    sandbox_settings: SandboxSettings
+    python: bool = True
+    talk: bool = False
+    observations: Bounds
+    summary: str | None
+    """Prompt of the summary; None for no summary."""
+
+    hooks: Sequence[Hook] = ()
+    gates: Sequence[Gate | ResultGate] = ()
+    approve: Approve | None = None
+    name: str = 'agent'
+    policy: str | Policy | None = None
+    agree: int = 1
+    on_disagreement: OnDisagreement = 'first'
+    escalate: ModelChoice | None = None
+    journal: JournalChoice = field(repr=False)
+    checkpoints: bool = False
     settings: Settings = field(repr=False)
 
 
@@ -112,124 +148,10 @@ Task = str | Sequence[str | File]
 """What to do, in words; or a list of words, images and files."""
 
 
-class TurnOptions(TypedDict, total=False):
-    """The options of `Chat.run` beside `output_type`, for type checkers. `Agent.run` explains them."""
-
-    tools: Sequence[AnyTool] | None
-    deps: object
-    variables: Mapping[str, object] | None
-    artifacts: Mapping[str, str] | None
-    limits: RunLimits | None
-    max_steps: int | None
-    hooks: Sequence[Hook] | None
-    run_id: str | None
-    resume: bool
-    meta: Mapping[str, object] | None
-
-
-class RunOptions(TurnOptions, total=False):
-    """The options of `Agent.run` beside `output_type`."""
-
-    history: Sequence[Message] | None
-    user: str | None
-    session: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """The arguments of `Agent.run`, which explains them."""
-
-    task: str
-    files: Sequence[File] = ()
-    """Images and files that came with the task."""
-
-    tools: Sequence[AnyTool] | None = None
-    output_type: Any = None
-    deps: object = field(default=None, repr=False)
-    variables: Mapping[str, object] | None = None
-    artifacts: Mapping[str, str] | None = None
-    history: Sequence[Message] | None = None
-    limits: RunLimits | None = None
-    max_steps: int | None = None
-    hooks: Sequence[Hook] | None = None
-    run_id: str | None = None
-    resume: bool = False
-    user: str | None = None
-    session: str | None = None
-    meta: Mapping[str, object] | None = None
-    own_sandbox: Sandbox | None = field(default=None, repr=False)
-    """Made for this run, and closed with it; for subagents."""
-
-    def __post_init__(self) -> None:
-        check_task(self.task)
-        check_types('a run', {item.name: getattr(self, item.name) for item in fields(self)})
-        if self.resume and self.run_id is None:
-            msg = "resume=True needs the name of the run: run(task, run_id='nightly', resume=True)"
-            raise TypeError(msg)
-
-    def limits_or(self, default: RunLimits) -> RunLimits:
-        """The limits of this run."""
-        return with_max_steps(self.limits or default, self.max_steps)
-
-    def to_resume(self) -> 'ResumeRequest':
-        """The request to resume the run of this name."""
-        assert self.run_id is not None
-        return ResumeRequest(
-            run_id=self.run_id,
-            task=self.task,
-            tools=self.tools,
-            output_type=self.output_type,
-            deps=self.deps,
-            limits=self.limits,
-            max_steps=self.max_steps,
-            hooks=self.hooks,
-            user=self.user,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeRequest:
-    """The arguments of `Agent.resume`, which explains them."""
-
-    run_id: str
-    answer: str | None = None
-    task: str | None = None
-    """The task it must have."""
-
-    tools: Sequence[AnyTool] | None = None
-    output_type: Any = None
-    deps: object = field(default=None, repr=False)
-    limits: RunLimits | None = None
-    max_steps: int | None = None
-    hooks: Sequence[Hook] | None = None
-    user: str | None = None
-    on_change: OnChange = 'fail'
-
-    def __post_init__(self) -> None:
-        check_types('resume', {item.name: getattr(self, item.name) for item in fields(self)})
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether it names limits for what follows."""
-        return self.limits is not None or self.max_steps is not None
-
-    def limits_or(self, default: RunLimits) -> RunLimits:
-        """The limits for what follows."""
-        return with_max_steps(self.limits or default, self.max_steps)
-
-
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files', 'own_sandbox'))
-
-
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
     """Names of functions and toolsets, as a reader knows them."""
     names = (getattr(one, 'name', None) or getattr(one, '__name__', None) or type(one).__name__ for one in tools)
     return tuple(str(name) for name in names)
-
-
-def with_max_steps(limits: RunLimits, max_steps: int | None) -> RunLimits:
-    """The limits with another limit of steps, if one is given."""
-    return limits if max_steps is None else replace(limits, steps=max_steps)
 
 
 def limits_from(settings: Settings) -> RunLimits:

@@ -37,14 +37,14 @@ from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
 from habilis.agent.loop.setup import check_inputs, check_task_files, start_run
 from habilis.agent.loop.started_run import RunInputs, StartedRun
-from habilis.agent.options import AgentSetup, AnyTool, ResumeRequest, RunRequest, check_types, names_of_tools
+from habilis.agent.options import AgentSetup, AnyTool, check_types, names_of_tools
+from habilis.agent.run_spec import RunSpec
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.journal import fingerprint, recording_scope
 from habilis.journal.copies import new_run_id
 from habilis.journal.questions import answer_run
 from habilis.models.contract import Model
-from habilis.models.files import File
 from habilis.models.loader import load_model
 from habilis.models.usage import Ledger
 from habilis.tools import Context
@@ -91,171 +91,154 @@ class Runner:
 
     # Start ------------------------------------------------------------------------------------------------------------
 
-    async def run(self, request: RunRequest, chat: Chat[Any] | None = None) -> Result[Any]:
+    async def run(self, spec: RunSpec, chat: Chat[Any] | None = None) -> Result[Any]:
         """Do a task, as a turn of this conversation if there is one.
 
         Inside a flow or a tool of another run it is recorded as part of that.
         """
         scope = recording_scope()
         if scope is None:
-            if request.resume:
-                return await self._resume_or_start(request, chat)
-            return await self._start_and_finish(request, chat)
-        said = [(message.role, message.text) for message in request.history or ()]
-        digests = [file.digest for file in request.files]
-        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said, *digests)
-        codec = ResultCodec(OutputType(self._output_type(request)))
-        opening: dict[str, Json] = {'task': request.task}
+            if spec.resume:
+                return await self._resume_or_start(spec, chat)
+            return await self._start_and_finish(spec, chat)
+        said = [(message.role, message.text) for message in spec.history]
+        digests = [file.digest for file in spec.attached]
+        key = fingerprint(spec.task, spec.variables, spec.artifacts, *said, *digests)
+        codec = ResultCodec(OutputType(self._output_type(spec)))
+        opening: dict[str, Json] = {'task': spec.task}
         result = await scope.step(
-            self.setup.name, lambda: self._run_nested(request, chat), key=key, codec=codec, opening=opening
+            self.setup.name, lambda: self._run_nested(spec, chat), key=key, codec=codec, opening=opening
         )
-        earlier = chat.messages if chat is not None else request.history or ()
-        return replace(result, messages=with_data(result.messages, data_of(request.files, earlier)))
+        earlier = chat.messages if chat is not None else spec.history
+        return replace(result, messages=with_data(result.messages, data_of(spec.attached, earlier)))
 
-    async def _run_nested(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
+    async def _run_nested(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
         scope = recording_scope()
         assert scope is not None
-        recorder = Recorder(scope, top=False, task=request.task)
-        run = await self._begin(f'{scope.journal.run}/{scope.path}', request, recorder, chat)
-        return await self._finish(run, request.artifacts or {})
+        recorder = Recorder(scope, top=False, task=spec.task)
+        run = await self._begin(replace(spec, run_id=f'{scope.journal.run}/{scope.path}'), recorder, chat)
+        return await self._finish(run, spec.artifacts)
 
-    async def _resume_or_start(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
-        if not self._runs.is_off or request.run_id in self._open:
+    async def _resume_or_start(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
+        if not self._runs.is_off or spec.run_id in self._open:
             with contextlib.suppress(RunNotFound):
-                return await self.resume(request.to_resume())
-        return await self._start_and_finish(request, chat)
+                return await self.resume(spec)
+        return await self._start_and_finish(spec, chat)
 
-    async def _start_and_finish(self, request: RunRequest, chat: Chat[Any] | None) -> Result[Any]:
-        run = await self.start(request, chat)
+    async def _start_and_finish(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
+        run = await self.start(spec, chat)
         try:
-            return await self._finish(run, request.artifacts or {})
+            return await self._finish(run, spec.artifacts)
         finally:
             if chat is not None:  # its sandbox is that of the next turn
                 await self._close_run(run.id)
 
-    async def start(self, request: RunRequest, chat: Chat[Any] | None = None) -> Run:
+    async def start(self, spec: RunSpec, chat: Chat[Any] | None = None) -> Run:
         """Start a run to be done step by step."""
         scope = recording_scope()
         if scope is None:
-            return await self._begin(request.run_id or new_run_id(), request, None, chat)
+            return await self._begin(replace(spec, run_id=spec.run_id or new_run_id()), None, chat)
         below = scope.below(self.setup.name)
-        recorder = Recorder(below, top=False, task=request.task)
-        return await self._begin(f'{below.journal.run}/{below.path}', request, recorder)
+        recorder = Recorder(below, top=False, task=spec.task)
+        return await self._begin(replace(spec, run_id=f'{below.journal.run}/{below.path}'), recorder)
 
-    async def _begin(
-        self, run_id: str, request: RunRequest, recorder: Recorder | None, chat: Chat[Any] | None = None
-    ) -> Run:
+    async def _begin(self, spec: RunSpec, recorder: Recorder | None, chat: Chat[Any] | None = None) -> Run:
         self._check_open()
-        check_inputs(self.setup, request.variables or {})
-        tools = self._tools(request)
+        check_inputs(self.setup, spec.variables)
+        tools = self._tools(spec)
         model = await self._loaded_model()
-        check_task_files(self.setup, request.files, model)
-        user, session = request.user or self.setup.settings.user or '', request.session or ''
+        check_task_files(self.setup, spec.attached, model)
+        user = spec.user or self.setup.settings.user or ''
         if chat is not None:
             start, sandboxes = await chat.start_turn()
-        elif request.history:
-            start, sandboxes = SessionState(messages=tuple(request.history), names=None), None
+        elif spec.history:
+            start, sandboxes = SessionState(messages=spec.history, names=None), None
         else:
-            start, sandboxes = await self._runs.session_state(user, session if recorder is None else ''), None
-        if request.own_sandbox is not None:
-            sandboxes = Sandboxes(main=request.own_sandbox)
-        inputs = Inputs(
-            task=request.task,
+            start, sandboxes = await self._runs.session_state(user, spec.session if recorder is None else ''), None
+        if spec.own_sandbox is not None:
+            sandboxes = Sandboxes(main=spec.own_sandbox)
+        spec = replace(
+            spec,
             model=model.name,
-            variables=request.variables or {},
-            artifacts=request.artifacts or {},
             history=without_data(start.messages),
-            files=(*to_records(start.files, is_earlier=True), *to_records(request.files, is_earlier=False)),
+            files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
             names=start.names,
-            limits=request.limits_or(self.setup.limits),
-            meta=request.meta or {},
-            own_tools=names_of_tools(request.tools or ()),
-            library=self._find_tools(request, tools),
-            own_output='' if request.output_type is None else OutputType(request.output_type).name,
-            deps=name_of_deps(request.deps),
+            limits=spec.limits_or(self.setup.limits),
+            own_tools=names_of_tools(spec.tools),
+            library=self._find_tools(spec, tools),
+            own_output='' if spec.output_type is None else OutputType(spec.output_type).name,
+            deps_name=name_of_deps(spec.deps),
         )
         if recorder is None:
-            attached = {**start.snapshots, **attachments((*start.files, *request.files), start.messages)}
+            attached = {**start.snapshots, **attachments((*start.files, *spec.attached), start.messages)}
             recorder = await self._runs.create(
-                run_id, self._agent, inputs, user=user, session=session, attached=attached
+                spec.run_id, self._agent, spec, user=user, session=spec.session, attached=attached
             )
         try:
-            started = await self._open_run(run_id, inputs, recorder, request, tools, start, request.files, sandboxes)
+            started = await self._open_run(spec, recorder, tools, start, sandboxes)
             if recorder is not None:
-                await recorder.open(inputs, started.prompt)
+                await recorder.open(spec, started.prompt)
         except BaseException as error:
             if recorder is not None:
                 with contextlib.suppress(JournalError):
                     await recorder.failed(error)
                 await recorder.close()
-            await self._close_run(run_id)
+            await self._close_run(spec.run_id)
             raise
         return started.run
 
     async def _open_run(
         self,
-        run_id: str,
-        inputs: Inputs,
+        spec: RunSpec,
         recorder: Recorder | None,
-        request: RunRequest | ResumeRequest,
         tools: Sequence[AnyTool],
         start: SessionState,
-        files: Sequence[File],
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
-        hooks = (*self.setup.hooks, *(request.hooks or ())) or tuple(automatic_hooks(self.setup.settings))
-        found, helpers = await self._library_tools(inputs)
+        hooks = (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
+        found, helpers = await self._library_tools(spec)
         if self._delegation is not None:
             helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, hooks))
         started = await start_run(
             replace(self.setup, tools=(*tools, *found, *helpers)),
             RunInputs(
-                run_id=run_id,
-                task=inputs.task,
+                spec=replace(spec, output_type=self._output_type(spec), hooks=hooks),
                 model=await self._loaded_model(),
-                output_type=self._output_type(request),
-                limits=inputs.limits,
-                instructions=await self._instructions(Context(request.deps, run_id=run_id), recorder),
-                deps=request.deps,
+                instructions=await self._instructions(Context(spec.deps, run_id=spec.run_id), recorder),
                 ledger=self.ledger.child(self.setup.name),
-                variables=inputs.variables,
-                artifacts=inputs.artifacts,
                 start=start,
-                files=files,
                 sandboxes=sandboxes,
                 library=self._library,
                 found_tools=frozenset(tool.name for tool in each_tool(found)),
                 helpers=frozenset(tool.name for tool in each_tool(helpers)),
-                hooks=hooks,
                 recorder=recorder,
                 load_larger=self._load_larger if self.setup.escalate is not None else None,
             ),
         )
         started.run.on_close = functools.partial(self._close_started, started)
-        self._open[run_id] = started
+        self._open[spec.run_id] = started
         return started
 
-    def _tools(self, request: RunRequest | ResumeRequest) -> Sequence[AnyTool]:
+    def _tools(self, spec: RunSpec) -> Sequence[AnyTool]:
         """The tools of a run, checked with its dependencies."""
-        tools = (*self.setup.tools, *(request.tools or ()))
-        check_cycles(self, request.tools or ())
-        tools = resolve_tools(tools)
-        check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), request.deps)
+        check_cycles(self, spec.tools)
+        tools = resolve_tools((*self.setup.tools, *spec.tools))
+        check_deps(self.setup, (*tools, *tools_and_helpers(self.setup)), spec.deps)
         check_sandbox(self.setup, tools)
         return tools
 
-    def _find_tools(self, request: RunRequest, tools: Sequence[AnyTool]) -> tuple[str, ...]:
+    def _find_tools(self, spec: RunSpec, tools: Sequence[AnyTool]) -> tuple[str, ...]:
         """The names of the tools of the library that fit the task."""
         if self._library is None:
             return ()
         taken = {tool.name for tool in each_tool(tools)}
-        return tuple(self._library.find(request.task, taken | (request.variables or {}).keys()))
+        return tuple(self._library.find(spec.task, taken | spec.variables.keys()))
 
-    async def _library_tools(self, inputs: Inputs) -> tuple[list[AnyTool], list[AnyTool]]:
+    async def _library_tools(self, spec: RunSpec) -> tuple[list[AnyTool], list[AnyTool]]:
         """Those tools, and the ones to find and build more."""
         if self._library is None:
             return [], []
-        found = [tool for name in inputs.library if (tool := self._library.tool(name)) is not None]
+        found = [tool for name in spec.library if (tool := self._library.tool(name)) is not None]
         return [*found], [*self._library.helpers(await self._loaded_model())]
 
     async def _instructions(self, context: Context[object], recorder: Recorder | None) -> str:
@@ -265,40 +248,39 @@ class Runner:
             return await work()
         return await recorder.instructions(work)
 
-    def _output_type(self, request: RunRequest | ResumeRequest) -> Any:
-        return self.setup.output_type if request.output_type is None else request.output_type
+    def _output_type(self, spec: RunSpec) -> Any:
+        return self.setup.output_type if spec.output_type is None else spec.output_type
 
     async def _loaded_model(self) -> Model:
         return self._model or await asyncio.to_thread(lambda: self.model)
 
     # Resume -----------------------------------------------------------------------------------------------------------
 
-    async def resume(self, request: ResumeRequest) -> Result[Any]:
+    async def resume(self, spec: RunSpec) -> Result[Any]:
         """Resume a run that is open here, or load it from the journal."""
         self._check_open()
-        run_id, answer = request.run_id, request.answer
-        limits = request.limits_or(self.setup.limits)
-        started = await self._continuable(run_id, request.user)
+        run_id, answer = spec.run_id, spec.answer
+        limits = spec.limits_or(self.setup.limits)
+        started = await self._continuable(run_id, spec.user)
         if started is not None:
-            if request.deps is not None:
-                self._tools(request)
-                started.run.toolbox.context = Context(request.deps, run_id=run_id)
+            if spec.deps is not None:
+                self._tools(spec)
+                started.run.toolbox.context = Context(spec.deps, run_id=run_id)
             return await self._resume_open(started, answer, limits)
         if self._runs.is_off:
             msg = f'this agent has no unfinished run {run_id!r}'
             raise AgentError(msg)
-        loaded = await self._runs.load(run_id, user=self._user(request.user), on_change=request.on_change)
+        loaded = await self._runs.load(run_id, user=self._user(spec.user), on_change=spec.on_change)
         try:
-            _check_task(loaded, request)
+            _check_task(loaded, spec)
             if loaded.done is not None:
-                return await loaded.result(OutputType(self._output_type(request)))
+                return await loaded.result(OutputType(self._output_type(spec)))
             _check_answer(loaded.stopped, answer)
-            _check_given_again(loaded.inputs, request)
-            tools = self._tools(request)
-            is_same = loaded.stopped in {None, 'approval'} and not request.has_limits
-            started = await self._open_run(
-                run_id, loaded.inputs, loaded.recorder, request, tools, loaded.start, loaded.files
-            )
+            _check_given_again(loaded.inputs, spec)
+            tools = self._tools(spec)
+            is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
+            again = spec.with_recorded(loaded.inputs, loaded.files)
+            started = await self._open_run(again, loaded.recorder, tools, loaded.start)
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)
             result = await replay(started.run, loaded, answer=answer, limits=None if is_same else limits)
@@ -324,7 +306,7 @@ class Runner:
         run.extend(limits)
         if answer is not None:
             run.tell(answer)
-        return await self._finish(run, {} if run.steps else started.artifacts)
+        return await self._finish(run, {} if run.steps else started.spec.artifacts)
 
     async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
         """Answer what a run waits for (`Result.waiting`); then `resume` it.
@@ -365,7 +347,7 @@ class Runner:
             raise
         if self._library is not None and (started := self._open.get(run.id)) is not None:
             calls = [call for step in result.steps for call in step.calls]
-            self._library.finished(started.task, calls, ok=result.ended == 'answer', run_id=run.id)
+            self._library.finished(started.spec.task, calls, ok=result.ended == 'answer', run_id=run.id)
         if result.ended == 'answer' or run.is_recorded:
             await self._close_run(run.id)
         return result
@@ -425,22 +407,24 @@ def _check_answer(ended: str | None, answer: str | None) -> None:
         raise AgentError(msg)
 
 
-def _check_task(loaded: LoadedRun, request: ResumeRequest) -> None:
+def _check_task(loaded: LoadedRun, spec: RunSpec) -> None:
     """Refuse to resume a run that is asked for with another task than it was started with."""
-    if request.task is not None and request.task != loaded.inputs.task:
-        msg = f'run {request.run_id!r} was started with another task: {loaded.inputs.task!r}; choose another run_id'
+    if spec.task and spec.task != loaded.inputs.task:
+        msg = f'run {spec.run_id!r} was started with another task: {loaded.inputs.task!r}; choose another run_id'
         raise AgentError(msg)
 
 
-def _check_given_again(inputs: Inputs, request: ResumeRequest) -> None:
+def _check_given_again(inputs: Inputs, spec: RunSpec) -> None:
     """Refuse to resume a run without what it was started with and the journal cannot hold."""
-    missing = [name for name in inputs.own_tools if name not in names_of_tools(request.tools or ())]
+    missing = [name for name in inputs.own_tools if name not in names_of_tools(spec.tools)]
     if missing:
         msg = f'the run was started with tools of its own; pass them again: resume(…, tools=[{", ".join(missing)}])'
         raise AgentError(msg)
-    if inputs.own_output and request.output_type is None:
+    if inputs.own_output and spec.output_type is None:
         msg = f'the run was started with its own output type; pass it again: resume(…, output_type={inputs.own_output})'
         raise AgentError(msg)
-    if inputs.deps and request.deps is None:
-        msg = f'the run needs deps of type {inputs.deps}, which are not recorded; pass them again: resume(…, deps=…)'
+    if inputs.deps_name and spec.deps is None:
+        msg = (
+            f'the run needs deps of type {inputs.deps_name}, which are not recorded; pass them again: resume(…, deps=…)'
+        )
         raise AgentError(msg)

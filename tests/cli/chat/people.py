@@ -9,7 +9,7 @@ import pytest
 
 from habilis.cli.chat import session as chat_session
 from habilis.cli.chat.app import ChatApp
-from habilis.cli.run.request import RunRequest
+from habilis.cli.run.request import CommandRequest
 from habilis.memory import Memory
 from habilis.models.scripted import Script, Scripted, ScriptedModel
 
@@ -81,7 +81,7 @@ class Chats:
     ) -> int:
         """Let a person chat to the end."""
         self.model = ScriptedModel(replies)
-        return await ChatApp(person, RunRequest(task='', **options), resume=resume).run()
+        return await ChatApp(person, CommandRequest(**options), resume=resume).run()
 
     def sent(self, number: int) -> list[str]:
         """The messages of a request, without the system prompt."""

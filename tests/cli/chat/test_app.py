@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from habilis.cli.chat.app import ChatApp
-from habilis.cli.run.request import RunRequest, ToolNames
+from habilis.cli.run.request import CommandRequest, ToolNames
 from habilis.core.errors import JournalError, ModelUnavailable, RunBusy
 from habilis.memory import Memory
 from habilis.sandbox import backends
@@ -284,7 +284,7 @@ async def test_a_chat_in_the_middle_of_a_turn_is_not_opened_a_second_time(chats:
 
     async def reply(messages: object) -> str:
         try:
-            await ChatApp(Person('Me too.'), RunRequest(task=''), resume='').run()
+            await ChatApp(Person('Me too.'), CommandRequest(), resume='').run()
         except RunBusy as error:
             busy.append(error)
         return 'Done.'

@@ -59,14 +59,16 @@ class FileRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The inputs of a run, as recorded."""
+    """The part of a `RunSpec` that is recorded, as it is."""
 
     task: str
     model: str = ''
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     history: tuple[Message, ...] = ()
-    limits: RunLimits = field(default_factory=RunLimits)
+    limits: RunLimits | None = None
+    """None for the defaults, in records of older versions."""
+
     system: str = ''
     """See `Prompt`. Older versions recorded it here."""
 
@@ -89,7 +91,7 @@ class Inputs:
     own_output: str = ''
     """Name of the output type that only this run has; likewise."""
 
-    deps: str = ''
+    deps_name: str = ''
     """Name of the type of the dependencies of the run, which are not recorded; likewise."""
 
     program: str = ''

@@ -1,8 +1,8 @@
 """The components of one run, put together by `setup.py`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.contract import Ended
@@ -18,6 +18,7 @@ from habilis.agent.loop.offered_tools import OfferedTools
 from habilis.agent.loop.output_validators import OutputValidators
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.policies import History, Policy
+from habilis.agent.run_spec import RunSpec
 from habilis.models.usage import Ledger
 from habilis.tools import Toolbox
 
@@ -45,7 +46,7 @@ calling_run: ContextVar[CallingRun | None] = ContextVar('calling_run', default=N
 class Components:
     """What a run is made of."""
 
-    run_id: str
+    spec: RunSpec
     conversation: Conversation
     model: ModelTurn
     code: CodeRunner | None
@@ -67,7 +68,6 @@ class Components:
     """Prompt of the final summary; None for no summary."""
 
     scripted: bool
-    variables: Mapping[str, object] = field(default_factory=dict[str, object])
     temperature: float | None = None
     """Temperature of all requests; None leaves it to the settings of the model."""
 
@@ -88,4 +88,4 @@ class Components:
     def as_calling(self) -> CallingRun:
         """This run, for the runs inside its tools."""
         depth = 1 if self.parent is None else self.parent.depth + 1
-        return CallingRun(id=self.run_id, depth=depth, limit_reached=self.limit_reached)
+        return CallingRun(id=self.spec.run_id, depth=depth, limit_reached=self.limit_reached)

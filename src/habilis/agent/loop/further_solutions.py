@@ -64,7 +64,7 @@ async def _solve_again(
         return Solution(problem=start.problem)
     recorder = None
     if inputs.recorder is not None:
-        recorder = Recorder(inputs.recorder.scope.below(name), top=False, task=inputs.task)
+        recorder = Recorder(inputs.recorder.scope.below(name), top=False, task=inputs.spec.task)
     calls = RecalledCalls(results, recorder)
     sandbox: Sandbox | None = await start.open(name)
     again = replace(
@@ -79,11 +79,10 @@ async def _solve_again(
             again,
             replace(
                 inputs,
-                run_id=f'{inputs.run_id}/{name}',
+                spec=replace(inputs.spec, run_id=f'{inputs.spec.run_id}/{name}', hooks=()),
                 model=model or inputs.model,
                 ledger=Ledger(name),
                 sandboxes=None,
-                hooks=(),
                 recorder=recorder,
                 calls=calls,
                 temperature=temperature,
@@ -101,10 +100,10 @@ async def _solve_again(
 
 async def _finish(started: StartedRun, calls: RecalledCalls, recorder: Recorder | None, inputs: RunInputs) -> Solution:
     if recorder is not None:
-        opened = Inputs(task=inputs.task, model=inputs.model.name, variables=inputs.variables)
+        opened = Inputs(task=inputs.spec.task, model=inputs.model.name, variables=inputs.spec.variables)
         await recorder.open(opened, started.prompt)
     result: Result[object] | None = None
-    artifacts: Mapping[str, str] = inputs.artifacts
+    artifacts: Mapping[str, str] = inputs.spec.artifacts
     while result is None and not calls.stopped:
         result = await started.run.step(artifacts=artifacts)
         artifacts = {}

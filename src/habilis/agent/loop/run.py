@@ -27,7 +27,7 @@ class Run:
     """A run under way. Call `step` until it returns a result; `steps` are those done so far."""
 
     def __init__(self, components: Components) -> None:
-        self.id = components.run_id
+        self.id = components.spec.run_id
         self.steps: list[Step] = []
         self.result: Result[object] | None = None
         self.toolbox = components.toolbox
@@ -82,7 +82,7 @@ class Run:
                 contextlib.nullcontext() if recorder is None else recorder.scope.entered(),
                 self.toolbox.lent(tools) as lent,
             ):
-                check_variables(components.variables, lent.names())
+                check_variables(components.spec.variables, lent.names())
                 try:
                     described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
                     return await self._step(can_stop, artifacts or {}, described)

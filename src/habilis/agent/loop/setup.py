@@ -9,6 +9,7 @@ from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import PromptParts, packages_rule, preview, system_prompt, task_message
+from habilis.agent.contract import RunLimits
 from habilis.agent.durable.checkpoints import Checkpoints
 from habilis.agent.durable.records import Prompt
 from habilis.agent.events import RunResumed, RunStarted
@@ -59,10 +60,10 @@ def _check_python(setup: AgentSetup, variables: Mapping[str, object]) -> None:
 
 async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     """Open the sandbox, build the prompt, and be ready for the first step."""
-    _check_python(setup, inputs.variables)
+    _check_python(setup, inputs.spec.variables)
     sandboxes = inputs.sandboxes
     if sandboxes is None and (setup.python or setup.checkpoints or needs_sandbox(setup.tools)):
-        has_files = bool(inputs.files or inputs.start.files)
+        has_files = bool(inputs.spec.attached or inputs.start.files)
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, has_files)
     try:
         started = await _build(setup, inputs, sandboxes)
@@ -74,23 +75,27 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
     for reply in await recorder.used_inside() if recorder is not None else ():
         inputs.ledger.record(reply.model, reply.usage, earlier=True)
     is_resumed = recorder is not None and (recorder.resumes or recorder.is_replaying)
-    started.events.emit((RunResumed if is_resumed else RunStarted)(task=inputs.task, model=inputs.model))
+    started.events.emit((RunResumed if is_resumed else RunStarted)(task=inputs.spec.task, model=inputs.model))
     return started
 
 
 async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> StartedRun:
     """The run and its components. The order matters: the prompt describes the tools and the variables."""
-    parent = calling_run.get()
-    events = Dispatcher(inputs.hooks, run=inputs.run_id, agent=setup.name, parent=parent.id if parent else '')
+    spec, parent = inputs.spec, calling_run.get()
+    events = Dispatcher(spec.hooks, run=spec.run_id, agent=setup.name, parent=parent.id if parent else '')
     model, recorder = inputs.model, inputs.recorder
-    meter = Meter(inputs.limits, local=model.traits.local and not model.traits.scripted, delegate=delegate_name(setup))
+    meter = Meter(
+        spec.limits or RunLimits(),
+        local=model.traits.local and not model.traits.scripted,
+        delegate=delegate_name(setup),
+    )
     results = CallResults(recorder, recorder.scope if recorder else None) if setup.agree > 1 else None
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy = load_policy(setup.policy, model.traits)
     history = History(
         tools=toolbox.signatures(), found_tools=inputs.found_tools, helpers=inputs.helpers, is_talk=setup.talk
     )
-    answer = FinalAnswer(OutputType(inputs.output_type), toolbox.close)
+    answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
     if sandboxes is not None and setup.python:
@@ -106,13 +111,13 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             recorder=recorder,
         )
     prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
-    variables = await code.begin(inputs.variables, inputs.start) if code else []
+    variables = await code.begin(spec.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
-    described = [_describe(variable, inputs.variables) for variable in variables]
-    images = tuple(file for file in inputs.files if isinstance(file, Image))
+    described = [_describe(variable, spec.variables) for variable in variables]
+    images = tuple(file for file in spec.attached if isinstance(file, Image))
     first_message = conversation.add_task(
         task_message(
-            inputs.task,
+            spec.task,
             described,
             workspace=sandboxes.describe_files() if sandboxes and code else '',
             gone=code.gone if code else (),
@@ -125,7 +130,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     start_state = None if results is None else await save_start(setup, inputs, sandboxes)
     ledgers = parent_ledgers.get()
     components = Components(
-        run_id=inputs.run_id,
+        spec=spec,
         conversation=conversation,
         model=ModelTurn(model, conversation, events, (inputs.ledger, *ledgers), recorder),
         code=code,
@@ -146,7 +151,6 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         recorder=recorder,
         summary=setup.summary,
         scripted=model.traits.scripted,
-        variables=inputs.variables,
         temperature=inputs.temperature,
         checkpoints=_checkpoints(setup, inputs, sandboxes),
         comparison=compare_with(start_run, setup, inputs, results, start_state) if results and start_state else None,
@@ -158,15 +162,14 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         start_state=start_state,
         recorder=recorder,
         prompt=Prompt(system=conversation.system, asked=first_message),
-        artifacts=inputs.artifacts,
-        task=inputs.task,
+        spec=spec,
     )
 
 
 def _checkpoints(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None) -> Checkpoints | None:
     if not setup.checkpoints or inputs.recorder is None or sandboxes is None:
         return None
-    return Checkpoints(sandboxes.main.workspace, inputs.recorder, inputs.task)
+    return Checkpoints(sandboxes.main.workspace, inputs.recorder, inputs.spec.task)
 
 
 def _toolbox(
@@ -185,25 +188,26 @@ def _toolbox(
         approve=meter.uncounted(setup.approve),
         journal=inputs.calls or without_effects(results or inputs.recorder),
         code=setup.python,
-        context=Context(inputs.deps, run_id=inputs.run_id),
+        context=Context(inputs.spec.deps, run_id=inputs.spec.run_id),
         sandbox=sandboxes.main if sandboxes else None,
         look_up=inputs.library.tool if inputs.library is not None else None,
     )
     toolbox.bind(asyncio.get_running_loop())
-    check_variables(inputs.variables, {function.name for function in toolbox.functions()})
+    check_variables(inputs.spec.variables, {function.name for function in toolbox.functions()})
     return toolbox
 
 
 def _prompt(
     setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, toolbox: Toolbox, tools: ToolCaller
 ) -> PromptParts:
-    has_files = sandboxes is not None and (sandboxes.main.has_workspace or bool(inputs.files or inputs.start.files))
+    given = bool(inputs.spec.attached or inputs.start.files)
+    has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
     return PromptParts(
         functions=inputs.model.traits.functions,
         python=setup.python,
         stubs=toolbox.stubs(),
         model_tools=tools.model_tools,
-        output=OutputType(inputs.output_type).name if inputs.output_type is not None else None,
+        output=OutputType(inputs.spec.output_type).name if inputs.spec.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),
         talk=setup.talk,
@@ -216,7 +220,7 @@ async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:
         return []
     for file in inputs.start.files:
         await sandboxes.add_file(file)
-    placed = [(file, await sandboxes.add_file(file)) for file in inputs.files]
+    placed = [(file, await sandboxes.add_file(file)) for file in inputs.spec.attached]
     return [describe_file(file, path) for file, path in placed if path]
 
 

@@ -1,21 +1,20 @@
 """What a run is started with, and a started run with everything that is closed with it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Self
 
-from habilis.agent.contract import RunLimits
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import Prompt
 from habilis.agent.durable.sessions import SessionState
-from habilis.agent.hooks.dispatch import Dispatcher, Hook
+from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.library import ToolLibrary
 from habilis.agent.loop.agreement import StartState
 from habilis.agent.loop.run import Run
 from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.agent.run_spec import RunSpec
 from habilis.journal.lookup import check_user
 from habilis.models.contract import Model
-from habilis.models.files import File
 from habilis.models.usage import Ledger
 from habilis.tools.contract import CallJournal
 
@@ -24,22 +23,14 @@ LoadModel = Callable[[], Model]
 
 @dataclass(frozen=True, kw_only=True)
 class RunInputs:
-    """What one run is started with, beside the setup of its agent."""
+    """A run to start, with what the agent has for it: model, instructions, sandboxes, recorder."""
 
-    run_id: str
-    task: str
+    spec: RunSpec
     model: Model
-    output_type: Any
-    limits: RunLimits
     instructions: str
     ledger: Ledger
-    variables: Mapping[str, object] = field(default_factory=dict[str, object])
-    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     start: SessionState = field(default_factory=SessionState)
     """The conversation that the run continues."""
-
-    files: Sequence[File] = ()
-    """Images and files of the task."""
 
     sandboxes: Sandboxes | None = None
     """Those of the conversation, which have its variables already; None to open some for this run."""
@@ -53,8 +44,6 @@ class RunInputs:
     helpers: frozenset[str] = frozenset()
     """Names of the tools that search and extend the library, and delegate."""
 
-    hooks: Sequence[Hook] = ()
-    deps: object = field(default=None, repr=False)
     recorder: Recorder | None = None
     calls: CallJournal | None = None
     """Answers tool calls instead of the recorder."""
@@ -74,11 +63,9 @@ class StartedRun:
     sandboxes: Sandboxes | None
     events: Dispatcher
     prompt: Prompt
-    task: str = ''
+    spec: RunSpec
     start_state: StartState | None = None
     recorder: Recorder | None = None
-    artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Documents for the first step."""
 
     def check_user(self, user: str | None) -> Self:
         """This run. Raises `RunNotFound` if it is recorded for another user; None: any user."""

@@ -17,7 +17,7 @@ from habilis.cli.memory.embedders import choose_embedder
 from habilis.cli.printing import Page
 from habilis.cli.program import load_tools
 from habilis.cli.run.report import limit_message, pending_lines, runs_command
-from habilis.cli.run.request import RunRequest
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.settings import read_settings
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.core.errors import ModelError
@@ -31,7 +31,7 @@ MAX_TASKS = 8
 class ChatApp:
     """The chat of one user, until they leave."""
 
-    def __init__(self, front: FrontEnd, request: RunRequest, *, resume: str | None = None) -> None:
+    def __init__(self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None) -> None:
         self._front = front
         self._request = request
         self._resume = resume

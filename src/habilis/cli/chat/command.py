@@ -16,7 +16,7 @@ from habilis.core.folders import data_folder
 
 if TYPE_CHECKING:
     from habilis.cli.chat.app import ChatApp
-    from habilis.cli.run.request import RunRequest
+    from habilis.cli.run.request import CommandRequest
 
 app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
 
@@ -80,11 +80,10 @@ def chat(
         msg = 'give the folder whose files are stored with --workspace DIR'
         raise typer.BadParameter(msg, param_hint='--checkpoints')
 
-    def request() -> 'RunRequest':
-        from habilis.cli.run.request import RunRequest, ToolNames
+    def request() -> 'CommandRequest':
+        from habilis.cli.run.request import CommandRequest, ToolNames
 
-        return RunRequest(
-            task='',
+        return CommandRequest(
             model=model,
             overrides={'base_url': base_url},
             settings={'sandbox': sandbox, 'journal': journal, 'user': user, 'memory': memory, 'embedder': embedder},

@@ -8,7 +8,7 @@ from habilis.agent.durable.sessions import check_idle
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.cli.chat.recollection import as_said
 from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
-from habilis.cli.run.request import ResumeRequest, RunRequest
+from habilis.cli.run.request import CommandRequest
 from habilis.core.errors import JournalError
 from habilis.journal import RunInfo, Store
 from habilis.journal.runs import read_run
@@ -72,13 +72,11 @@ async def _last_run(store: Store, user: str, session: str) -> RunInfo:
     return found[0]
 
 
-def with_recorded_options(request: RunRequest, recorded: Recorded) -> RunRequest:
+def with_recorded_options(request: CommandRequest, recorded: Recorded) -> CommandRequest:
     """The options of the last turn, with those that are given now instead of them."""
     inputs = recorded.inputs
-    known = inputs and RunRequest.from_meta(
-        inputs.task,
+    known = inputs and CommandRequest.from_meta(
         inputs.meta,
-        ResumeRequest(run=recorded.run),
         model=request.model,
         workspace=request.workspace,
         settings=request.settings,
@@ -87,7 +85,6 @@ def with_recorded_options(request: RunRequest, recorded: Recorded) -> RunRequest
         return request
     return replace(
         known,
-        resume=None,
         overrides=request.overrides if request.model else known.overrides,
         backend=request.backend if request.backend.given or request.settings.get('sandbox') else known.backend,
         checkpoints=request.checkpoints or known.checkpoints,

@@ -27,7 +27,7 @@ from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool
 from habilis.cli.run.agent_options import choose_sandbox, make_agent
 from habilis.cli.run.report import answer_text
-from habilis.cli.run.request import RunRequest
+from habilis.cli.run.request import CommandRequest
 from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError, JournalError, ModelError, RememberError
 from habilis.core.settings import Settings
@@ -99,7 +99,7 @@ class ChatSession:
     def __init__(
         self,
         front: FrontEnd,
-        request: RunRequest,
+        request: CommandRequest,
         settings: Settings,
         *,
         memory: Memory,
@@ -189,7 +189,7 @@ class ChatSession:
         people = [people_toolset(self._user.answer)] if asks else []
         return [*self.own_tools, memory_tools(self.memory, lambda: self.session), *people]
 
-    async def switch(self, request: RunRequest, settings: Settings, say: Say) -> None:
+    async def switch(self, request: CommandRequest, settings: Settings, say: Say) -> None:
         """Go on with other options. Raises `HabilisError`, and goes on as before."""
         before = self.request, self.settings
         self.request, self.settings = request, settings
@@ -356,6 +356,6 @@ def _said(result: Result[Any]) -> str:
     return result.question or ''
 
 
-def with_model(request: RunRequest, model: str) -> RunRequest:
+def with_model(request: CommandRequest, model: str) -> CommandRequest:
     """The request with another model."""
     return replace(request, model=model, model_is_recorded=False, overrides={})

@@ -6,14 +6,14 @@ from typing import Any
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.dispatch import Hook
 from habilis.cli.options import NATIVE_CHOICE
-from habilis.cli.run.request import DEFAULT_LIBRARY, RunRequest
+from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
 from habilis.core.settings import Settings
 from habilis.models.contract import Model
 from habilis.sandbox.options import choose_backend
 from habilis.tools import Approve
 
 
-async def choose_sandbox(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Settings:
+async def choose_sandbox(request: CommandRequest, settings: Settings, say: Callable[[str], None]) -> Settings:
     """The settings with the backend that the packages need, if it was left open. Says so if it is not the usual one.
 
     Raises `SettingsError` if the backend needs an option that was not given.
@@ -28,7 +28,7 @@ async def choose_sandbox(request: RunRequest, settings: Settings, say: Callable[
 
 
 def make_agent(
-    request: RunRequest,
+    request: CommandRequest,
     settings: Settings,
     model: Model,
     *,

@@ -137,13 +137,15 @@ def run(
         msg = 'give the folder whose files are stored with --workspace DIR'
         raise typer.BadParameter(msg, param_hint='--checkpoints')
     text, data = read_task(task, quiet=quiet)
+    from habilis.agent.run_spec import run_spec
     from habilis.cli.run.execution import execute
-    from habilis.cli.run.request import RunRequest, ToolNames
+    from habilis.cli.run.request import CommandRequest, ToolNames
 
-    request = RunRequest(
-        task=text,
-        files=read_files(image or (), file or ()),
-        data=data,
+    request = CommandRequest(
+        spec=run_spec(
+            [text, *read_files(image or (), file or ())],
+            {'variables': {'stdin': data} if data else None, 'session': session, 'run_id': run_id},
+        ),
         model=model,
         overrides={'temperature': temperature, 'base_url': base_url, 'small': small},
         settings={
@@ -168,7 +170,5 @@ def run(
         quiet=quiet,
         verbose=verbose,
         download=yes,
-        session=session,
-        run_id=run_id,
     )
     raise typer.Exit(execute(request))

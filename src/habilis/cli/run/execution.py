@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from habilis.agent.agent import Agent
@@ -19,7 +20,7 @@ from habilis.cli.pictures import picture_folder
 from habilis.cli.program import AnyTool, load_tools
 from habilis.cli.run import report
 from habilis.cli.run.agent_options import choose_sandbox, make_agent
-from habilis.cli.run.request import OUTPUT_TYPES, RunRequest
+from habilis.cli.run.request import OUTPUT_TYPES, CommandRequest
 from habilis.cli.run.unstarted import discard_unstarted
 from habilis.cli.run_view import RunDisplay
 from habilis.cli.settings import read_settings
@@ -37,7 +38,7 @@ from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
 
 
-def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
+def execute(request: CommandRequest, *, agent: Agent[Any] | None = None) -> int:
     """Execute a request and return the exit code. Raises `HabilisError`.
 
     `agent` is the agent of a user's program; without it, one is created from the request.
@@ -77,12 +78,12 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
 class Execution:
     """One run, with its view and its user."""
 
-    def __init__(self, request: RunRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
+    def __init__(self, request: CommandRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
         self._request = request
         self._settings = settings
         self._agent = agent
         self._user = TerminalUser()
-        self._run = request.resume.run if request.resume else request.run_id or new_run_id()
+        self._run = request.spec.run_id or new_run_id()
         self.tools: list[AnyTool] = []
         """Tools of the user's program."""
 
@@ -116,7 +117,7 @@ class Execution:
             else:
                 result, model = await self._run_new_agent()
         except (HabilisError, asyncio.CancelledError) as error:
-            is_ours = self._request.resume is None and not isinstance(error, RunBusy)
+            is_ours = not self._request.spec.is_resumption and not isinstance(error, RunBusy)
             if is_ours and not (self.is_recorded and isinstance(error, asyncio.CancelledError)):
                 await discard_unstarted(self._settings, self._run, since=self._began)
             raise
@@ -150,8 +151,8 @@ class Execution:
     def _skip_recorded_replies(self, model: Model) -> None:
         while isinstance(model, WrapperModel):
             model = model.inner
-        if isinstance(model, ScriptedModel) and self._request.resume is not None:
-            model.skip(self._request.resume.replies)
+        if isinstance(model, ScriptedModel) and self._request.spec.is_resumption:
+            model.skip(self._request.replies)
 
     async def _converse(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
         """Run the agent, and resume it with the user's answers to its questions."""
@@ -167,23 +168,9 @@ class Execution:
         return result
 
     async def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
-        request, resume = self._request, self._request.resume
-        if resume is None:
-            return await agent.run(
-                [request.task, *request.files],
-                variables={} if request.data is None else {'stdin': request.data},
-                run_id=self._run,
-                session=request.session,
-                meta=meta,
-            )
-        self.is_recorded = True
-        return await agent.resume(
-            resume.run,
-            resume.answer,
-            max_steps=resume.max_steps,
-            on_change=resume.on_change,
-            hooks=self._hooks(agent),
-        )
+        spec = replace(self._request.spec, run_id=self._run, meta=meta, hooks=self._hooks(agent))
+        self.is_recorded = spec.is_resumption
+        return await agent.run_spec(spec)
 
     def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
         """Hooks for an agent of a user's program; an agent created here already has them."""

@@ -1,28 +1,28 @@
-"""What a command line asks for: a new run, or an existing run to resume."""
+"""What a command line asks for: a run to start or to resume, its agent, and what is printed."""
 
 import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, cast
+from typing import Any, Self, TypedDict, Unpack, cast
 
+from habilis.agent.run_spec import RunSpec
 from habilis.cli.backend_options import BackendOptions
 from habilis.cli.settings import settings_with_options, usage_errors
 from habilis.core.errors import JournalError, SettingsError
 from habilis.core.secrets import redact
 from habilis.core.settings import Settings, check_model, load_settings
-from habilis.journal import OnChange
 from habilis.models.registry import Overrides
 from habilis.sandbox.backends import names
 from habilis.sandbox.options import SandboxSettings
-
-if TYPE_CHECKING:
-    from habilis.models.files import File
 
 FILE_PROVIDERS = frozenset({'scripted', 'local', 'hf'})
 """Providers whose models may be files."""
 
 OUTPUT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in (int, float, str, bool, list, dict)}
+
+NO_RUN = RunSpec(task='')
+"""That of a chat, whose turns are the runs."""
 
 DEFAULT_LIBRARY = 'default'
 META_KEY = 'habilis run'
@@ -57,18 +57,6 @@ class ToolNames:
     """Where the modules are searched first."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ResumeRequest:
-    """A run to resume."""
-
-    run: str
-    answer: str | None = None
-    max_steps: int | None = None
-    on_change: OnChange = 'fail'
-    replies: int = 0
-    """Number of recorded model replies; a scripted model skips them."""
-
-
 class ResumeOverrides(TypedDict, total=False):
     """Options that replace recorded ones when a run is resumed."""
 
@@ -78,20 +66,18 @@ class ResumeOverrides(TypedDict, total=False):
     """False for an imported run: it gets no access to this machine that is not requested again."""
 
     settings: Mapping[str, object]
+    replies: int
     as_json: bool
     quiet: bool
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunRequest:
-    """Arguments of one `habilis run`. None means not given."""
+class CommandRequest:
+    """A run to start or to resume, with what only a command has. None means not given."""
 
-    task: str
-    files: 'tuple[File, ...]' = ()
-    """Images and files for the task."""
-
-    data: str | None = None
-    """Data from stdin."""
+    spec: RunSpec = NO_RUN
+    replies: int = 0
+    """Number of recorded model replies of a run to resume; a scripted model skips them."""
 
     model: str | None = None
     model_is_recorded: bool = False
@@ -122,13 +108,8 @@ class RunRequest:
     download: bool = False
     """Download the embedded model without asking."""
 
-    session: str | None = None
-    run_id: str | None = None
     app: str | None = None
     """Agent of a user's program, as `module:name`."""
-
-    resume: ResumeRequest | None = None
-    """Run to resume instead of starting one."""
 
     @property
     def journal_options(self) -> str:
@@ -170,9 +151,9 @@ class RunRequest:
 
     @classmethod
     def from_meta(
-        cls, task: str, meta: Mapping[str, object], resume: ResumeRequest, **overrides: Unpack[ResumeOverrides]
+        cls, meta: Mapping[str, object], spec: RunSpec = NO_RUN, **overrides: Unpack[ResumeOverrides]
     ) -> Self | None:
-        """The request that resumes a recorded run; None if `habilis run` did not make it."""
+        """The request with the options of a recorded run; None if `habilis run` did not make it."""
         recorded = meta.get(META_KEY)
         if not isinstance(recorded, dict):
             return None
@@ -190,7 +171,8 @@ class RunRequest:
                 raise JournalError(UNTRUSTED_TOOLS)
             settings = {name: value for name, value in settings.items() if name.startswith('max_')}
         return cls(
-            task=task,
+            spec=spec,
+            replies=overrides.get('replies', 0),
             model=model or known.get('model'),
             model_is_recorded=model is None,
             overrides=Overrides() if model else model_overrides,
@@ -206,7 +188,6 @@ class RunRequest:
             output_type=known.get('output_type'),
             as_json=overrides.get('as_json', False),
             quiet=overrides.get('quiet', False),
-            resume=resume,
         )
 
     def load_settings(self) -> Settings:
@@ -215,12 +196,13 @@ class RunRequest:
         with usage_errors():
             check_model(self.model or 'any', self.overrides)
             settings = settings_with_options(self.settings)
-            if self.settings.get('sandbox') and self.resume is None and settings.sandbox not in (*names(), 'auto'):
+            is_new = not self.spec.is_resumption
+            if self.settings.get('sandbox') and is_new and settings.sandbox not in (*names(), 'auto'):
                 msg = (
                     f'the argument sandbox is {settings.sandbox!r}, which is not available; known: {", ".join(names())}'
                 )
                 raise SettingsError(msg)
-            if self.resume is None:
+            if is_new:
                 self.backend.check(settings.sandbox)
             self.backend.settings_for(settings.sandbox)
         if self.packages and 'sandbox' not in settings.model_fields_set:

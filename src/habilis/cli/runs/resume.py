@@ -10,9 +10,10 @@ from habilis.agent.agent import Agent
 from habilis.agent.durable.records import ASK, Inputs
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.hooks.sanitize import escape_controls
+from habilis.agent.run_spec import RunSpec, resume_spec
 from habilis.cli.run.execution import execute
 from habilis.cli.run.report import QUESTION, WRONG_USAGE
-from habilis.cli.run.request import ResumeOverrides, ResumeRequest, RunRequest
+from habilis.cli.run.request import CommandRequest, ResumeOverrides
 from habilis.cli.runs.app_loader import load_app
 from habilis.cli.runs.flow_resume import resume_flow
 from habilis.cli.runs.journal import JournalAccess, with_journal
@@ -72,8 +73,8 @@ def resume_run(options: ResumeOptions) -> int:
     """Resume a run and print its result. Returns the exit code. Raises `HabilisError`."""
     recorded = read_recorded_run(options)
     options = replace(options, run=recorded.reading.run)
-    if recorded.inputs is not None and recorded.inputs.deps and recorded.reading.state != 'done':
-        raise JournalError(_needs_deps(options.run, recorded.inputs.deps))
+    if recorded.inputs is not None and recorded.inputs.deps_name and recorded.reading.state != 'done':
+        raise JournalError(_needs_deps(options.run, recorded.inputs.deps_name))
     check_resumable(options, recorded)
     if options.answer is not None and recorded.reading.state == 'done':
         say(f'{options.run} already has an answer, so --answer is not used; leave it out to print the answer again')
@@ -87,16 +88,11 @@ def resume_run(options: ResumeOptions) -> int:
             say(f'answer with: {recorded.resume(" --answer TEXT")}')
             return QUESTION
         options = replace(options, answer=answer)
-    request = ResumeRequest(
-        run=options.run,
-        answer=options.answer,
-        max_steps=options.max_steps,
-        on_change=options.on_change,
-        replies=recorded.replies,
-    )
+    given = {'max_steps': options.max_steps, 'on_change': options.on_change}
+    spec = resume_spec(options.run, options.answer, given)
     if options.app is not None:
-        return _resume_with_app(options, options.app, recorded, request)
-    return _resume_as_recorded(options, recorded, request)
+        return _resume_with_app(options, options.app, recorded, spec)
+    return _resume_as_recorded(options, recorded, spec)
 
 
 def check_resumable(options: ResumeOptions, recorded: RecordedRun, command: str = 'resume', given: str = '') -> None:
@@ -115,35 +111,36 @@ def check_resumable(options: ResumeOptions, recorded: RecordedRun, command: str 
         raise typer.BadParameter(msg, param_hint='--app')
 
 
-def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, resume: ResumeRequest) -> int:
+def _resume_as_recorded(options: ResumeOptions, recorded: RecordedRun, spec: RunSpec) -> int:
     inputs = recorded.inputs
     overrides = ResumeOverrides(
         model=options.model,
         workspace=options.workspace,
         trusted=not recorded.reading.imported,
         settings=options.settings,
+        replies=recorded.replies,
         as_json=options.as_json,
         quiet=options.quiet,
     )
-    request = None if inputs is None else RunRequest.from_meta(inputs.task, inputs.meta, resume, **overrides)
+    request = None if inputs is None else CommandRequest.from_meta(inputs.meta, spec, **overrides)
     if request is None:
         raise JournalError(_needs_app(recorded))
     return execute(request)
 
 
-def _resume_with_app(options: ResumeOptions, app: str, recorded: RecordedRun, resume: ResumeRequest) -> int:
+def _resume_with_app(options: ResumeOptions, app: str, recorded: RecordedRun, spec: RunSpec) -> int:
     loaded = load_app(app, journal=options.journal, user=options.user)
     if isinstance(loaded, Agent):
         if options.model is not None or options.workspace is not None:
             msg = 'the program has its own model and workspace; leave out --model and --workspace'
             raise typer.BadParameter(msg, param_hint='--app')
-        request = RunRequest(
-            task=recorded.inputs.task if recorded.inputs is not None else '',
+        request = CommandRequest(
+            spec=spec,
+            replies=recorded.replies,
             app=app,
             settings=options.settings,
             as_json=options.as_json,
             quiet=options.quiet,
-            resume=resume,
         )
         return execute(request, agent=loaded)
     _refuse_agent_options(options, recorded.command('show', ''))
