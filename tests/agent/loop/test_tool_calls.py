@@ -35,7 +35,7 @@ async def told(function: Callable[..., Any], **options: Any) -> str:
     """What a model is told of one call of this tool."""
     made = tool(side='model', **options)(function)
     caller = ToolCaller(Toolbox([made]), functions=True, python=False, bounds=Bounds())
-    [text] = await caller.call([FunctionCall(id='1', name=made.name, arguments='{}')])
+    [text] = await caller.call([FunctionCall(id='1', name=made.tool, arguments='{}')])
     return text
 
 
@@ -56,7 +56,7 @@ async def test_tools_of_a_step_meet_the_gates_and_the_limits_and_leave_records()
         run = await never.start('go')
         await run.step(tools=[wipe])
         assert wiped == []
-        assert [(call.name, call.decision) for call in run.steps[0].calls] == [('wipe', 'denied')]
+        assert [(call.tool, call.decision) for call in run.steps[0].calls] == [('wipe', 'denied')]
         run = await few.start('go')
         await run.step(tools=[wipe])
         assert wiped == [1, 2]

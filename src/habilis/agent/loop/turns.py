@@ -7,8 +7,9 @@ from dataclasses import replace
 from habilis.agent.context.output import WrongOutput
 from habilis.agent.context.prompt import answer_refused, artifacts_message
 from habilis.agent.contract import Step
+from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.events import AnswerRefused, CompactedEvent, ObservationEvent
-from habilis.agent.loop.code_turn import CellOutcome, CodeRunner
+from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
@@ -91,7 +92,7 @@ class Turns:
             reply=reply,
             code=code,
             cell=outcome.cell,
-            calls=outcome.calls,
+            calls=outcome.cell.calls,
             observation=observation,
         )
 
@@ -135,7 +136,7 @@ class Turns:
                 outcome = await components.code.run(source, number=number, can_stop=can_stop)
                 observation = await self._observed(outcome)
                 answers = ['The answer was taken.' if observation is None else observation]
-                made += outcome.calls
+                made += outcome.cell.calls
             else:
                 answers = await components.tools.call(calls)
                 called = components.toolbox.take_records()
