@@ -65,6 +65,12 @@ def decide(request: ApprovalRequest) -> bool:
     return request.arguments['amount'] != 13
 
 
+def agent_with_all(model: ScriptedModel, store: MemoryStore) -> Agent:
+    """An agent with these tools, gates and person."""
+    tools = [pay, fetch, count, keep]
+    return Agent(model, tools=tools, gates=[gate, result_gate], approve=decide, journal=store)
+
+
 def calls_of(replies: list[tuple[str, str]]) -> Reply:
     """A reply that calls functions."""
     calls = [FunctionCall(id=f'c{number}', name=name, arguments=given) for number, (name, given) in enumerate(replies)]
@@ -109,12 +115,11 @@ async def test_a_finished_run_is_read_as_it_was() -> None:
         block('x = 1 / 0'),
         block('final_answer(5)'),
     ]
-    options = {'tools': [pay, fetch, count, keep], 'gates': [gate, result_gate], 'approve': decide, 'journal': store}
-    async with Agent(ScriptedModel(replies, functions=True), **options) as agent:
+    async with agent_with_all(ScriptedModel(replies, functions=True), store) as agent:
         result = await agent.run('Do it', run_id='r')
         assert result.output == 5
         assert await agent.resume('r') == result
-    async with Agent(ScriptedModel([]), **options) as other:
+    async with agent_with_all(ScriptedModel([]), store) as other:
         again = await other.resume('r')
     assert again.steps == result.steps
     assert again == result

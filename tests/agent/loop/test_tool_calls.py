@@ -35,7 +35,7 @@ async def told(function: Callable[..., Any], **options: Any) -> str:
     """What a model is told of one call of this tool."""
     made = tool(side='model', **options)(function)
     caller = ToolCaller(Toolbox([made]), functions=True, python=False, bounds=Bounds())
-    [text] = await caller.call([FunctionCall(id='1', name=made.tool, arguments='{}')])
+    [text] = await caller.call([FunctionCall(id='1', name=made.name, arguments='{}')])
     return text
 
 
@@ -154,11 +154,11 @@ async def test_calls_of_tools_of_a_step_are_recorded_and_not_made_again(tmp_path
     async with Agent(ScriptedModel(replies), journal=tmp_path) as agent:
         run = await agent.start('go')
         await run.step(tools=[send])
-        assert run.steps[0].calls[0].name == 'send'
+        assert run.steps[0].calls[0].tool == 'send'
     async with Agent(ScriptedModel(replies[1:]), journal=tmp_path) as agent:
         result = await agent.resume(run.id)
     assert (result.output, sent) == (1, ['a'])
-    assert result.steps[0].calls[0].name == 'send'
+    assert result.steps[0].calls[0].tool == 'send'
 
 
 # What the model reads of a call ---------------------------------------------------------------------------------------
