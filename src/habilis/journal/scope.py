@@ -138,6 +138,7 @@ class Scope:
         once: bool = False,
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
+        located: Callable[[str], None] | None = None,
     ) -> T:
         """The recorded result of a step; without a record, run the work and record its result.
 
@@ -151,8 +152,11 @@ class Scope:
             once: never start it twice: if it was running when the process died, a person is asked.
             attach: called after the work; returns blobs to attach to the record.
             replayed: called with the record if the step is replayed.
+            located: called with the path of the step.
         """
         path = self._next(_safe(name), key)
+        if located is not None:
+            located(path)
         return await self._step(path, work, key, codec, opening, once, attach, replayed, inside)
 
     async def call(

@@ -57,7 +57,7 @@ class CallRecords:
         entry = self._index.find(call.path) if call.path else None
         if entry is None:
             return _CALL.encode(call)
-        recorded = await self._read(call.path, entry)
+        recorded = await CallRecords(self._index, _inline, self._agent)._read(call.path, entry)
         facts = {name: getattr(call, name) for name in _FACTS if getattr(call, name) != getattr(recorded, name)}
         return {'path': call.path, **cast('dict[str, Json]', pack_or_repr(facts))} if facts else call.path
 
@@ -136,6 +136,11 @@ class CallRecords:
             at=times_of(entry)[0],
             path=path,
         )
+
+
+async def _inline(record: Record) -> Json:
+    """The value of a record without reading a blob: what is in one counts as not recorded, and is written again."""
+    return record.value
 
 
 def times_of(entry: Entry) -> tuple[float | None, float]:

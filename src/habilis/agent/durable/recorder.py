@@ -136,24 +136,11 @@ class Recorder:
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
-    async def _step(self, name: str, work: Work[T], **options: Any) -> tuple[str, T, Record | None]:
-        """A step of the run: its path, its value, and its record if it is replayed."""
-        found: list[Record] = []
-        path = ''
-
-        async def live() -> T:
-            nonlocal path
-            scope = current_scope()
-            path = '' if scope is None else scope.path
-            return await work()
-
-        value = await self.scope.step(name, live, replayed=found.append, **options)
-        return (found[0].path, value, found[0]) if found else (path, value, None)
-
     async def ask(self, work: Work[Reply]) -> Reply:
         """A reply of the model. The key is the task alone: prompts change between versions."""
-        path, reply, _ = await self._step(ASK, work, key=self._key, codec=REPLY_CODEC)
-        self._turns.append(RecordedTurn(path=path, reply=reply))
+        paths: list[str] = []
+        reply = await self.scope.step(ASK, work, key=self._key, codec=REPLY_CODEC, located=paths.append)
+        self._turns.append(RecordedTurn(path=paths[0], reply=reply))
         return reply
 
     async def _refuse_reply(self) -> None:
@@ -166,8 +153,9 @@ class Recorder:
         async def work() -> Verdict:
             return decide()
 
-        path, verdict, _ = await self._step(VERDICT, work, key=self._key, codec=VERDICT_CODEC)
-        self._turns[-1].texts.append((path, verdict.note))
+        paths: list[str] = []
+        verdict = await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC, located=paths.append)
+        self._turns[-1].texts.append((paths[0], verdict.note))
         return verdict
 
     @property
@@ -179,7 +167,8 @@ class Recorder:
     async def validated(self, work: Work[Json]) -> Json:
         """The outcome of the output validators."""
         outcome = await self.scope.step(VALIDATED, work, key=self._key)
-        self._turns[-1].refused = str(_field(outcome, 'refused') or '')
+        turn = self._turns[-1]
+        turn.refused = str(_field(outcome, 'refused') or turn.refused)
         return outcome
 
     async def cell(
@@ -192,27 +181,30 @@ class Recorder:
     ) -> CellOutcome:
         """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
 
+        paths, records = list[str](), list[Record]()
+
         async def recorded() -> RecordedCell:
             outcome = await self._pause.watch(work(), stop)
-            scope = current_scope()
-            entry = None if scope is None else self.journal.index.find(scope.path)
+            entry = self.journal.index.find(paths[0])
             calls = [await self._calls.refer(call) for call in outcome.cell.calls]
             return RecordedCell(outcome=outcome, calls=calls, has_code=entry is None or code_of(entry) != code)
 
-        path, found, record = await self._step(
+        found = await self.scope.step(
             CELL,
             recorded,
             key=fingerprint(code),
             codec=CELL_CODEC,
             inside={CODE: code[:MAX_CODE_LENGTH]},
             attach=snapshot,
+            replayed=records.append,
+            located=paths.append,
         )
         outcome = found.outcome
-        if record is not None:
-            self._snapshots.update(record.attached)
+        if records:
+            self._snapshots.update(records[0].attached)
             calls = [await self._calls.resolve(reference) for reference in found.calls]
             outcome = replace(outcome, code=code, cell=replace(outcome.cell, calls=tuple(calls)))
-        self._turns[-1].texts.append((path, outcome.observation))
+        self._turns[-1].texts.append((paths[0], outcome.observation))
         return outcome
 
     async def snapshots(self) -> dict[str, bytes]:

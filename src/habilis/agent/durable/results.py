@@ -10,7 +10,6 @@ from habilis.agent.contract import RESULT_FIELDS, Result, Step
 from habilis.agent.durable.audit import CallRecords
 from habilis.agent.durable.codecs import without_data
 from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC, VERDICT
-from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.errors import NotDurable
@@ -159,8 +158,7 @@ def _with_text(message: Message, step: str, written: Json) -> Message:
     if step == ASK:
         reply = REPLY_CODEC.read(written)
         return replace(message, text=reply.text, calls=reply.calls, thinking=reply.thinking)
-    fields = codec.unpack(written)
-    text = cast('dict[str, object]', fields).get(_TEXTS.get(step, '')) if isinstance(fields, dict) else None
+    text = written.get(_TEXTS.get(step, '')) if isinstance(written, dict) else None
     if not isinstance(text, str):
         msg = f'a message refers to a record of {step}, which has no text'
         raise NotDurable(msg)

@@ -1,5 +1,6 @@
 """The steps of an agent, read from the records of a run alone."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -141,6 +142,9 @@ async def read_result(journal: Journal, path: str, recorded: RecordedResult) -> 
     entries = sorted(inside, key=lambda item: item[1].first or 0)
     reader = _AgentReader(records, path, await _find_agents(records, entries), entries)
     turns = await reader.read_turns(recorded)
+    if len(turns) != len(recorded.steps):
+        msg = f'{journal.run} has a result of {len(recorded.steps)} steps, and records of {len(turns)}'
+        raise NotDurable(msg)
     messages = await read_messages(recorded.messages, journal.index, journal.value_of)
     if records.damage:
         raise records.damage[0]
@@ -289,16 +293,22 @@ class _AgentReader:
     async def _outcome(self, recorded: RecordedCell, entry: Entry) -> CellOutcome:
         """A cell with its code and its calls, which have records of their own."""
         outcome = recorded.outcome
-        calls = tuple([await self._calls.resolve(reference) for reference in recorded.calls])
-        return replace(outcome, code=outcome.code or code_of(entry), cell=replace(outcome.cell, calls=calls))
+        cell = replace(outcome.cell, calls=await self._resolve(recorded.calls))
+        return replace(outcome, code=outcome.code or code_of(entry), cell=cell)
+
+    async def _resolve(self, references: Json | Sequence[Json]) -> tuple[ToolCall, ...]:
+        """The calls that a record refers to, as far as they can be read."""
+        calls: list[ToolCall] = []
+        for reference in references if isinstance(references, (list, tuple)) else ():
+            with contextlib.suppress(NotDurable):
+                calls.append(await self._calls.resolve(reference))
+        return tuple(calls)
 
     async def _calls_of(
         self, entries: Entries, cells: Sequence[CellOutcome], facts: Mapping[str, Json]
     ) -> tuple[ToolCall, ...]:
         """All tool calls of a turn."""
-        named = facts.get('calls')
-        of_model = [await self._calls.resolve(call) for call in (named if isinstance(named, list) else ())]
-        known = [*(call for cell in cells for call in cell.cell.calls), *of_model]
+        known = [*(call for cell in cells for call in cell.cell.calls), *await self._resolve(facts.get('calls'))]
         return in_order([*known, *await self._calls.read_others(entries[1:], known)])
 
     def _user_messages(self, before: int) -> tuple[str, ...]:
