@@ -87,7 +87,7 @@ async def answer(task: Task, number: int, model: Model, library: Library | None,
             shown = repr(result.output) if result.ended == 'answer' else result.ended
             right = result.ended == 'answer' and task.accepts(result.output)
             tokens, steps = result.usage.tokens, len(result.steps)
-            called = [call.name for step in result.steps for call in step.calls if call.ok]
+            called = [call.tool for step in result.steps for call in step.calls if call.ok]
     return RequestOutcome(
         family=task.set,
         request=number,

@@ -92,7 +92,7 @@ def test_a_printed_result_without_an_answer_says_why() -> None:
         Reply(text=LONG, thinking=LONG),
         Cell(value=[LONG] * 1000, text=LONG, stdout=LONG, displays=(Display(mime='image/png', data=b'x' * 10**6),)),
         Display(mime='image/png', data=b'x' * 10**6),
-        ToolCall(name='f', arguments={'text': LONG}, result=LONG, log=(LONG,)),
+        ToolCall(tool='f', arguments={'text': LONG}, result=LONG, log=(LONG,)),
     ],
     ids=lambda value: type(value).__name__,
 )

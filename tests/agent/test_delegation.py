@@ -270,11 +270,11 @@ async def test_every_tool_call_of_a_subagent_has_a_row_in_the_record() -> None:
     outer, *inner = await read_trajectories(await read_run(store, 'r'))
     rows = {
         one.inputs.task: [
-            (call.name, call.decision) for turn in one.turns for call in turn.calls if call.name == 'half'
+            (call.tool, call.decision) for turn in one.turns for call in turn.calls if call.tool == 'half'
         ]
         for one in inner
     }
-    assert [call.name for turn in outer.turns for call in turn.calls] == ['delegate', 'delegate']
+    assert [call.tool for turn in outer.turns for call in turn.calls] == ['delegate', 'delegate']
     assert rows == {'DOUBLE': [('half', 'allowed')], 'NEGATE': [('half', 'invalid')]}
 
 

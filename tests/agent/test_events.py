@@ -66,7 +66,7 @@ def test_type_checkers_know_the_fields_by_class_and_by_kind() -> None:
                 return call.tool
             case ToolReturned(call=call):
                 assert_type(call, ToolCall)
-                return call.name
+                return call.tool
             case ModelReplied(reply=reply):
                 assert_type(reply, Reply)
                 return reply.text

@@ -218,7 +218,7 @@ FIRST = Result(
             cell=Cell(
                 value=(1, 2), text='(1, 2)', stdout='hello\n', displays=(Display(mime='image/png', data=b'\x89'),)
             ),
-            calls=(ToolCall(id=1, name='places', arguments={'n': 2}, ok=True, result='(1, 2)'),),
+            calls=(ToolCall(id=1, tool='places', arguments={'n': 2}, ok=True, result='(1, 2)'),),
             seconds=0.5,
         ),
     ),

@@ -177,7 +177,7 @@ async def test_answers_under_strange_numbers_come_back_under_them(tooled: Sandbo
 
 async def test_a_call_that_fails_before_it_starts_is_on_record_too(tooled: Sandbox) -> None:
     cell = await attack(tooled, 'await linger(nonsense=1)')
-    assert [(call.name, call.arguments, call.ok) for call in cell.calls] == [('linger', {'nonsense': 1}, False)]
+    assert [(call.tool, call.arguments, call.ok) for call in cell.calls] == [('linger', {'nonsense': 1}, False)]
 
 
 async def test_forged_calls_count_against_the_limit_of_calls(tooled: Sandbox) -> None:

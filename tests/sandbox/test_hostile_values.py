@@ -132,7 +132,7 @@ async def test_forged_arguments_do_not_block_the_loop(roomy: Sandbox, beating: H
     message = f'\'s[1,"{tool}",[[[\' + \'{{"$":"tuple","v":[]}},\' * 300_000 + \'1]],{{}}]]\''
     cell = await roomy.run(HOST + f'host({message})\nlen(host("w10"))')
     assert cell.error is None
-    assert [call.name for call in cell.calls] == [tool]
+    assert [call.tool for call in cell.calls] == [tool]
 
 
 async def test_no_tool_starts_if_its_cell_ended_while_the_arguments_were_parsed(

@@ -36,7 +36,7 @@ LEFT = 't = asyncio.create_task(fetch(9))\nawait asyncio.sleep(0)'
 async def test_a_task_that_awaits_a_call_of_an_earlier_cell_is_told_at_once(fetching: Sandbox) -> None:
     first = await fetching.run(LEFT)
     assert first.ok
-    assert [(call.name, call.ok, call.error) for call in first.calls] == [('fetch', False, 'CancelledError: ')]
+    assert [(call.tool, call.ok, call.error) for call in first.calls] == [('fetch', False, 'CancelledError: ')]
     await until(lambda: ended == ['cancelled'])
     second = await fetching.run('await t')
     assert second.error is not None
@@ -71,7 +71,7 @@ async def test_a_task_of_an_earlier_cell_that_only_sleeps_goes_on(fetching: Sand
 @pytest.mark.parametrize('end', ['1 / 0', 'exit(3)', 'raise KeyboardInterrupt'])
 async def test_a_cell_that_fails_ends_its_calls_too(fetching: Sandbox, end: str) -> None:
     await fetching.run(f'{LEFT}\n{end}')
-    assert [call.name for call in (await fetching.run('1')).calls] == []
+    assert [call.tool for call in (await fetching.run('1')).calls] == []
     cell = await fetching.run('await t')
     assert cell.error is not None
     assert cell.error.message == REASON
@@ -117,5 +117,5 @@ async def test_a_cancelled_cell_ends_its_calls(fetching: Sandbox) -> None:
     assert fetching.cancel()
     cell = await running
     assert cell.error is not None
-    assert (cell.error.kind, [call.name for call in cell.calls]) == ('cancelled', ['fetch'])
+    assert (cell.error.kind, [call.tool for call in cell.calls]) == ('cancelled', ['fetch'])
     await until(lambda: ended == ['cancelled'])

@@ -144,10 +144,10 @@ async def test_memory_is_not_kept_but_brought_back() -> None:
     [first, _] = box.take_records()
     other = Toolbox(tools, journal=kept)
     await other.remember(first)
-    await other.remember(ToolCall(id=7, name='keep', arguments={'n': 2}, ok=False))
-    await other.remember(ToolCall(id=8, name='add', arguments={'a': 2}, ok=True))
-    await other.remember(ToolCall(id=9, name='unknown', arguments={}, ok=True))
-    await other.remember(ToolCall(id=9, name='keep', arguments={'nonsense': 2}, ok=True))
+    await other.remember(ToolCall(id=7, tool='keep', arguments={'n': 2}, ok=False))
+    await other.remember(ToolCall(id=8, tool='add', arguments={'a': 2}, ok=True))
+    await other.remember(ToolCall(id=9, tool='unknown', arguments={}, ok=True))
+    await other.remember(ToolCall(id=9, tool='keep', arguments={'nonsense': 2}, ok=True))
     assert made == [('keep', 1)] * 3
     await other.call('add', 1)
     assert [record.id for record in other.take_records()] == [10], 'the numbers go on'

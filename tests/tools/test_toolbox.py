@@ -162,7 +162,7 @@ async def test_a_call_leaves_a_record() -> None:
     assert await on_a_thread(function(box, 'double').call, 4) == 8
     [record] = box.take_records()
     assert isinstance(record, ToolCall)
-    assert (record.name, record.arguments, record.ok, record.result) == ('double', {'x': 4}, True, '8')
+    assert (record.tool, record.arguments, record.ok, record.result) == ('double', {'x': 4}, True, '8')
     assert (record.error, record.log, record.decision, record.side) == (None, ('doubling 4',), 'allowed', 'code')
     assert record.seconds >= 0
     assert box.take_records() == []

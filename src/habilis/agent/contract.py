@@ -7,8 +7,7 @@ from typing import Any, Generic, Literal, cast, overload
 
 from typing_extensions import TypeVar
 
-from habilis.agent.hooks.html import block, cell_text, code_block, display_block, folded, page, value_block
-from habilis.agent.hooks.notebook import was_shown
+from habilis.agent.hooks.result_page import result_forms
 from habilis.agent.output_json import pack_output, read_output
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.documents import DocumentFormat
@@ -205,18 +204,8 @@ class Result(Generic[T_co]):
         return f'Result({output}ended={self.ended!r}{question}, {facts})'
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        """For notebooks: a page, unless the cell has just shown the run."""
-        text = {'text/plain': repr(self)}
-        return text if was_shown(self.run_id) else {**text, 'text/html': self._page()}
-
-    def _page(self) -> str:
-        """The answer and the images, and the steps on a click."""
-        displays = [display for step in self.steps if step.cell for display in step.cell.displays]
-        steps = [part for step in self.steps for part in _step_blocks(step)]
-        answer = value_block(self.output) if self.ended == 'answer' else block(self.question or '', 'font-weight:bold')
-        cost = '' if self.cost is None else f' · ${self.cost:.4g}'
-        facts = f'{self.ended} · {len(self.steps)} steps · {self.seconds:.1f} s · {self.usage.tokens:,} tokens{cost}'
-        return page([answer, *map(display_block, displays), folded(facts, steps)])
+        """For notebooks, which look for this name."""
+        return result_forms(self)
 
     # JSON -------------------------------------------------------------------------------------------------------------
 
@@ -252,11 +241,6 @@ class Result(Generic[T_co]):
             read = tuple(read_output(each, output_type) for each in outputs)
             result = replace(result, agreement=replace(result.agreement, outputs=read))
         return replace(result, output=read_output(output, output_type)) if result.ended == 'answer' else result
-
-
-def _step_blocks(step: Step) -> list[str]:
-    code = [] if step.code is None else [code_block(step.code)]
-    return [*code, *(cell_text(step.cell) if step.cell else ())] or [block(step.reply.text)]
 
 
 RESULT_FIELDS = DataclassCodec(Result[Any])

@@ -209,6 +209,8 @@ class CellFinished(Event):
 
     kind: ClassVar[Literal['cell_finished']] = 'cell_finished'
     cell: Cell
+    is_answer: bool = False
+    """Whether its last call was `final_answer`."""
 
     @property
     def text(self) -> str:

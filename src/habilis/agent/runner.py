@@ -26,9 +26,10 @@ from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.delegation import Delegation
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
-from habilis.agent.durable.codecs import ResultCodec, without_data
+from habilis.agent.durable.codecs import without_data
 from habilis.agent.durable.recorder import Recorder
-from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore
+from habilis.agent.durable.results import RecordedResult
+from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore, nested_result
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
 from habilis.agent.library import open_library
@@ -104,20 +105,17 @@ class Runner:
         said = [(message.role, message.text) for message in spec.history]
         digests = [file.digest for file in spec.attached]
         key = fingerprint(spec.task, spec.variables, spec.artifacts, *said, *digests)
-        codec = ResultCodec(OutputType(self._output_type(spec)))
-        opening: dict[str, Json] = {'task': spec.task}
-        result = await scope.step(
-            self.setup.name, lambda: self._run_nested(spec, chat), key=key, codec=codec, opening=opening
-        )
+        output, work = OutputType(self._output_type(spec)), functools.partial(self._run_nested, spec, chat)
+        result = await nested_result(scope, self.setup.name, work, output, key=key, task=spec.task)
         earlier = chat.messages if chat is not None else spec.history
         return replace(result, messages=with_data(result.messages, data_of(spec.attached, earlier)))
 
-    async def _run_nested(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
+    async def _run_nested(self, spec: RunSpec, chat: Chat[Any] | None) -> RecordedResult:
         scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=spec.task)
         run = await self._begin(replace(spec, run_id=f'{scope.journal.run}/{scope.path}'), recorder, chat)
-        return await self._finish(run, spec.artifacts)
+        return await recorder.recorded(await self._finish(run, spec.artifacts))
 
     async def _resume_or_start(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
         if not self._runs.is_off or spec.run_id in self._open:

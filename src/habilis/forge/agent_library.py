@@ -104,7 +104,7 @@ class AgentLibrary:
 
     def finished(self, task: str, calls: Sequence[ToolCall], *, ok: bool, run_id: str) -> None:
         """A run has ended, having called these tools."""
-        called = [call.name for call in calls if call.ok and call.name in self._library]
+        called = [call.tool for call in calls if call.ok and call.tool in self._library]
         if called:
             self._library.usage.record_request(task, called, ok=ok, run=run_id)
 

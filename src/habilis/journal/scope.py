@@ -138,6 +138,7 @@ class Scope:
         once: bool = False,
         attach: Attach | None = None,
         replayed: Callable[[Record], None] | None = None,
+        located: Callable[[str], None] | None = None,
     ) -> T:
         """The recorded result of a step; without a record, run the work and record its result.
 
@@ -151,8 +152,11 @@ class Scope:
             once: never start it twice: if it was running when the process died, a person is asked.
             attach: called after the work; returns blobs to attach to the record.
             replayed: called with the record if the step is replayed.
+            located: called with the path of the step.
         """
         path = self._next(_safe(name), key)
+        if located is not None:
+            located(path)
         return await self._step(path, work, key, codec, opening, once, attach, replayed, inside)
 
     async def call(
@@ -164,14 +168,21 @@ class Scope:
         codec: Codec[T] = PLAIN,
         opening: Json = None,
         once: bool = False,
+        located: Callable[[str], None] | None = None,
     ) -> T:
-        """Like `step`, for calls in any order and from any task: they are identified by their key."""
-        return await self._step(self._call_path(name, key), work, key, codec, opening, once)
+        """Like `step`, for calls in any order and from any task: they are identified by their key.
 
-    def _call_path(self, name: str, key: str) -> str:
+        `located` is called with the path of the call.
+        """
+        return await self._step(self._call_path(name, key, located), work, key, codec, opening, once)
+
+    def _call_path(self, name: str, key: str, located: Callable[[str], None] | None) -> str:
         """The path of the next call with this name and key."""
         label = f'{_safe(name)}({key if key.isalnum() else fingerprint(key)})'
-        return _join(self.path, f'{label}#{self.journal.scope_state(self.path).next_number(label)}')
+        path = _join(self.path, f'{label}#{self.journal.scope_state(self.path).next_number(label)}')
+        if located is not None:
+            located(path)
+        return path
 
     async def _step(
         self,
@@ -341,10 +352,17 @@ class Scope:
         raise Paused(path, question)
 
     async def decide(
-        self, name: str, request: Json, *, question: str, key: str, person: Callable[[], Awaitable[Json]] | None = None
+        self,
+        name: str,
+        request: Json,
+        *,
+        question: str,
+        key: str,
+        person: Callable[[], Awaitable[Json]] | None = None,
+        located: Callable[[str], None] | None = None,
     ) -> Json:
         """Like `ask`, for questions in any order, identified by `key`. If `person` is given, it is asked at once."""
-        path = self._call_path(name, key)
+        path = self._call_path(name, key, located)
         journal = self.journal
         journal.index.mark_replayed(path)
         entry = journal.index.find(path)

@@ -63,7 +63,9 @@ class ToolCall:
     id: int = 0
     """Counts the calls of a toolbox; 0 where there is no toolbox."""
 
-    name: str
+    tool: str
+    """Name of the tool."""
+
     arguments: Mapping[str, object] | None
     """By parameter, as the tool got them; as the caller wrote them if they did not fit. None if they were not kept."""
 
@@ -90,10 +92,10 @@ class ToolCall:
     """`code` or `model`."""
 
     at: float | None = None
-    """When the journal recorded it; None outside of an audit."""
+    """When the journal recorded its start; None for a call that is not recorded."""
 
     path: str = ''
-    """Path of its record in the journal; empty outside of an audit, and for a call that was not recorded."""
+    """Path of its record in the journal, which is the id of the call everywhere; empty for one that is not recorded."""
 
     def __repr__(self) -> str:
         return short_repr(self)

@@ -353,16 +353,18 @@ class Calls:
     ) -> None:
         record = ToolCall(
             id=call.id,
-            name=call.tool.name,
+            tool=call.tool.name,
             arguments=call.arguments,
             ok=error is None,
             result=shorten(result, RESULT_LENGTH) if error is None else '',
             error=None if error is None else error_text(error),
             hidden=hidden,
             log=tuple(channel.lines),
-            seconds=time.monotonic() - call.started,
+            seconds=channel.seconds or time.monotonic() - call.started,
             decision=call.decision,
             side=call.side,
+            at=channel.at,
+            path=channel.path,
         )
         self._records.append(record)
         if call.ended is not None:

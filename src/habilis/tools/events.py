@@ -32,7 +32,7 @@ class ToolReturned(Event):
     @property
     def text(self) -> str:
         """Name of the tool."""
-        return self.call.name
+        return self.call.tool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,15 @@ class ToolChannel:
     reported_at: float | None = None
     """When the tool last reported its progress."""
 
+    path: str = ''
+    """Path of the record of the call, or of the question about it; empty if it has none."""
+
+    at: float | None = None
+    """When the call started, by that record."""
+
+    seconds: float = 0.0
+    """How long it took, by that record; 0 if it has not ended there."""
+
     def log(self, text: object) -> None:
         """Add a line to the record of the call."""
         if len(self.lines) > MAX_LINES:
@@ -64,6 +73,11 @@ def log(text: object) -> None:
         LOGGER.info('%s', text)
     else:
         channel.log(text)
+
+
+def current_channel() -> ToolChannel | None:
+    """The channel of the running tool; None outside of one."""
+    return _channel.get()
 
 
 def lines_now() -> list[str]:

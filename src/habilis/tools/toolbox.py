@@ -259,12 +259,12 @@ class Toolbox:
     async def remember(self, call: ToolCall) -> None:
         """Continue after a call of an earlier process. A tool with effects in memory (`in_memory`) is called again."""
         self._calls.skip_ids(call.id)
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(call.tool)
         if tool is not None and tool.options.in_memory and call.ok:
             try:
                 await self._calls.repeat(tool, call.arguments or {})
             except Exception as error:  # the tool may have changed since then
-                LOGGER.warning('%s could not be called again: %s', call.name, error)
+                LOGGER.warning('%s could not be called again: %s', call.tool, error)
 
     def _find(self, name: str, side: Side) -> AnyTool:
         tool = self._tools.get(name)

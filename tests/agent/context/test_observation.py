@@ -90,14 +90,14 @@ def test_lost_variables_are_named_and_counted() -> None:
 
 
 def test_what_tools_logged_is_shown() -> None:
-    call = ToolCall(id=1, name='search', arguments={}, ok=True, log=('3 hits', 'cached'))
+    call = ToolCall(id=1, tool='search', arguments={}, ok=True, log=('3 hits', 'cached'))
     found = observe(Cell(stdout='x'), number=1, bounds=BOUNDS, calls=[call])
     assert found.text == 'Output:\nx\nTool log:\nsearch: 3 hits\nsearch: cached'
 
 
 def test_an_error_that_the_code_was_not_given_is_shown_and_one_that_it_was_is_not() -> None:
-    hidden = ToolCall(id=1, name='load', arguments={}, ok=False, error='OSError: no disk', hidden=True)
-    raised = ToolCall(id=2, name='save', arguments={}, ok=False, error='OSError: no room')
+    hidden = ToolCall(id=1, tool='load', arguments={}, ok=False, error='OSError: no disk', hidden=True)
+    raised = ToolCall(id=2, tool='save', arguments={}, ok=False, error='OSError: no room')
     text = observe(Cell(), number=1, bounds=BOUNDS, calls=[hidden, raised]).text
     assert text == 'Tool log:\nload failed and returned None: OSError: no disk'
 
@@ -136,7 +136,7 @@ def test_bounds_may_change_from_one_cell_to_the_next() -> None:
             Cell(),
             number=1,
             bounds=BOUNDS,
-            calls=[ToolCall(id=1, name='t', arguments={}, ok=True, log=('x',) * 9_000)],
+            calls=[ToolCall(id=1, tool='t', arguments={}, ok=True, log=('x',) * 9_000)],
         ),
         observe(Cell(error=replace(ERROR, traceback='', message='m' * 50_000)), number=1, bounds=BOUNDS),
     ],

@@ -146,13 +146,13 @@ def outline(result: Result[Any]) -> object:
 
 def _step(step: Step) -> object:
     cell = step.cell and replace(
-        step.cell, seconds=0.0, calls=tuple(replace(call, seconds=0.0) for call in step.cell.calls)
+        step.cell, seconds=0.0, calls=tuple(replace(call, seconds=0.0, at=None) for call in step.cell.calls)
     )
     return (
         step.number,
         replace(step.reply, usage=replace(step.reply.usage, seconds=0.0)),
         step.code,
         cell,
-        tuple(replace(call, seconds=0.0) for call in step.calls),
+        tuple(replace(call, seconds=0.0, at=None) for call in step.calls),
         step.observation,
     )

@@ -299,8 +299,8 @@ async def test_a_change_that_was_made_is_not_previewed_again_when_the_code_rerun
         await agent.answer('run-1', True)
         await agent.resume('run-1')
         [trajectory] = await read_trajectories(await read_run(store, 'run-1'))
-        calls = [(call.name, call.decision) for call in trajectory.turns[0].calls]
-        assert calls == [('update_file', 'allowed'), ('update_file', 'waiting')], 'and no call of a preview'
+        calls = [(call.tool, call.decision) for call in trajectory.turns[0].calls]
+        assert calls == [('update_file', 'approved'), ('update_file', 'waiting')], 'and no call of a preview'
         await agent.answer('run-1', True)
         assert (await agent.resume('run-1')).output == '1 2'
 

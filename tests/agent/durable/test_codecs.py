@@ -1,7 +1,8 @@
 """What a run records is decoded as it was, and damaged records are refused."""
 
+import asyncio
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -13,13 +14,17 @@ from pydantic import BaseModel
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result, RunLimits, Step, Waiting
-from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
-from habilis.agent.durable.codecs import DataCodec, ResultCodec, messages_of
+from habilis.agent.durable.audit import CallRecords
+from habilis.agent.durable.cells import CELL_CODEC, CellOutcome, RecordedCell
+from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.durable.records import INPUTS_CODEC, REPLY_CODEC, RESUMED_CODEC, VERDICT_CODEC, Inputs, Resumed
+from habilis.agent.durable.results import RecordedTurn, ResultCodec, read_messages, record_messages, record_result
 from habilis.agent.policies import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import NotDurable
+from habilis.journal import Record
+from habilis.journal.index import Index
 from habilis.models.contract import FunctionCall, Message, Reply, Usage
 from habilis.sandbox.contract import Cell, CellError, Display, FileChange, ToolCall, Variable
 from tests.cases import each_case
@@ -64,7 +69,7 @@ cells = st.builds(
     calls=st.lists(
         st.builds(
             ToolCall,
-            name=st.text(),
+            tool=st.text(),
             arguments=st.none() | st.dictionaries(st.text(), plain, max_size=2),
             ok=st.booleans(),
             seconds=st.floats(0, 10),
@@ -74,10 +79,12 @@ cells = st.builds(
     displays=st.lists(st.builds(Display, mime=st.text(), data=st.text() | st.binary()), max_size=2).map(tuple),
     lost=st.lists(st.text(), max_size=2).map(tuple),
 )
-records = st.builds(
-    ToolCall, id=st.integers(1), name=st.text(), arguments=st.dictionaries(st.text(), plain), ok=st.booleans()
-)
 variables = st.builds(Variable, name=st.text(), type=st.text(), size=st.text(), text=st.text())
+
+
+async def no_value(record: Record) -> Json:
+    """No record is read."""
+    raise AssertionError(record)
 
 
 def again(kind: DataCodec[Any], value: object) -> object:
@@ -95,7 +102,6 @@ def test_replies_are_decoded_as_they_were(reply: Reply) -> None:
         CellOutcome,
         code=st.text(),
         cell=cells,
-        calls=st.lists(records, max_size=2).map(tuple),
         variables=st.dictionaries(st.text(), variables, max_size=2),
         verdict=st.builds(Verdict, note=st.text(), refuse=st.booleans(), forget=st.sampled_from(['nothing', 'steps'])),
         answered=st.booleans(),
@@ -103,8 +109,12 @@ def test_replies_are_decoded_as_they_were(reply: Reply) -> None:
         question=st.none() | st.text(),
     )
 )
-def test_cells_are_decoded_as_they_were(outcome: CellOutcome) -> None:
-    assert again(CELL_OUTCOME, outcome) == outcome
+async def test_cells_are_decoded_as_they_were(outcome: CellOutcome) -> None:
+    calls = CallRecords(Index(), no_value, 'agent#1')
+    recorded = RecordedCell(outcome=outcome, calls=[await calls.refer(call) for call in outcome.cell.calls])
+    found = CELL_CODEC.read(codec.parse(codec.dump(CELL_CODEC.write(recorded))))
+    assert found.outcome == replace(outcome, cell=replace(outcome.cell, calls=()))
+    assert tuple([await calls.resolve(call) for call in found.calls]) == outcome.cell.calls
 
 
 @given(
@@ -150,6 +160,11 @@ OUTPUTS: list[tuple[Any, object]] = [
 
 @each_case(('kind', 'output'), OUTPUTS)
 def test_results_are_decoded_with_outputs_of_their_type(kind: Any, output: object) -> None:
+    asyncio.run(check_result(kind, output))
+
+
+async def check_result(kind: Any, output: object) -> None:
+    """A result is decoded as it was."""
     result = Result[Any](
         output=output,
         ended='answer',
@@ -161,11 +176,39 @@ def test_results_are_decoded_with_outputs_of_their_type(kind: Any, output: objec
         waiting=(Waiting(path='p', question='q'),),
     )
     kept = ResultCodec(OutputType(kind))
-    written = codec.parse(codec.dump(kept.write(result)))
-    read = kept.read(written)
-    assert read == result
-    assert type(read.output) is type(output)
-    assert messages_of(written) == result.messages, 'whatever the type of the output'
+    turns = [RecordedTurn(path='agent#1/ask#1', reply=Reply(text='x'))]
+    recorded = await record_result(result, turns, CallRecords(Index(), no_value, 'agent#1'))
+    found = kept.read(codec.parse(codec.dump(kept.write(recorded))))
+    assert found.result == replace(result, steps=(), messages=()), 'they have records of their own'
+    assert type(found.result.output) is type(output)
+    assert found.steps == [{'seconds': 0.0}]
+    assert await read_messages(found.messages, Index(), no_value) == result.messages
+
+
+async def test_a_message_refers_to_the_record_of_its_text() -> None:
+    reply, seen = Reply(text='Look.', thinking='Hm.'), 'It is ' + 'long ' * 50
+    messages = (
+        Message(role='user', text='Go'),
+        reply.message,
+        Message(role='user', text=seen, by_agent=True),
+        Message(role='user', text=f'{seen}!'),
+    )
+    turn = RecordedTurn(path='agent#1/ask#1', reply=reply, texts=[('agent#1/cell#1', seen)])
+    recorded = record_messages(messages, [turn])
+    assert recorded[1:3] == [
+        {'role': 'assistant', 'at': 'agent#1/ask#1'},
+        {'role': 'user', 'by_agent': True, 'at': 'agent#1/cell#1'},
+    ]
+    cell = RecordedCell(outcome=CellOutcome(cell=Cell(), observation=seen))
+    values = {'agent#1/ask#1': REPLY_CODEC.write(reply), 'agent#1/cell#1': CELL_CODEC.write(cell)}
+    records = [Record(seq=seq, path=path, kind='done') for seq, path in enumerate(values, 1)]
+
+    async def value(record: Record) -> Json:
+        return values[record.path]
+
+    assert await read_messages(recorded, Index(records), value) == messages
+    with pytest.raises(NotDurable, match='agent#1/ask#1'):
+        await read_messages(recorded, Index(), value)
 
 
 @given(st.builds(Verdict, note=st.text(), refuse=st.booleans(), forget=st.sampled_from(['nothing', 'reply', 'steps'])))
@@ -175,7 +218,7 @@ def test_verdicts_are_decoded_as_they_were(verdict: Verdict) -> None:
 
 def test_unknown_fields_are_ignored_and_absent_ones_have_their_defaults() -> None:
     assert REPLY_CODEC.read({'text': 'x', 'from_the_future': 1}) == Reply(text='x')
-    assert CELL_OUTCOME.read({'code': 'x', 'cell': {'new': {}}}) == CellOutcome(code='x', cell=Cell())
+    assert CELL_CODEC.read({'code': 'x', 'cell': {'new': {}}}).outcome == CellOutcome(code='x', cell=Cell())
 
 
 DAMAGED: list[Json] = [None, 5, 'x', [], [1], {'$': 'tuple', 'v': 5}, {'usage': 5}, {'calls': 5}, {'calls': [5]}]
@@ -194,9 +237,6 @@ results: list[Json] = [None, 5, {}, {'r': {}}, {'o': {'p': 1}}, {'r': 5, 'o': {'
 def test_damaged_results_are_refused(written: Json) -> None:
     with pytest.raises(NotDurable):
         ResultCodec(OutputType(int)).read(written)
-    if not isinstance(written, dict) or 'run_id' not in written:
-        with pytest.raises(NotDurable):
-            messages_of(written)
 
 
 def test_every_field_of_a_result_is_data() -> None:

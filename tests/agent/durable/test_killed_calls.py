@@ -89,7 +89,7 @@ async def test_every_call_has_its_row_when_the_process_dies(
     tmp_path: Path, last: str, name: str, arguments: dict[str, object], decision: str
 ) -> None:
     turn = await _killed(tmp_path / 'runs.db', last)
-    rows = [(call.name, call.arguments, call.decision, call.result) for call in turn.calls]
+    rows = [(call.tool, call.arguments, call.decision, call.result) for call in turn.calls]
     assert sorted(rows, key=str) == sorted([*BEFORE, (name, arguments, decision, '')], key=str)
     assert all(call.at for call in turn.calls)
 

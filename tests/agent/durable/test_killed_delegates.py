@@ -51,7 +51,7 @@ async def die_once() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 def watch(event):
-    if isinstance(event, ToolReturned) and event.call.name == 'delegate':
+    if isinstance(event, ToolReturned) and event.call.tool == 'delegate':
         one_is_done.set()
 
 async def main():

@@ -96,7 +96,7 @@ async def test_damaged_values_are_not_an_error() -> None:
 async def calls(store: MemoryStore) -> list[tuple[str, object, str, bool]]:
     (trajectory,) = await read_trajectories(await read_run(store, 'r'))
     found = [call for turn in trajectory.turns for call in turn.calls]
-    return [(call.name, dict(call.arguments or {}), call.decision, call.ok) for call in found]
+    return [(call.tool, dict(call.arguments or {}), call.decision, call.ok) for call in found]
 
 
 @pytest.mark.parametrize('last', [block('final_answer(1)'), block('x = 1')], ids=['answered', 'stopped'])
@@ -160,6 +160,6 @@ async def test_calls_of_an_agent_inside_are_its_own_and_not_those_of_the_agent_t
     async with Agent(outer, tools=[ask], journal=store) as agent, inner:
         await agent.run('Ask', run_id='r')
     above, below = await read_trajectories(await read_run(store, 'r'))
-    assert [call.name for turn in above.turns for call in turn.calls] == ['ask']
-    assert [call.name for turn in below.turns for call in turn.calls] == ['price']
+    assert [call.tool for turn in above.turns for call in turn.calls] == ['ask']
+    assert [call.tool for turn in below.turns for call in turn.calls] == ['price']
     assert below.path.startswith(f'{above.turns[0].cell_paths[0]}/ask(')

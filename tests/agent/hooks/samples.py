@@ -79,7 +79,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'approval_answered': lambda text: ApprovalAnswered(request=request(text), is_approved=True),
     'question': lambda text: QuestionEvent(call=call(text), question=text),
     'notice': lambda text: NoticeEvent(call=call(text), message=text),
-    'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, name=text, arguments={}, ok=True, result=text)),
+    'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, tool=text, arguments={}, ok=True, result=text)),
     'cell_finished': lambda text: CellFinished(cell=Cell(text=text)),
     'observation': lambda text: ObservationEvent(observation=text),
     'answer_refused': lambda text: AnswerRefused(answer=1, reason=text),

@@ -300,14 +300,14 @@ def test_what_is_said_of_an_event(kind: str, text: str, shown: str) -> None:
 
 
 def test_a_call_that_failed_says_why() -> None:
-    record = ToolCall(id=1, name='fetch', arguments={}, ok=False, error='TimeoutError: too slow', seconds=2)
+    record = ToolCall(id=1, tool='fetch', arguments={}, ok=False, error='TimeoutError: too slow', seconds=2)
     assert show(ToolReturned(call=record)) == '← fetch failed: TimeoutError: too slow (2.00 s)\n'
 
 
 @pytest.mark.parametrize('width', [30, 100])
 def test_a_call_with_long_arguments_and_results_is_one_line_of_the_terminal(width: int) -> None:
     call = GateCall(id=1, tool='fetch', arguments={'url': 'x' * 5000, 'body': 'a\nb\n' * 500})
-    record = ToolCall(id=1, name='fetch', arguments={}, ok=True, result='y' * 5000)
+    record = ToolCall(id=1, tool='fetch', arguments={}, ok=True, result='y' * 5000)
     for event in (ToolCalled(call=call), ToolReturned(call=record)):
         [line] = show(event, terminal=True, width=width).splitlines()
         assert len(line) <= width

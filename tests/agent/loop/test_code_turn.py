@@ -69,7 +69,7 @@ async def test_a_call_that_outlasts_its_cell_is_in_the_record_of_its_step() -> N
     async with Agent(model, tools=[hang], sandbox_settings=settings) as agent:
         result = await agent.run('go')
     assert result.output == 1
-    assert [[call.name for call in step.calls] for step in result.steps] == [['hang'], []]
+    assert [[call.tool for call in step.calls] for step in result.steps] == [['hang'], []]
     assert not result.steps[0].calls[0].ok
 
 

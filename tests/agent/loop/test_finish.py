@@ -122,7 +122,7 @@ async def test_without_a_journal_the_model_is_told_what_was_done_before_the_time
     async with Agent(model, tools=[pay], limits=RunLimits(seconds=1), journal='off') as agent:
         result = await agent.run('go')
         assert (result.ended, paid) == ('max_seconds', [7])
-        assert [[call.name for call in step.calls] for step in result.steps] == [['pay']]
+        assert [[call.tool for call in step.calls] for step in result.steps] == [['pay']]
         assert (await agent.resume(result.run_id)).output == 'done'
     said, seen = model.requests[1].messages[-2:]
     assert (said.role, said.calls) == ('assistant', first.calls)

@@ -134,7 +134,7 @@ async def test_a_tool_that_hangs_is_named_in_its_step() -> None:
     async with Agent(model, tools=[hang], sandbox_settings=SandboxSettings(limits=limits)) as agent:
         result = await agent.run('go')
     assert 'The tool hang took too long' in sent(model, 1)
-    assert [call.name for call in result.steps[0].calls] == ['hang']
+    assert [call.tool for call in result.steps[0].calls] == ['hang']
     assert result.steps[1].calls == ()
 
 

@@ -56,7 +56,7 @@ async def test_tools_of_a_step_meet_the_gates_and_the_limits_and_leave_records()
         run = await never.start('go')
         await run.step(tools=[wipe])
         assert wiped == []
-        assert [(call.name, call.decision) for call in run.steps[0].calls] == [('wipe', 'denied')]
+        assert [(call.tool, call.decision) for call in run.steps[0].calls] == [('wipe', 'denied')]
         run = await few.start('go')
         await run.step(tools=[wipe])
         assert wiped == [1, 2]
@@ -154,11 +154,11 @@ async def test_calls_of_tools_of_a_step_are_recorded_and_not_made_again(tmp_path
     async with Agent(ScriptedModel(replies), journal=tmp_path) as agent:
         run = await agent.start('go')
         await run.step(tools=[send])
-        assert run.steps[0].calls[0].name == 'send'
+        assert run.steps[0].calls[0].tool == 'send'
     async with Agent(ScriptedModel(replies[1:]), journal=tmp_path) as agent:
         result = await agent.resume(run.id)
     assert (result.output, sent) == (1, ['a'])
-    assert result.steps[0].calls[0].name == 'send'
+    assert result.steps[0].calls[0].tool == 'send'
 
 
 # What the model reads of a call ---------------------------------------------------------------------------------------

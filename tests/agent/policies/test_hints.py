@@ -101,7 +101,7 @@ def test_code_that_took_too_long() -> None:
 
 
 def call(seconds: float, error: str | None = None, **arguments: object) -> ToolCall:
-    return ToolCall(id=1, name='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
+    return ToolCall(id=1, tool='search', arguments=arguments, ok=error is None, error=error, seconds=seconds)
 
 
 @each_case(

@@ -205,7 +205,7 @@ async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:
         raise ValueError('no')
 
     cell = await run('add(1, scale=2)\nawait later([None])\nfail(x=3)', add, later, fail)
-    assert [(call.name, call.arguments, call.ok, call.result, call.error) for call in cell.calls] == [
+    assert [(call.tool, call.arguments, call.ok, call.result, call.error) for call in cell.calls] == [
         ('add', {'first': 1, 'scale': 2}, True, '6', None),
         ('later', {'value': [None]}, True, '[None]', None),
         ('fail', {'x': 3}, False, '', 'ValueError: no'),

@@ -32,7 +32,7 @@ async def test_the_guest_works_until_the_tool_has_its_result() -> None:
     assert parse(host.answer(CALL)) == {'do': 'first'}
     assert parse(host.answer('r1')) == {'do': 'second'}
     assert parse(host.answer('r[2]')) == {'ok': pack([1, [2]])}
-    assert [(call.name, call.ok) for call in host.calls] == [('work', True)]
+    assert [(call.tool, call.ok) for call in host.calls] == [('work', True)]
 
 
 async def test_results_of_no_work_and_malformed_ones_are_errors() -> None:

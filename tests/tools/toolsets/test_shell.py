@@ -125,7 +125,7 @@ async def test_variables_and_other_tools_are_there_around_a_command(sandbox: San
     script = "x = bash('echo 4')\ny = double(int(x))\nz = bash(f'echo {y}')\n(y, z, [c for c in bash('seq 2').split()])"
     cell = await sandbox.run(script, tools=toolbox.functions())
     assert cell.value == (8, '8\n', ['1', '2'])
-    assert [call.name for call in cell.calls] == ['bash', 'double', 'bash', 'bash']
+    assert [call.tool for call in cell.calls] == ['bash', 'double', 'bash', 'bash']
     assert cell.calls[0].arguments == {'command': 'echo 4'}
 
 

@@ -69,8 +69,8 @@ def observe(
 
 def tool_log(calls: Sequence[ToolCall], bounds: Bounds) -> str:
     """Log lines of tools, and errors that were not raised as exceptions."""
-    lines = [f'{call.name}: {line}' for call in calls for line in call.log]
-    lines += [f'{call.name} failed and returned None: {call.error}' for call in calls if call.hidden]
+    lines = [f'{call.tool}: {line}' for call in calls for line in call.log]
+    lines += [f'{call.tool} failed and returned None: {call.error}' for call in calls if call.hidden]
     notes = '\n'.join(lines)
     return f'Tool log:\n{truncate(notes, bounds).text}' if notes else ''
 

@@ -1,21 +1,26 @@
-"""`CellOutcome`: the record of one cell."""
+"""What is recorded of a cell. Its tool calls have records of their own, to which it refers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
 
-from habilis.agent.durable.codecs import DataCodec
-from habilis.agent.policies import SeenCell, Verdict
-from habilis.sandbox import ToolCall
+from habilis.agent.policies.contract import SeenCell, Verdict
+from habilis.core.codec import Json
+from habilis.core.dataclass_codec import DataclassCodec
+from habilis.journal import Codec
 from habilis.sandbox.contract import Cell, Variable
+
+_CALLS = 'calls'
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellOutcome:
     """Everything the run needs to know of one cell, so that a replay need not run it again."""
 
-    code: str
+    code: str = ''
     cell: Cell
-    calls: tuple[ToolCall, ...] = ()
+    """Its calls are those of the toolbox, with the paths of their records."""
+
     observation: str = ''
     verdict: Verdict = field(default_factory=Verdict)
     """What the policy decided about it."""
@@ -33,7 +38,38 @@ class CellOutcome:
     @property
     def seen(self) -> SeenCell:
         """The cell as the history of a policy has it."""
-        return SeenCell(code=self.code, cell=self.cell, calls=self.calls, is_answer=self.answered)
+        return SeenCell(code=self.code, cell=self.cell, calls=self.cell.calls, is_answer=self.answered)
 
 
-CELL_OUTCOME = DataCodec(CellOutcome, what='a cell')
+@dataclass(frozen=True, kw_only=True)
+class RecordedCell:
+    """A cell in the journal."""
+
+    outcome: CellOutcome
+    """Read from a record, it has no calls; and no code, if the `opened` record of the cell has it."""
+
+    calls: Sequence[Json] = ()
+    """References to its calls, of `CallRecords.refer`."""
+
+    has_code: bool = True
+    """Whether the code is part of this record."""
+
+
+class _CellCodec(Codec[RecordedCell]):
+    def __init__(self) -> None:
+        super().__init__(what='a cell')
+        self._fields = DataclassCodec(CellOutcome)
+
+    def write(self, value: RecordedCell) -> Json:
+        """Encode a cell. Raises `NotDurable`."""
+        outcome = replace(value.outcome, cell=replace(value.outcome.cell, calls=()))
+        fields = self._fields.encode(outcome if value.has_code else replace(outcome, code=''))
+        return {**cast('dict[str, Json]', fields), _CALLS: list(value.calls)} if value.calls else fields
+
+    def read(self, written: Json) -> RecordedCell:
+        """Decode a cell. Raises `NotDurable`."""
+        calls = written.get(_CALLS) if isinstance(written, dict) else None
+        return RecordedCell(outcome=self._fields.decode(written), calls=calls if isinstance(calls, list) else ())
+
+
+CELL_CODEC = _CellCodec()

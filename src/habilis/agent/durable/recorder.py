@@ -3,15 +3,18 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Ended, Result, Waiting
-from habilis.agent.durable.codecs import ResultCodec, without_data
+from habilis.agent.durable.audit import CallRecords, times_of
+from habilis.agent.durable.cells import CELL_CODEC, CellOutcome, RecordedCell
 from habilis.agent.durable.pause import Pause
 from habilis.agent.durable.records import (
     APPROVE,
     ASK,
+    ASKED,
+    CALL_ID,
     CELL,
     CHECKPOINT_CODEC,
     CODE,
@@ -20,7 +23,6 @@ from habilis.agent.durable.records import (
     INSTRUCTIONS,
     MAX_CODE_LENGTH,
     MESSAGES,
-    MESSAGES_CODEC,
     NO_STOP,
     PROMPT,
     PROMPT_CODEC,
@@ -32,11 +34,12 @@ from habilis.agent.durable.records import (
     VERDICT_CODEC,
     Checkpoint,
     Inputs,
-    Messages,
     Prompt,
     Resumed,
     code_around,
+    code_of,
 )
+from habilis.agent.durable.results import RecordedResult, RecordedTurn, ResultCodec, record_messages, record_result
 from habilis.agent.policies.contract import Verdict
 from habilis.core import codec
 from habilis.core.codec import Json
@@ -51,9 +54,11 @@ from habilis.journal.scope import ARGUMENTS, CALL
 from habilis.models.contract import Reply
 from habilis.tools import ApprovalRequest, Deny, GateCall
 from habilis.tools.attempts import on_thread
-from habilis.tools.logs import lines_now
+from habilis.tools.contract import PREVIEW
+from habilis.tools.logs import ToolChannel, current_channel, lines_now
 
-Work = Callable[[], Awaitable[Any]]
+T = TypeVar('T')
+Work = Callable[[], Awaitable[T]]
 
 
 class Recorder:
@@ -92,6 +97,10 @@ class Recorder:
         self._key = fingerprint(task)
         self._snapshots: dict[str, str] = {}
         self._pause = Pause()
+        self._turns: list[RecordedTurn] = []
+        """The replies so far, with the paths of their records."""
+
+        self._calls = CallRecords(scope.journal.index, scope.journal.value_of, scope.path)
 
     @property
     def journal(self) -> Journal:
@@ -127,14 +136,16 @@ class Recorder:
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
-    async def ask(self, work: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def ask(self, work: Work[Reply]) -> Reply:
         """A reply of the model. The key is the task alone: prompts change between versions."""
-        return await self.scope.step(ASK, work, key=self._key, codec=REPLY_CODEC)
+        paths: list[str] = []
+        reply = await self.scope.step(ASK, work, key=self._key, codec=REPLY_CODEC, located=paths.append)
+        self._turns.append(RecordedTurn(path=paths[0], reply=reply))
+        return reply
 
     async def _refuse_reply(self) -> None:
         """Void the last reply: a resumed run asks the model again."""
-        path = f'{self.scope.path}/{ASK}#{self.journal.scope_state(self.scope.path).names[ASK]}'
-        await self.journal.write('voided', self.scope.path, value=[f'{path}/'])
+        await self.journal.write('voided', self.scope.path, value=[f'{self._turns[-1].path}/'])
 
     async def verdict(self, decide: Callable[[], Verdict]) -> Verdict:
         """The verdict of the policy about a reply. A replay returns the recorded one, even with another policy."""
@@ -142,7 +153,10 @@ class Recorder:
         async def work() -> Verdict:
             return decide()
 
-        return await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC)
+        paths: list[str] = []
+        verdict = await self.scope.step(VERDICT, work, key=self._key, codec=VERDICT_CODEC, located=paths.append)
+        self._turns[-1].texts.append((paths[0], verdict.note))
+        return verdict
 
     @property
     def was_validated(self) -> bool:
@@ -150,33 +164,48 @@ class Recorder:
         number = self.journal.scope_state(self.scope.path).names.get(VALIDATED, 0) + 1
         return self.journal.index.find(f'{self.scope.path}/{VALIDATED}#{number}') is not None
 
-    async def validated(self, work: Callable[[], Awaitable[Json]]) -> Json:
+    async def validated(self, work: Work[Json]) -> Json:
         """The outcome of the output validators."""
-        return await self.scope.step(VALIDATED, work, key=self._key)
+        outcome = await self.scope.step(VALIDATED, work, key=self._key)
+        turn = self._turns[-1]
+        turn.refused = str(_field(outcome, 'refused') or turn.refused)
+        return outcome
 
     async def cell(
         self,
         code: str,
-        work: Work,
-        kind: Codec[Any],
+        work: Work[CellOutcome],
         *,
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
         stop: Callable[[], None],
-    ) -> Any:
+    ) -> CellOutcome:
         """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
 
-        def replayed(record: Record) -> None:
-            self._snapshots.update(record.attached)
+        paths, records = list[str](), list[Record]()
 
-        return await self.scope.step(
+        async def recorded() -> RecordedCell:
+            outcome = await self._pause.watch(work(), stop)
+            entry = self.journal.index.find(paths[0])
+            calls = [await self._calls.refer(call) for call in outcome.cell.calls]
+            return RecordedCell(outcome=outcome, calls=calls, has_code=entry is None or code_of(entry) != code)
+
+        found = await self.scope.step(
             CELL,
-            lambda: self._pause.watch(work(), stop),
+            recorded,
             key=fingerprint(code),
-            codec=kind,
+            codec=CELL_CODEC,
             inside={CODE: code[:MAX_CODE_LENGTH]},
             attach=snapshot,
-            replayed=replayed,
+            replayed=records.append,
+            located=paths.append,
         )
+        outcome = found.outcome
+        if records:
+            self._snapshots.update(records[0].attached)
+            calls = [await self._calls.resolve(reference) for reference in found.calls]
+            outcome = replace(outcome, code=code, cell=replace(outcome.cell, calls=tuple(calls)))
+        self._turns[-1].texts.append((paths[0], outcome.observation))
+        return outcome
 
     async def snapshots(self) -> dict[str, bytes]:
         """Snapshots of the last replayed cell by sandbox; each is returned once."""
@@ -206,15 +235,30 @@ class Recorder:
 
     # Tools ------------------------------------------------------------------------------------------------------------
 
-    async def around_call(self, call: GateCall, once: bool, work: Work) -> object:
+    async def around_call(self, call: GateCall, once: bool, work: Work[object]) -> object:
         """The result of a tool call: from the record, or of a live call, which is recorded."""
-        scope = current_scope() or self.scope
-        key = fingerprint(call.tool, call.arguments)
+        scope, key = current_scope() or self.scope, fingerprint(call.tool, call.arguments)
+        channel = None if call.tool.startswith(PREVIEW) else current_channel()
         given = ', '.join(f'{name}={shorten(value, RESULT_LENGTH)}' for name, value in call.arguments.items())
-        opening: Json = {CALL: f'{call.tool}({given})', ARGUMENTS: pack_or_repr(call.arguments)}
-        return await self._pause.call(
-            lambda: scope.call(call.tool, work, key=key, codec=TOOL_RESULT, opening=opening, once=once)
-        )
+        opening: dict[str, Json] = {CALL: f'{call.tool}({given})', ARGUMENTS: pack_or_repr(call.arguments)}
+        if channel is not None:
+            opening |= {CALL_ID: call.id, **({ASKED: channel.path} if channel.path else {})}
+        paths: list[str] = []
+        try:
+            return await self._pause.call(
+                lambda: scope.call(
+                    call.tool, work, key=key, codec=TOOL_RESULT, opening=opening, once=once, located=paths.append
+                )
+            )
+        finally:
+            self._locate(channel, paths)
+
+    def _locate(self, channel: ToolChannel | None, paths: Sequence[str]) -> None:
+        """Tell a call where its record is, and the time that it has there."""
+        entry = self.journal.index.find(paths[-1]) if paths else None
+        if channel is not None and entry is not None:
+            channel.path = paths[-1]
+            channel.at, channel.seconds = times_of(entry)
 
     async def approve(
         self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
@@ -224,14 +268,17 @@ class Recorder:
         asked: dict[str, Json] = {
             'kind': 'approval',
             'tool': request.tool,
-            'arguments': pack_or_repr(request.arguments),
+            CALL_ID: request.id,
+            ARGUMENTS: pack_or_repr(request.arguments),
             'question': request.question,
             'diff': request.diff,
         }
         name, key = f'{APPROVE}{request.tool}', fingerprint(request.tool, request.arguments)
+        ask, question, paths = person and _as_json(person), request.question, list[str]()
         answer = await self._pause.call(
-            lambda: scope.decide(name, asked, question=request.question, key=key, person=person and _as_json(person))
+            lambda: scope.decide(name, asked, question=question, key=key, person=ask, located=paths.append)
         )
+        self._locate(current_channel(), paths)
         reason = _field(answer, 'reason')
         approved = answer is True or _field(answer, 'approved') is True
         return Deny(reason) if isinstance(reason, str) and not approved else approved
@@ -268,15 +315,20 @@ class Recorder:
         """Record that the files of the workspace were stored."""
         await self.journal.write('noted', self.scope.path, value={FILES: CHECKPOINT_CODEC.write(checkpoint)})
 
+    async def recorded(self, result: Result[Any]) -> RecordedResult:
+        """The result as it is recorded."""
+        return await record_result(result, self._turns, self._calls)
+
     async def ended(self, result: Result[Any], output: OutputType) -> None:
         """Record the result of the run."""
         if not self.top or self.continues_after(result.ended):
             return
         if result.ended == 'answer':
-            written = await on_thread(lambda: ResultCodec(output).write(result))  # runs its validators
+            recorded = await self.recorded(result)
+            written = await on_thread(lambda: ResultCodec(output).write(recorded))  # runs its validators
             await self.journal.write('done', self.scope.path, value=written)
         elif self.journal.info.session:
-            said = MESSAGES_CODEC.write(Messages(messages=without_data(result.messages)))
+            said = record_messages(result.messages, self._turns)
             await self.journal.write('noted', self.scope.path, value={MESSAGES: said})
         waiting = result.ended in {'question', 'approval'}
         status: Status = 'done' if result.ended == 'answer' else 'waiting' if waiting else 'stopped'

@@ -44,6 +44,10 @@ FILES = 'files'
 APPROVE = 'approve '
 """Prefix of the name of a question about a tool call."""
 
+CALL_ID, ASKED = 'id', 'asked'
+"""Fields of the first record of a tool call: its number in the run, and the path of the question about it that a person
+was asked."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FileRecord:
@@ -117,13 +121,6 @@ class Resumed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Messages:
-    """The messages of a run that ended without an answer, for the next run of its session."""
-
-    messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Checkpoint:
     """The files of the workspace after a step; step 0 is the start of the run."""
 
@@ -143,7 +140,6 @@ class Checkpoint:
 
 CHECKPOINT_CODEC = DataCodec(Checkpoint, what='a checkpoint')
 INPUTS_CODEC = DataCodec(Inputs, what='the inputs of a run')
-MESSAGES_CODEC = DataCodec(Messages, what='messages')
 PROMPT_CODEC = DataCodec(Prompt, what='a prompt')
 REPLY_CODEC = DataCodec(Reply, what='a reply')
 RESUMED_CODEC = DataCodec(Resumed, what='a note')

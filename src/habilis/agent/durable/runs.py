@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 from habilis.agent.context.output import OutputType
 from habilis.agent.contract import Result
 from habilis.agent.durable.attached_files import data_of, from_records, split_attached, with_data
-from habilis.agent.durable.codecs import ResultCodec
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.records import (
     ASK,
@@ -23,7 +22,9 @@ from habilis.agent.durable.records import (
     Inputs,
     Resumed,
 )
+from habilis.agent.durable.results import RecordedResult, ResultCodec
 from habilis.agent.durable.sessions import SessionState, read_blobs, read_session
+from habilis.agent.durable.trajectory import TASK, read_result
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.core.errors import AgentError, ContextOverflow
 from habilis.core.programs import program_of
@@ -78,11 +79,23 @@ class LoadedRun:
         assert self.done is not None
         journal = self.recorder.journal
         written = await journal.value_of(self.done)
-        result = await on_thread(lambda: ResultCodec(output).read(written))  # runs its validators
+        recorded = await on_thread(lambda: ResultCodec(output).read(written))  # runs its validators
+        result = await read_result(journal, self.done.path, recorded)
         await self.recorder.finish()
         await self.recorder.close()
         data = data_of(self.files, self.start.messages)
         return replace(result, run_id=journal.run, messages=with_data(result.messages, data))
+
+
+async def nested_result(
+    scope: Scope, name: str, work: Callable[[], Awaitable[RecordedResult]], output: OutputType, *, key: str, task: str
+) -> Result[Any]:
+    """The result of a run inside another, which is a step of it: of the work, or from its record."""
+    found: list[Record] = []
+    recorded = await scope.step(
+        name, work, key=key, codec=ResultCodec(output), opening={TASK: task}, replayed=found.append
+    )
+    return await read_result(scope.journal, found[0].path, recorded) if found else recorded.result
 
 
 class RunStore:

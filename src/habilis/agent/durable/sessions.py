@@ -4,11 +4,12 @@ import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 from habilis.agent.durable.attached_files import from_records, split_attached, with_data
-from habilis.agent.durable.codecs import messages_of
-from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, MESSAGES_CODEC, FileRecord
+from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, FileRecord
+from habilis.agent.durable.results import read_messages, result_without_output
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy
@@ -76,12 +77,13 @@ async def check_idle(store: Store, user: str, session: str) -> None:
 async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
     records = await store.load(info.run)
     opened = next((record for record in records if record.kind == 'opened'), None)
-    messages = await _messages(store, info.run, records)
+    index = Index(records)
+    messages = await _messages(store, info.run, records, index)
     if opened is None or messages is None or any(map(is_import_note, records)):  # a foreign run may be hostile
         return None
     names, files = await _start(store, info.run, opened)
     snapshots, data = split_attached(await read_blobs(store, info.run, opened.attached))
-    if (after := await cell_variables(store, info.run, Index(records), opened.path)) is not None:
+    if (after := await cell_variables(store, info.run, index, opened.path)) is not None:
         names, snapshots = after[0], {**snapshots, **after[1]}
     return SessionState(
         messages=with_data(whole_turns(messages), data),
@@ -93,15 +95,16 @@ async def _read_run(store: Store, info: RunInfo) -> SessionState | None:
     )
 
 
-async def _messages(store: Store, run: str, records: list[Record]) -> tuple[Message, ...] | None:
+async def _messages(store: Store, run: str, records: list[Record], index: Index) -> tuple[Message, ...] | None:
     """The messages at the end of a run: those of its result, or of the note about its last end without an answer."""
+    read = partial(value_of, store, run)
     for record in reversed(records):
         if record.kind == 'done' and '/' not in record.path:
-            return messages_of(await value_of(store, run, record))
-        if record.kind == 'noted':
-            note = await value_of(store, run, record)
-            if isinstance(note, dict) and MESSAGES in note:
-                return MESSAGES_CODEC.read(note[MESSAGES]).messages
+            return await read_messages(result_without_output(await read(record)).messages, index, read)
+        note = await read(record) if record.kind == 'noted' else None
+        said = note.get(MESSAGES) if isinstance(note, dict) else None
+        if isinstance(said, list):
+            return await read_messages(said, index, read)
     return None
 
 

@@ -1,15 +1,15 @@
 """The steps of an agent, read from the records of a run alone."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import answer_refused
 from habilis.agent.contract import Result, Step
-from habilis.agent.durable.audit import read_calls
-from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
-from habilis.agent.durable.codecs import ResultCodec, result_without_output
+from habilis.agent.durable.audit import CallRecords, in_order
+from habilis.agent.durable.cells import CELL_CODEC, CellOutcome, RecordedCell
 from habilis.agent.durable.records import (
     ASK,
     CELL,
@@ -25,21 +25,44 @@ from habilis.agent.durable.records import (
     Inputs,
     code_of,
 )
+from habilis.agent.durable.results import OBSERVATION, RecordedResult, ResultCodec, read_messages, result_without_output
 from habilis.core.codec import Json
 from habilis.core.errors import CorruptRecord, NotDurable
-from habilis.journal import Codec
+from habilis.journal import Codec, Journal, Record
 from habilis.journal.failures import decode_error
-from habilis.journal.index import PathRecords, name_of, parent_of
+from habilis.journal.index import Index, PathRecords, name_of, parent_of
 from habilis.journal.runs import RunView
 from habilis.journal.values import PLAIN, plain_value
 from habilis.models.contract import Reply, Usage
 from habilis.sandbox import ToolCall
 
-_TASK = 'task'
+TASK = 'task'
 """Field of recorded inputs that tells the run of an agent from other steps."""
 
 Entries = Sequence[tuple[str, PathRecords]]
 """Journal entries with their paths."""
+
+
+class _Records(Protocol):
+    """Records of a run, to be read."""
+
+    index: Index
+    damage: list[CorruptRecord]
+
+    @property
+    def run(self) -> str: ...
+    async def value(self, record: Record) -> Json: ...
+    async def value_or_none(self, record: Record) -> Json: ...
+
+
+class _OpenRun:
+    """The records of a run that is open for writing. Damage is an error here."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.index = journal.index
+        self.damage: list[CorruptRecord] = []
+        self.run = journal.run
+        self.value = self.value_or_none = journal.value_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,14 +125,58 @@ class Trajectory:
 
 async def read_trajectories(view: RunView) -> list[Trajectory]:
     """The agents of a run in the order in which they started. Each has its own steps, not those of agents inside."""
+    entries = view.steps()
+    agents = await _find_agents(view, entries)
+    return [
+        await _AgentReader(view, path, agents, entries, view.records).read(inputs) for path, inputs in agents.items()
+    ]
+
+
+async def read_result(journal: Journal, path: str, recorded: RecordedResult) -> Result[Any]:
+    """The result of the agent at this path as it was, with steps and messages from their own records.
+
+    Raises `CorruptRecord` or `NotDurable`.
+    """
+    records = _OpenRun(journal)
+    inside = [(inner, entry) for inner, entry in journal.index.inside(path) if entry.first is not None]
+    entries = sorted(inside, key=lambda item: item[1].first or 0)
+    reader = _AgentReader(records, path, await _find_agents(records, entries), entries)
+    turns = await reader.read_turns(recorded)
+    if len(turns) != len(recorded.steps):
+        msg = f'{journal.run} has a result of {len(recorded.steps)} steps, and records of {len(turns)}'
+        raise NotDurable(msg)
+    messages = await read_messages(recorded.messages, journal.index, journal.value_of)
+    if records.damage:
+        raise records.damage[0]
+    return replace(recorded.result, steps=tuple(map(_as_step, turns, recorded.steps)), messages=messages)
+
+
+def _as_step(turn: RecordedStep, facts: Mapping[str, Json]) -> Step:
+    if turn.reply is None:
+        msg = f'the reply of step {turn.number} cannot be read'
+        raise NotDurable(msg)
+    seconds = facts.get('seconds')
+    return Step(
+        number=turn.number,
+        reply=turn.reply,
+        code=turn.code,
+        cell=turn.cells[-1].cell if turn.cells else None,
+        calls=turn.calls,
+        observation=turn.observation,
+        seconds=float(seconds) if isinstance(seconds, (int, float)) else turn.seconds,
+    )
+
+
+async def _find_agents(records: '_Records', entries: 'Entries') -> dict[str, dict[str, Json]]:
+    """The inputs of the agents among these entries, by path."""
     found: dict[str, dict[str, Json]] = {}
-    for path, entry in view.steps():
-        if entry.opened is None:
+    for path, entry in entries:
+        if entry.opened is None or '(' in name_of(path):  # a tool call
             continue
-        inputs = await view.value_or_none(entry.opened)
-        if isinstance(inputs, dict) and isinstance(inputs.get(_TASK), str):
+        inputs = await records.value_or_none(entry.opened)
+        if isinstance(inputs, dict) and isinstance(inputs.get(TASK), str):
             found[path] = inputs
-    return [await _AgentReader(view, path, found).read(inputs) for path, inputs in found.items()]
+    return found
 
 
 def step_count(view: RunView) -> int:
@@ -122,35 +189,43 @@ def step_count(view: RunView) -> int:
 class _AgentReader:
     """Reads the trajectory of one agent."""
 
-    def __init__(self, view: RunView, path: str, agents: Iterable[str]) -> None:
-        self._view = view
+    def __init__(
+        self, records: _Records, path: str, agents: Iterable[str], entries: Entries, notes: Sequence[Record] = ()
+    ) -> None:
+        self._records = records
         self._path = path
+        self._entries = entries
+        self._calls = CallRecords(records.index, records.value_or_none, path)
         self._inner = tuple(f'{other}/' for other in agents if other.startswith(f'{path}/'))
         """Start of the paths inside agents that a tool of this one has run."""
 
-        self._notes = [record for record in view.records if record.kind == 'noted' and record.path == path]
+        self._notes = [record for record in notes if record.kind == 'noted' and record.path == path]
         """Notes that no step has taken yet."""
 
     async def read(self, inputs: Mapping[str, Json]) -> Trajectory:
         """The trajectory of the agent with these inputs."""
-        known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])))
-        result = await self._result()
-        steps = result.steps if result is not None else ()
-        turns: list[RecordedStep] = []
-        for entries in self._entries_by_turn():
-            if result is not None and len(turns) == len(steps):
-                break  # the reply after the last step is the summary
-            turns.append(await self._turn(len(turns) + 1, entries, steps))
+        known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[TASK])))
+        recorded = await self._result()
         return Trajectory(
             path=self._path,
             inputs=known,
-            turns=tuple(turns),
-            result=result,
+            turns=tuple(await self.read_turns(recorded)),
+            result=None if recorded is None else recorded.result,
         )
+
+    async def read_turns(self, recorded: RecordedResult | None) -> list[RecordedStep]:
+        """The steps of the agent, with what the record of its result adds to them."""
+        turns: list[RecordedStep] = []
+        for entries in self._entries_by_turn():
+            if recorded is not None and len(turns) == len(recorded.steps):
+                break  # the reply after the last step is the summary
+            facts: Mapping[str, Json] = {} if recorded is None else recorded.steps[len(turns)]
+            turns.append(await self._turn(len(turns) + 1, entries, facts))
+        return turns
 
     async def _with_prompt(self, inputs: Inputs) -> Inputs:
         for record in self._notes:
-            value = await self._view.value_or_none(record)
+            value = await self._records.value_or_none(record)
             prompt = _decode(PROMPT_CODEC, value[PROMPT]) if isinstance(value, dict) and PROMPT in value else None
             inputs = inputs if prompt is None else replace(inputs, system=prompt.system, asked=prompt.asked)
         return inputs
@@ -158,7 +233,7 @@ class _AgentReader:
     def _entries_by_turn(self) -> Iterator[Entries]:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
         entries: list[tuple[str, PathRecords]] = []
-        for path, entry in self._view.steps():
+        for path, entry in self._entries:
             if not path.startswith(f'{self._path}/') or path.startswith(self._inner):
                 continue
             if self._is_step(path, ASK):
@@ -173,48 +248,68 @@ class _AgentReader:
         """Whether this is a step of the agent itself, with this name."""
         return parent_of(path) == self._path and name_of(path) == name
 
-    async def _turn(self, number: int, entries: Entries, steps: Sequence[Step]) -> RecordedStep:
-        """One turn. `steps` are those of the result, if the run has one."""
+    async def _turn(self, number: int, entries: Entries, facts: Mapping[str, Json]) -> RecordedStep:
+        """One turn. `facts` are what the record of the result says about it."""
         path, asked = entries[0]
         reply, error = await self._value(REPLY_CODEC, asked)
-        cells: list[CellOutcome] = []
-        cell_paths: list[str] = []
-        unfinished = ''
-        observations: list[str] = []
+        turn = _TurnParts(error=error)
         for inner, entry in entries[1:]:
             if self._is_step(inner, CELL):
-                outcome, cell_error = await self._value(CELL_OUTCOME, entry)
-                error = error or cell_error
-                unfinished = unfinished if entry.end is not None else code_of(entry)
-                if outcome is not None or unfinished:
-                    cell_paths.append(inner)
-                if outcome is not None:
-                    cells.append(outcome)
-                    observations.append(outcome.observation)
+                await self._add_cell(turn, inner, entry)
             elif self._is_step(inner, VERDICT):
                 verdict, _ = await self._value(VERDICT_CODEC, entry)
-                if verdict is not None and verdict.note:
-                    observations.append(verdict.note)
+                turn.observations.append('' if verdict is None else verdict.note)
             elif self._is_step(inner, VALIDATED):
                 validated, validator_error = await self._value(PLAIN, entry)
-                error = error or validator_error
+                turn.error = turn.error or validator_error
                 if refused := _refused(validated):
-                    observations.append(answer_refused(refused))
-        step = steps[number - 1] if number <= len(steps) else None
+                    turn.observations.append(answer_refused(refused))
+        observation = facts.get(OBSERVATION, '\n'.join(filter(None, turn.observations)) or None)
         first = asked.first or 0
         return RecordedStep(
             number=number,
             path=path,
-            at=self._view.records[first - 1].at,
+            at=next(record.at for record in (asked.opened, asked.started, asked.end) if record is not None),
             user_messages=self._user_messages(first),
             reply=reply,
-            cells=tuple(cells),
-            cell_paths=tuple(cell_paths),
-            unfinished=unfinished,
-            observation=('\n'.join(observations) or None) if step is None else step.observation,
-            calls=tuple(await read_calls(self._view, entries, reply, cells, step.calls if step is not None else ())),
-            error=error,
+            cells=tuple(turn.cells),
+            cell_paths=tuple(turn.cell_paths),
+            unfinished=turn.unfinished,
+            observation=observation if isinstance(observation, str) else None,
+            calls=await self._calls_of(entries, turn.cells, facts),
+            error=turn.error,
         )
+
+    async def _add_cell(self, turn: '_TurnParts', path: str, entry: PathRecords) -> None:
+        recorded, error = await self._value(CELL_CODEC, entry)
+        turn.error = turn.error or error
+        turn.unfinished = turn.unfinished if entry.end is not None else code_of(entry)
+        if recorded is not None or turn.unfinished:
+            turn.cell_paths.append(path)
+        if recorded is not None:
+            turn.cells.append(outcome := await self._outcome(recorded, entry))
+            turn.observations.append(outcome.observation)
+
+    async def _outcome(self, recorded: RecordedCell, entry: PathRecords) -> CellOutcome:
+        """A cell with its code and its calls, which have records of their own."""
+        outcome = recorded.outcome
+        cell = replace(outcome.cell, calls=await self._resolve(recorded.calls))
+        return replace(outcome, code=outcome.code or code_of(entry), cell=cell)
+
+    async def _resolve(self, references: Json | Sequence[Json]) -> tuple[ToolCall, ...]:
+        """The calls that a record refers to, as far as they can be read."""
+        calls: list[ToolCall] = []
+        for reference in references if isinstance(references, (list, tuple)) else ():
+            with contextlib.suppress(NotDurable):
+                calls.append(await self._calls.resolve(reference))
+        return tuple(calls)
+
+    async def _calls_of(
+        self, entries: Entries, cells: Sequence[CellOutcome], facts: Mapping[str, Json]
+    ) -> tuple[ToolCall, ...]:
+        """All tool calls of a turn."""
+        known = [*(call for cell in cells for call in cell.cell.calls), *await self._resolve(facts.get('calls'))]
+        return in_order([*known, *await self._calls.read_others(entries[1:], known)])
 
     def _user_messages(self, before: int) -> tuple[str, ...]:
         """Messages of the user in notes that were recorded before this record."""
@@ -226,18 +321,19 @@ class _AgentReader:
                 messages.append(note.answer)
         return tuple(messages)
 
-    async def _result(self) -> Result[Any] | None:
-        entry = self._view.index.find(self._path)
+    async def _result(self) -> RecordedResult | None:
+        entry = self._records.index.find(self._path)
         if entry is None or entry.end is None or entry.end.kind != 'done':
             return None
-        value = await self._view.value_or_none(entry.end)
+        value = await self._records.value_or_none(entry.end)
         try:
             return ResultCodec(OutputType(None)).read(value)
         except NotDurable:  # only the agent knows the type of the output
             pass
         try:
             output = plain_value(value.get('o') if isinstance(value, dict) else None)
-            return replace(result_without_output(value), output=output)
+            recorded = result_without_output(value)
+            return replace(recorded, result=replace(recorded.result, output=output))
         except NotDurable:
             return None
 
@@ -246,15 +342,26 @@ class _AgentReader:
         if entry.end is None:
             return None, ''
         try:
-            value = await self._view.value(entry.end)
+            value = await self._records.value(entry.end)
         except CorruptRecord as error:
-            msg = f'record {entry.end.seq} of {self._view.run} is damaged: {error}'
-            self._view.damage.append(CorruptRecord(msg))
+            msg = f'record {entry.end.seq} of {self._records.run} is damaged: {error}'
+            self._records.damage.append(CorruptRecord(msg))
             return None, msg
         if entry.end.kind == 'failed':
             error = decode_error(value)
             return None, f'{type(error).__name__}: {error}'
         return _decode(codec, value), ''
+
+
+@dataclass(kw_only=True)
+class _TurnParts:
+    """What was found of a turn so far."""
+
+    error: str
+    cells: list[CellOutcome] = field(default_factory=list[CellOutcome])
+    cell_paths: list[str] = field(default_factory=list[str])
+    unfinished: str = ''
+    observations: list[str] = field(default_factory=list[str])
 
 
 def _refused(validated: Json) -> str:

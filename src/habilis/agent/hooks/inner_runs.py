@@ -69,7 +69,7 @@ def _describe(event: AgentEvent) -> tuple[str, str] | None:
         case ToolCalled(call=call):
             return f'→ {call.tool}({", ".join(call.arguments)})', 'dim'
         case ToolReturned(call=call) if not call.ok:
-            return f'← {call.name} failed: {call.error}', 'yellow'
+            return f'← {call.tool} failed: {call.error}', 'yellow'
         case ApprovalAsked() | NoticeEvent() | RetryEvent():
             return event.text, 'magenta'
         case RunFinished(result=result):

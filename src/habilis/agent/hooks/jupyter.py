@@ -174,8 +174,8 @@ class JupyterView:
                 panel.add_html(code_block(code))
             case OutputEvent(output=output) if self._outputs:
                 panel.stream(output[: max(0, MAX_TEXT - len(panel.live))], CODE_STYLE)
-            case CellFinished(cell=cell) if self._outputs:
-                _add_cell(cell, panel)
+            case CellFinished(cell=cell, is_answer=is_answer) if self._outputs:
+                _add_cell(cell, is_answer, panel)
             case ToolReturned(call=call) if self._outputs:
                 _add_call(call, panel)
             case AnswerEvent(answer=answer):
@@ -248,10 +248,9 @@ def _prose_block(text: str) -> str:
     return markdown_block(text, _PROSE_STYLE)
 
 
-def _add_cell(cell: Cell, panel: _Panel) -> None:
+def _add_cell(cell: Cell, is_answer: bool, panel: _Panel) -> None:
     panel.end_live()
-    has_answer = bool(cell.calls) and cell.calls[-1].name == 'final_answer'
-    if cell.text is not None and not has_answer and not cell.displays:
+    if cell.text is not None and not is_answer and not cell.displays:
         panel.add(cell.text, CODE_STYLE)
     for display in cell.displays:
         panel.add_html(display_block(display))
@@ -266,7 +265,7 @@ def _add_call(call: ToolCall, panel: _Panel) -> None:
             f'{name}={one_line(shorten(value, 60), 60)}' for name, value in (call.arguments or {}).items()
         )
         result = call.result if call.ok else f'failed: {call.error}'
-        panel.add(one_line(f'{call.name}({arguments}) → {result}', 300), f'{CODE_STYLE};color:#369')
+        panel.add(one_line(f'{call.tool}({arguments}) → {result}', 300), f'{CODE_STYLE};color:#369')
 
 
 def _add_footer(result: Result[object], panel: _Panel) -> None:

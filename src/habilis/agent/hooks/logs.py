@@ -95,7 +95,7 @@ def _details(event: AgentEvent) -> str:
         case ToolCalled(call=call) | ToolLogged(call=call) | QuestionEvent(call=call) | NoticeEvent(call=call):
             return f'{call.tool} with {", ".join(call.arguments) or "nothing"}'
         case ToolReturned(call=call):
-            return f'{call.name}: {call.error or "ok"} after {call.seconds:.2f} s'
+            return f'{call.tool}: {call.error or "ok"} after {call.seconds:.2f} s'
         case CellFinished(cell=cell):
             return f'{cell.error or "ok"} after {cell.seconds:.2f} s'
         case StepFinished(finished=step):

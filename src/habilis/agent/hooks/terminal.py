@@ -206,9 +206,9 @@ class TerminalView:
                 self._show_code(code, state)
             case OutputEvent(output=output, stream=stream):
                 self._show_output(output, stream, state)
-            case CellFinished(cell=cell):
+            case CellFinished(cell=cell, is_answer=is_answer):
                 state.has_acted = True
-                self._show_cell(cell)
+                self._show_cell(cell, is_answer)
             case ToolCalled(call=call):
                 state.has_acted = True
                 arguments = ', '.join(
@@ -351,9 +351,8 @@ class TerminalView:
             if len(text) >= remaining:
                 self._console.line('… more was printed than is shown here', 'dim')
 
-    def _show_cell(self, cell: Cell) -> None:
-        has_answer = bool(cell.calls) and cell.calls[-1].name == 'final_answer'
-        if cell.text is not None and not has_answer:
+    def _show_cell(self, cell: Cell, is_answer: bool) -> None:
+        if cell.text is not None and not is_answer:
             self._console.line(cell.text[:MAX_OUTPUT], 'cyan')
         for display in cell.displays:
             if cell.text is None or display.mime.startswith('image/'):  # else the text says the same
@@ -369,9 +368,9 @@ class TerminalView:
 
     def _show_result(self, call: ToolCall) -> None:
         if call.ok:
-            self._line(f'← {call.name}: {call.result} ({call.seconds:.2f} s)', 'blue')
+            self._line(f'← {call.tool}: {call.result} ({call.seconds:.2f} s)', 'blue')
         elif not is_question(call.error):
-            self._line(f'← {call.name} failed: {call.error} ({call.seconds:.2f} s)', 'red')
+            self._line(f'← {call.tool} failed: {call.error} ({call.seconds:.2f} s)', 'red')
 
     def _line(self, text: str, style: str, indent: str = '') -> None:
         """Write one line, truncated to the width of the console."""

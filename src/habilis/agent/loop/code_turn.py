@@ -4,22 +4,23 @@ import asyncio
 import functools
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from habilis.agent.context.observation import observe
 from habilis.agent.context.truncation import Bounds
-from habilis.agent.durable.cells import CELL_OUTCOME, CellOutcome
+from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.durable.recorder import Recorder
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.events import CellFinished, CodeEvent, OutputEvent
 from habilis.agent.hooks.dispatch import Dispatcher
-from habilis.agent.loop.final_answer import FinalAnswer
+from habilis.agent.loop.final_answer import NAME, FinalAnswer
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.sandboxes import SANDBOX_TOOLS, Sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
 from habilis.agent.parsing.imports import free_names, missing_imports
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
 from habilis.core.errors import SandboxClosed, SandboxError
-from habilis.sandbox import Sandbox, ToolCall
+from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
 
@@ -94,7 +95,7 @@ class CodeRunner:
             if self._recorder is None:
                 outcome = await live()
             else:
-                outcome = await self._recorder.cell(code, live, CELL_OUTCOME, snapshot=self._snapshots, stop=self._stop)
+                outcome = await self._recorder.cell(code, live, snapshot=self._snapshots, stop=self._stop)
                 await self._replay_calls(outcome)
         except BaseException:
             self._answer.withdraw()
@@ -126,18 +127,19 @@ class CodeRunner:
             if not running.done():
                 running.cancel()
                 await asyncio.wait((running,))
-        self._events.emit(CellFinished(cell=cell))
+        is_answer = bool(cell.calls) and cell.calls[-1].tool == NAME
         variables = await self._describe_variables()
-        calls = tuple(self._toolbox.take_records())  # by now with those that were stopped with the cell
+        cell = replace(cell, calls=tuple(self._toolbox.take_records()))  # by now with those stopped with the cell
+        self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
         names = [*variables, *(function.name for function in functions)]
-        verdict = self._judge(code, cell, calls, names=names, can_stop=can_stop)
+        verdict = self._judge(code, cell, names=names, can_stop=can_stop)
         seen = observe(
             cell,
             number=number,
             bounds=self.bounds,
             taken=names,
             new=[variable for name, variable in variables.items() if self._variables.get(name) != variable],
-            calls=calls,
+            calls=cell.calls,
             note=verdict.note,
         )
         if seen.kept:
@@ -146,7 +148,6 @@ class CodeRunner:
         return CellOutcome(
             code=code,
             cell=cell,
-            calls=calls,
             observation=seen.text,
             verdict=verdict,
             variables=variables,
@@ -155,28 +156,26 @@ class CodeRunner:
             question=self._toolbox.take_question(),
         )
 
-    def _judge(
-        self, code: str, cell: Cell, calls: tuple[ToolCall, ...], *, names: Sequence[str], can_stop: bool
-    ) -> Verdict:
+    def _judge(self, code: str, cell: Cell, *, names: Sequence[str], can_stop: bool) -> Verdict:
         seen = SeenCell(
             code=code,
             cell=cell,
-            calls=calls,
+            calls=cell.calls,
             is_answer=self._answer.is_given,
             can_stop=can_stop,
             names=names,
             lost=self._lost,
         )
-        return self._history.allowed(self._policy.after_cell(seen, self._history), calls)
+        return self._history.allowed(self._policy.after_cell(seen, self._history), cell.calls)
 
     async def _replay_calls(self, outcome: CellOutcome) -> None:
         """Report calls from the record to the limits and to tools that keep state in memory."""
         if self._is_live:
             self._is_live = False
             return
-        for call in outcome.calls:
+        for call in outcome.cell.calls:
             self._meter.recall(call)
-            if call.name not in SANDBOX_TOOLS:  # their effects are in the snapshots
+            if call.tool not in SANDBOX_TOOLS:  # their effects are in the snapshots
                 await self._toolbox.remember(call)
 
     async def restore(self) -> None:

@@ -92,7 +92,7 @@ def timed_out_step(components: Components, reply: Reply, number: int) -> Step:
     lines = [prompt_file('step_timeout'), *(['Tools that it had called:'] if calls else [])]
     for call in calls:
         given = ', '.join(f'{name}={shorten(value, MAX_ARGUMENT)}' for name, value in (call.arguments or {}).items())
-        lines.append(f'- {call.name}({given}): {call.result if call.ok else call.error}')
+        lines.append(f'- {call.tool}({given}): {call.result if call.ok else call.error}')
     text = truncate('\n'.join(lines), components.tools.bounds).text
     conversation = components.conversation
     said = conversation.messages

@@ -73,7 +73,7 @@ class Meter:
     def recall(self, call: ToolCall) -> None:
         """Count a call that an earlier process has made."""
         if call.decision != 'invalid':
-            self.gate(GateCall(id=call.id, tool=call.name, arguments=call.arguments or {}, side=call.side))
+            self.gate(GateCall(id=call.id, tool=call.tool, arguments=call.arguments or {}, side=call.side))
 
     def go_live(self, steps: int, usage: Usage) -> None:
         """The record is at its end, perhaps in the middle of a step: what is to come has its own limits."""

@@ -92,7 +92,7 @@ class Turns:
             reply=reply,
             code=code,
             cell=outcome.cell,
-            calls=outcome.calls,
+            calls=outcome.cell.calls,
             observation=observation,
         )
 
@@ -136,7 +136,7 @@ class Turns:
                 outcome = await components.code.run(source, number=number, can_stop=can_stop)
                 observation = await self._observed(outcome)
                 answers = ['The answer was taken.' if observation is None else observation]
-                made += outcome.calls
+                made += outcome.cell.calls
             else:
                 answers = await components.tools.call(calls)
                 called = components.toolbox.take_records()

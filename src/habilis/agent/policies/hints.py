@@ -30,10 +30,10 @@ def hint_for(seen: SeenCell) -> str:
 
 def _after_timeout(seen: SeenCell) -> str:
     """Either a tool or the code itself was slow."""
-    running = [call.name for call in seen.calls if call.error == 'CancelledError']
+    running = [call.tool for call in seen.calls if call.error == 'CancelledError']
     slowest = max(seen.calls, key=lambda call: call.seconds, default=None)
     if slowest is not None and (running or sum(call.seconds for call in seen.calls) > seen.cell.seconds / 2):
-        return f'The tool {running[0] if running else slowest.name} took too long: ask it for less at once.'
+        return f'The tool {running[0] if running else slowest.tool} took too long: ask it for less at once.'
     return 'The code took too long: use a faster algorithm, or less data.'
 
 

@@ -66,7 +66,7 @@ async def _two_sandboxes(demo: Demo, models: DemoModels) -> DemoResult:
         Agent[str](models.model, output_type=str, sandbox={MAKER: maker, READER: reader}, **models.options) as agent,
     ):
         result = await agent.run(demo.task)
-        used = {call.name for step in result.steps for call in step.calls if call.ok}
+        used = {call.tool for step in result.steps for call in step.calls if call.ok}
         copy = await _read_file(reader, NOTE)
     if copy is None or copy.strip() != NOTE_TEXT:
         return _check(demo, result, f'the file {NOTE} is not in the second sandbox')

@@ -42,7 +42,7 @@ def _rows(found: Sequence[tuple[RecordedStep, ToolCall]]) -> list[tuple[str, ...
         (
             _time(call.at),
             str(turn.number),
-            call.name,
+            call.tool,
             '?' if call.arguments is None else arguments_text(call.arguments),
             call.decision,
             call.error or call.result,

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from difflib import unified_diff
 
-from habilis.agent.durable.cells import CELL_OUTCOME
-from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC
+from habilis.agent.durable.cells import CELL_CODEC
+from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC, code_of
 from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.printing import Page, print_table
@@ -82,8 +82,8 @@ async def _text(reading: RunView, path: str, entry: PathRecords | None) -> str |
             reply = REPLY_CODEC.read(value)
             return '\n'.join([reply.text, *(f'{call.name}({call.arguments})' for call in reply.calls)])
         if name_of(path) == CELL:
-            outcome = CELL_OUTCOME.read(value)
-            return f'{outcome.code}\n\n{outcome.observation}'.rstrip()
+            outcome = CELL_CODEC.read(value).outcome
+            return f'{outcome.code or code_of(entry)}\n\n{outcome.observation}'.rstrip()
     except (NotDurable, TypeError):  # a flow step of the same name
         pass
     return f'{task}{_value_text(_without_times(value))}'

@@ -139,7 +139,7 @@ class RunTree:
         for call in calls:
             arguments = '…' if call.arguments is None else arguments_text(call.arguments)
             end = 'asked' if is_question(call.error) else f'failed: {call.error}' if call.error else call.result
-            text = f'{call.name}({arguments}){f" → {end}" if end else ""}'
+            text = f'{call.tool}({arguments}){f" → {end}" if end else ""}'
             decision = '' if call.decision == 'allowed' else f'  ({call.decision})'
             self._page.text(f'call  {text if full else self._shorten(text)}{decision}', indent=indent)
             if call.path:

@@ -42,7 +42,7 @@ class ToolConformance(Suite):
         cell = self.run("take(0, None, flag=False, s='', t=(), d={1: b''})", tools=[take])
         assert got == [((0, None), {'flag': False, 's': '', 't': (), 'd': {1: b''}})]
         assert cell.value == ''
-        assert [(call.name, call.ok) for call in cell.calls] == [('take', True)]
+        assert [(call.tool, call.ok) for call in cell.calls] == [('take', True)]
 
     def test_asynchronous_tools_run_at_the_same_time(self) -> None:
         running = 0

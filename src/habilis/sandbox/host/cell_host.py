@@ -292,7 +292,7 @@ class CellHost:
     def _record(self, call: '_GuestCall') -> None:
         kept = self._argument_bytes <= MAX_RECORDED
         done = ToolCall(
-            name=call.tool.name,
+            tool=call.tool.name,
             arguments=label_arguments(call.tool.parameters, call.args, call.kwargs) if kept else None,
             ok=call.error is None,
             result=shorten(call.result, RESULT_LENGTH) if call.error is None else '',
