@@ -738,8 +738,3 @@ async def test_the_prompt_says_which_packages_and_hosts_there_are() -> None:
         await agent.run('go')
     assert 'network access to *.example.org' in model.requests[0].messages[0].text
     assert 'no network' not in model.requests[0].messages[0].text
-
-
-async def test_an_import_that_was_forgotten_is_supplied() -> None:
-    async with Agent(ScriptedModel([block('final_answer(math.floor(2.5) + len(json.dumps([])))')])) as agent:
-        assert (await agent.run('go')).output == 4

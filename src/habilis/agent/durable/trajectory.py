@@ -22,6 +22,7 @@ from habilis.agent.durable.records import (
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Prompt,
     code_of,
 )
 from habilis.agent.loop.code_turn import CELL_OUTCOME, CellOutcome
@@ -86,6 +87,9 @@ class Trajectory:
     path: str
     inputs: Inputs
     turns: tuple[RecordedStep, ...]
+    imports: tuple[str, ...] = ()
+    """Import statements that the sandbox ran before the code of the model."""
+
     result: Result[Any] | None = None
     """None unless the agent gave an answer."""
 
@@ -133,7 +137,8 @@ class _AgentReader:
 
     async def read(self, inputs: Mapping[str, Json]) -> Trajectory:
         """The trajectory of the agent with these inputs."""
-        known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK])))
+        known: Inputs = _decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[_TASK]))
+        prompt = await self._prompt() or Prompt(system=known.system, asked=known.asked)
         result = await self._result()
         steps = result.steps if result is not None else ()
         turns: list[RecordedStep] = []
@@ -143,17 +148,20 @@ class _AgentReader:
             turns.append(await self._turn(len(turns) + 1, entries, steps))
         return Trajectory(
             path=self._path,
-            inputs=known,
+            inputs=replace(known, system=prompt.system, asked=prompt.asked),
             turns=tuple(turns),
+            imports=prompt.imports,
             result=result,
         )
 
-    async def _with_prompt(self, inputs: Inputs) -> Inputs:
+    async def _prompt(self) -> Prompt | None:
+        """The last prompt that was recorded."""
+        found: Prompt | None = None
         for record in self._notes:
             value = await self._view.value_or_none(record)
             prompt = _decode(PROMPT_CODEC, value[PROMPT]) if isinstance(value, dict) and PROMPT in value else None
-            inputs = inputs if prompt is None else replace(inputs, system=prompt.system, asked=prompt.asked)
-        return inputs
+            found = prompt or found
+        return found
 
     def _entries_by_turn(self) -> Iterator[Entries]:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
