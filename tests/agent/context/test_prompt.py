@@ -97,7 +97,7 @@ SNAPSHOTS = {
 
 
 @each_case('name', SNAPSHOTS)
-def test_the_model_is_told_exactly_this(name: str) -> None:
+def test_prompts_equal_their_snapshots(name: str) -> None:
     file = FOLDER / f'{name}.txt'
     sent = SNAPSHOTS[name] + '\n'
     if os.environ.get('UPDATE_SNAPSHOTS') == '1':
@@ -150,7 +150,7 @@ def test_without_python_there_is_no_word_of_it_and_no_tool_for_it() -> None:
     assert 'price_of' not in text
 
 
-def test_a_model_that_calls_functions_is_not_told_of_them_in_words() -> None:
+def test_the_prompt_of_a_model_that_calls_functions_does_not_list_them() -> None:
     assert 'ask_user' in system_prompt(replace(FENCE, model_tools=[ASK]))
     assert 'ask_user' not in system_prompt(replace(CALL, model_tools=[ASK]))
 
