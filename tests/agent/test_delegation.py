@@ -93,7 +93,7 @@ def test_a_wrong_kind_is_refused_when_the_agent_is_made(helpers: Any, message: s
         Agent(ScriptedModel([]), helpers=helpers)
 
 
-async def test_an_error_of_a_subagent_is_an_exception_and_the_parent_goes_on() -> None:
+async def test_an_error_of_a_subagent_is_an_exception_and_the_parent_continues() -> None:
     broken = Helper('x', model=ScriptedModel([ModelUnavailable('the server is down')]))
     model = ScriptedModel([block('await delegate("a", "broken")'), block('final_answer("went on")')])
     async with Agent(model, helpers={'broken': broken}) as agent:
@@ -204,7 +204,7 @@ async def test_events_of_subagents_reach_the_hooks_of_the_parent(journal: str | 
 
 
 @pytest.mark.parametrize('journal', ['off', None])
-async def test_one_subagent_is_stopped_and_the_others_go_on(journal: str | None) -> None:
+async def test_one_subagent_is_stopped_and_the_others_continue(journal: str | None) -> None:
     code = """
 import asyncio
 a, b = await asyncio.gather(delegate("HANG"), delegate("WORK"), return_exceptions=True)

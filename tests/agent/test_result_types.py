@@ -61,7 +61,7 @@ async def test_a_stream_has_events_with_typed_fields_and_ends_with_the_typed_res
     assert cities == [PARIS, PARIS]
 
 
-async def test_the_kind_of_an_event_tells_its_class() -> None:
+async def test_the_kind_of_an_event_names_its_class() -> None:
     seen: list[str] = []
     async with city_agent() as agent:
         async for event in agent.stream('The largest city of France?'):

@@ -45,6 +45,6 @@ async def test_both_builds_are_measured_cold_and_with_the_prompt_cached(
     assert report.missed == ['cached_ratio']
 
 
-async def test_a_process_that_fails_is_told(tmp_path: Path) -> None:
+async def test_a_process_that_fails_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match='xllamacpp: '):
         await suite._first_reply('xllamacpp', tmp_path / 'no.gguf', str(tmp_path))  # pyright: ignore[reportPrivateUsage]

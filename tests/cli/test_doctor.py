@@ -80,7 +80,7 @@ def test_without_docker_it_says_which_isolation_is_in_use(tmp_path: Path) -> Non
     assert 'not installed' in found['docker']['detail']
 
 
-def test_a_docker_command_without_an_engine_is_told_apart(fake_docker: Callable[[str], Environment]) -> None:
+def test_a_docker_command_without_an_engine_is_recognized(fake_docker: Callable[[str], Environment]) -> None:
     found = findings_in(fake_docker('echo "Cannot connect to the Docker daemon" >&2; exit 1'))['docker']
     assert found['status'] == 'absent'
     assert 'no engine answers (Cannot connect to the Docker daemon)' in found['detail']

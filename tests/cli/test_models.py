@@ -157,7 +157,7 @@ def test_without_a_terminal_a_large_download_needs_yes(bare: Environment) -> Non
     assert done.stderr == ('habilis: this downloads 1.1 GB and there is no terminal to confirm; use --yes\n')
 
 
-def test_with_yes_nobody_is_asked(tiny: Environment, server: WeightsServer) -> None:
+def test_with_yes_no_question_is_asked(tiny: Environment, server: WeightsServer) -> None:
     server.gone = {'weights-part1'}
     done = habilis('models', 'install', 'tiny', '--yes', env=large(tiny))
     assert done.returncode == 1

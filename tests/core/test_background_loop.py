@@ -67,7 +67,7 @@ def test_a_timeout_of_the_work_after_some_looks_is_its_error_too() -> None:
         wait_for_result(outcome)
 
 
-def test_who_would_wait_for_itself_is_told_so() -> None:
+def test_a_deadlock_is_refused() -> None:
     async def outer() -> None:
         run_blocking(asyncio.sleep(0))
 

@@ -202,7 +202,7 @@ def test_what_is_not_plain_is_named_with_its_place(value: object, path: str) -> 
     assert str(caught.value).startswith(path or 'the value')
 
 
-def test_a_key_that_is_not_plain_is_told_from_a_value() -> None:
+def test_a_key_that_is_not_plain_is_distinguished_from_a_value() -> None:
     with pytest.raises(NotPlain, match=r"\['a'\] has a key that is not plain data but a Thing"):
         encode({'a': {Thing(): 1}})
 

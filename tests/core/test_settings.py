@@ -249,7 +249,7 @@ MISTAKES: list[tuple[str, object, str]] = [
 
 
 @pytest.mark.parametrize(('name', 'value', 'complaint'), MISTAKES)
-def test_a_wrong_value_is_told_in_one_line(place: Place, name: str, value: object, complaint: str) -> None:
+def test_a_wrong_value_is_reported_in_one_line(place: Place, name: str, value: object, complaint: str) -> None:
     file = place.project(f'{name} = {as_toml(value)}\n')
     with pytest.raises(SettingsError) as raised:
         load_settings()
@@ -258,7 +258,7 @@ def test_a_wrong_value_is_told_in_one_line(place: Place, name: str, value: objec
     assert '\n' not in str(raised.value)
 
 
-def test_the_place_of_a_wrong_value_is_told(place: Place) -> None:
+def test_the_place_of_a_wrong_value_is_reported(place: Place) -> None:
     file = place.dotenv('HABILIS_MAX_STEPS=none\n')
     with pytest.raises(SettingsError, match=r'\.env:HABILIS_MAX_STEPS is ') as raised:
         load_settings()

@@ -122,7 +122,7 @@ class TestDotenv:
 
 
 class TestToml:
-    def test_a_file_that_is_not_toml_is_told_in_one_line(self, place: Place) -> None:
+    def test_a_file_that_is_not_toml_is_reported_in_one_line(self, place: Place) -> None:
         file = place.project('model = \n')
         with pytest.raises(SettingsError, match='line 1') as raised:
             load_settings()

@@ -36,7 +36,7 @@ def _is_busy(case: Case, told: str) -> bool:
 
 
 @pytest.mark.parametrize('house', STORES, indirect=True)
-def test_one_of_two_goes_on_and_the_other_is_told_who_that_is(house: House, tmp_path: Path) -> None:
+def test_one_of_two_continues_and_the_other_learns_that_the_run_is_busy(house: House, tmp_path: Path) -> None:
     for number, write in enumerate(('opened shop#1', 'done shop#1/~2/pay#1', 'done shop#1/~1/buyer#1')):
         case = _left_at(house, write)
         won, told = _both(case, tmp_path / str(number))
@@ -46,9 +46,7 @@ def test_one_of_two_goes_on_and_the_other_is_told_who_that_is(house: House, tmp_
 
 @pytest.mark.parametrize('house', STORES, indirect=True)
 @pytest.mark.parametrize('days', [-1, 1])
-def test_a_clock_that_jumps_before_a_run_is_gone_on_with_changes_nothing(
-    house: House, days: int, tmp_path: Path
-) -> None:
+def test_a_clock_that_jumps_before_a_run_is_resumed_changes_nothing(house: House, days: int, tmp_path: Path) -> None:
     case = _left_at(house, 'done shop#1/fetch#2', clock=days * DAY)
     won, told = _both(case, tmp_path / 'both')
     case.check(won, house.expected)
@@ -57,7 +55,7 @@ def test_a_clock_that_jumps_before_a_run_is_gone_on_with_changes_nothing(
 
 @pytest.mark.parametrize('house', STORES, indirect=True)
 @pytest.mark.parametrize('days', [-1, 1])
-def test_of_two_whose_clocks_differ_one_goes_on(house: House, days: int, tmp_path: Path) -> None:
+def test_of_two_whose_clocks_differ_one_continues(house: House, days: int, tmp_path: Path) -> None:
     case = _left_at(house, 'done shop#1/fetch#2')
     won, told = _both(case, tmp_path / 'both', (0.0, days * DAY))
     case.check(won, house.expected)
@@ -65,7 +63,7 @@ def test_of_two_whose_clocks_differ_one_goes_on(house: House, days: int, tmp_pat
 
 
 @pytest.mark.parametrize('house', STORES, indirect=True)
-def test_one_whose_clock_jumps_while_it_works_goes_on(house: House) -> None:
+def test_one_whose_clock_jumps_while_it_works_continues(house: House) -> None:
     case = _left_at(house, 'done shop#1/fetch#2', clock=DAY)
     ended = case.attempt(clock=-DAY, trouble='dies before', at=20)
     assert ended.killed

@@ -61,7 +61,7 @@ def test_a_server_that_is_killed_and_comes_back_costs_nothing(kind: str, forks: 
 
 
 @pytest.mark.parametrize('house', ON_DISK, indirect=True)
-def test_a_disk_that_is_full_is_named_and_when_there_is_room_again_the_run_goes_on(house: House) -> None:
+def test_a_disk_that_is_full_is_named_and_when_there_is_room_again_the_run_continues(house: House) -> None:
     expected = house.expected
     named = 0
     for room in (2_000, 8_000, 14_000, 20_000, 30_000, 60_000, 120_000, 250_000):

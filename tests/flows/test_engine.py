@@ -85,7 +85,7 @@ async def test_the_engine_of_this_process_does_jobs_side_by_side(place: Place) -
     assert sorted(place.effects) == sorted(app.all_effects('a') + app.all_effects('b'))
 
 
-async def test_a_failed_run_is_told_and_can_be_submitted_again(place: Place) -> None:
+async def test_a_failed_run_is_reported_and_can_be_submitted_again(place: Place) -> None:
     engine = LocalEngine(MemoryStore())
     run = await engine.submit(Job(target='tests.flows.app:fails', inputs={'name': 'x'}))
     told = Outcome(run=run, status='failed', error='ValueError: x')
@@ -96,7 +96,7 @@ async def test_a_failed_run_is_told_and_can_be_submitted_again(place: Place) -> 
     await engine.close()
 
 
-async def test_a_run_that_waits_for_a_person_goes_on_when_it_is_submitted_again(place: Place) -> None:
+async def test_a_run_that_waits_for_a_person_continues_when_it_is_submitted_again(place: Place) -> None:
     store = MemoryStore()
     engine = LocalEngine(store)
     run = await engine.submit(Job(target='tests.flows.app:publish', inputs={'name': 'x'}))
@@ -139,7 +139,7 @@ async def test_a_run_of_that_name_is_not_made_twice() -> None:
         await run_job(Job(run='one', user='bob', target='tests.flows.app:nothing'), store)
 
 
-async def test_only_runs_that_nobody_works_on_are_left() -> None:
+async def test_only_flows_without_an_owner_are_abandoned() -> None:
     store = MemoryStore()
     await store.create(RunInfo(run='new', kind='flow', status='queued'))
     assert await is_abandoned(store, await store.info('new'))

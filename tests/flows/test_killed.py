@@ -23,7 +23,7 @@ EFFECTS = app.all_effects('x')
 
 
 @pytest.mark.parametrize('at', EFFECTS)
-async def test_killed_at_any_step_it_goes_on_there_and_repeats_only_what_was_under_way(place: Place, at: str) -> None:
+async def test_killed_at_any_step_it_continues_there_and_repeats_only_what_was_under_way(place: Place, at: str) -> None:
     place.hold(at)
     process = place.begin("finish(app.everything, 'x', store, 'one')")
     await place.reached(at, process)

@@ -116,7 +116,7 @@ def test_a_choice_has_two_ways() -> None:
     )
 
 
-def test_a_choice_without_a_second_way_goes_on() -> None:
+def test_a_choice_without_a_second_way_continues() -> None:
     assert drawn(Workflow('w').when(many, a)) == chart(
         """
         flowchart TD

@@ -180,7 +180,7 @@ async def test_a_run_left_by_a_process_of_no_pool_is_taken_over_too(place: Place
     assert len(place.effects) == len(app.all_effects('x')) + 1
 
 
-async def test_a_run_that_waits_for_a_person_goes_on_after_the_answer(place: Place) -> None:
+async def test_a_run_that_waits_for_a_person_continues_after_the_answer(place: Place) -> None:
     async with pool_of(place, workers=1) as pool:
         run = await pool.submit(Job(target='tests.flows.app:publish', inputs={'name': 'x'}))
         assert (await pool.wait(run)).status == 'waiting'
@@ -208,7 +208,7 @@ async def test_workers_end_with_the_process_that_started_them(place: Place) -> N
     await until(lambda: not any(lives(pid) for pid in pids))
 
 
-async def test_workers_that_cannot_start_are_told_of(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_workers_that_cannot_start_are_reported(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FlowError, match='a worker did not start'):
         async with WorkerPool(place.store, apps=['tests.flows.nowhere'], workers=1):
             pass
@@ -221,7 +221,7 @@ def test_a_store_that_cannot_be_shared_is_refused(address: str) -> None:
         WorkerPool(address, apps=[])
 
 
-async def test_a_pool_that_is_not_open_is_told_of(place: Place) -> None:
+async def test_a_pool_that_is_not_open_is_reported(place: Place) -> None:
     with pytest.raises(FlowError, match='not started'):
         await WorkerPool(place.store, apps=[]).submit(Job(target=EVERYTHING))
     with pytest.raises(FlowError, match='workers=0'):

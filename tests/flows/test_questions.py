@@ -52,7 +52,7 @@ async def publish(title: str) -> str:
         ({'approved': False}, 'thrown away'),
     ],
 )
-async def test_a_run_waits_for_approval_and_goes_on_with_it(answer: Json, end: str) -> None:
+async def test_a_run_waits_for_approval_and_continues_with_it(answer: Json, end: str) -> None:
     store = MemoryStore()
     run = await publish.start('news', journal=store)
     with pytest.raises(FlowPaused, match=r'publish#1/approval#1: Publish\?') as paused:
@@ -183,7 +183,7 @@ async def test_a_pause_is_no_failure_for_the_code_around_it() -> None:
     assert await careless.resume(run.id, journal=store) is True
 
 
-async def test_outside_of_a_flow_there_is_nobody_to_ask() -> None:
+async def test_outside_of_a_flow_a_question_is_an_error() -> None:
     with pytest.raises(FlowError, match='cannot ask a person'):
         await approval('Publish?')
 

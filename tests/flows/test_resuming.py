@@ -47,7 +47,7 @@ async def nested(rounds: int = 2) -> list[str]:
 ALL = ['a', 'b', 'left', 'c', 'd', 'right', 'round 0', 'round 1', 'x', 'y', 'z']
 
 
-async def test_a_failed_run_says_where_and_goes_on_with_the_failed_step_alone() -> None:
+async def test_a_failed_run_says_where_and_continues_with_the_failed_step_alone() -> None:
     store = MemoryStore()
     broken.add('round 1')
     run = await nested.start(journal=store)
@@ -161,7 +161,7 @@ async def test_inputs_that_no_longer_fit_the_parameters_are_named() -> None:
     assert calls == ['3', '3']
 
 
-async def test_changed_code_is_noticed_and_one_can_go_on_from_there() -> None:
+async def test_changed_code_is_detected_and_the_run_can_continue_from_there() -> None:
     async def before() -> str:
         return await work('a') + await work('b') + await work('c')
 

@@ -23,7 +23,7 @@ async def bad() -> None:
     raise ValueError('no')
 
 
-async def test_steps_that_are_done_failed_and_around_them_are_told_apart() -> None:
+async def test_steps_that_are_done_failed_and_around_them_are_distinguished() -> None:
     @flow
     async def inner() -> None:
         await good()

@@ -52,7 +52,7 @@ async def test_a_cancelled_run_is_stopped_and_can_be_resumed() -> None:
     assert calls == ['first', 'slow', 'slow']
 
 
-async def test_cancelling_whoever_calls_a_flow_cancels_all_its_tasks() -> None:
+async def test_cancelling_the_caller_of_a_flow_cancels_all_its_tasks() -> None:
     reached, ended = asyncio.Semaphore(0), list[str]()
 
     @step
@@ -233,7 +233,7 @@ async def test_who_waits_for_a_result_may_go_away_without_ending_the_run() -> No
 
 
 @pytest.mark.parametrize('how', ['step', 'parallel', 'flow'])
-async def test_a_flow_that_goes_on_after_a_time_limit_of_its_own_does_so_again_on_resume(how: str) -> None:
+async def test_a_flow_that_continues_after_a_time_limit_of_its_own_does_so_again_on_resume(how: str) -> None:
     @step
     async def slow(name: str = 'x') -> str:
         calls.append('slow')

@@ -93,7 +93,7 @@ async def test_steps_are_given_the_outputs_that_they_name() -> None:
 
 
 @pytest.mark.parametrize('failing', ['plan', 'fetch cats 1', 'count', 'title', 'improve', 'praise', 'whole'])
-async def test_wherever_it_fails_it_goes_on_there(failing: str) -> None:
+async def test_wherever_it_fails_it_continues_there(failing: str) -> None:
     workflow, store = everything(), MemoryStore()
     broken.add(failing)
     started = await workflow.flow.start('cats', journal=store)

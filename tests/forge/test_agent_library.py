@@ -60,7 +60,7 @@ def store() -> Store:
     return MemoryStore()
 
 
-async def test_a_run_is_told_about_tools_that_fit_its_task_and_calls_them(library: Library, store: Store) -> None:
+async def test_a_run_is_offered_tools_that_fit_its_task_and_calls_them(library: Library, store: Store) -> None:
     worker = Worker(cell('final_answer(double(21))'))
     async with worker.agent(library, store) as agent:
         result = await agent.run('What is twice 21, the double of it?')

@@ -69,7 +69,7 @@ class ServerFaults:
 
     # The server -------------------------------------------------------------------------------------------------------
 
-    async def test_a_store_goes_on_when_its_killed_server_is_back_and_nothing_acknowledged_is_lost(
+    async def test_a_store_continues_when_its_killed_server_is_back_and_nothing_acknowledged_is_lost(
         self, own: Server
     ) -> None:
         store = open_store(own.url)

@@ -140,7 +140,7 @@ async def test_tasks_that_are_gone_leave_their_branches_taken() -> None:
     assert [path for _, path in await lines_of(store)] == [f'~{number}/a#1' for number in range(1, 6)]
 
 
-async def test_a_task_goes_on_in_its_own_branch() -> None:
+async def test_a_task_continues_in_its_own_branch() -> None:
     store, work = MemoryStore(), Work()
 
     async def two(scope: Scope) -> None:
@@ -182,7 +182,7 @@ async def _unfinished(scope: Scope, work: Callable[[], Awaitable[object]]) -> No
         await scope.step('outer', then_dies)
 
 
-async def test_two_scopes_of_one_name_are_told_apart_by_their_keys() -> None:
+async def test_two_scopes_of_one_name_are_distinguished_by_their_keys() -> None:
     store, work = MemoryStore(), Work()
 
     async def agent(scope: Scope, prompt: str, pauses: int) -> object:
@@ -197,7 +197,7 @@ async def test_two_scopes_of_one_name_are_told_apart_by_their_keys() -> None:
     assert work.done == ['x', 'y']
 
 
-async def test_a_scope_that_nobody_entered_belongs_to_the_task_that_made_it() -> None:
+async def test_a_scope_that_was_not_entered_belongs_to_the_task_that_created_it() -> None:
     store, work = MemoryStore(), Work()
 
     async def one(scope: Scope, name: str, pauses: int) -> object:

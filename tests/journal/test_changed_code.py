@@ -48,7 +48,7 @@ async def test_changed_code_is_refused_and_nothing_is_written(before: str, now: 
 
 
 @pytest.mark.parametrize(('before', 'now', 'redone', 'change'), CHANGES)
-async def test_changed_code_goes_on_where_it_no_longer_fits(before: str, now: str, redone: str, change: str) -> None:
+async def test_changed_code_continues_where_it_no_longer_fits(before: str, now: str, redone: str, change: str) -> None:
     store, work = MemoryStore(), Work()
     await _record(store, before)
     async with again(store, on_change='continue') as scope:
@@ -61,7 +61,7 @@ async def test_changed_code_goes_on_where_it_no_longer_fits(before: str, now: st
 
 
 @pytest.mark.parametrize(('before', 'now', 'redone', 'change'), CHANGES)
-async def test_changed_code_goes_on_in_a_fork(before: str, now: str, redone: str, change: str) -> None:
+async def test_changed_code_continues_in_a_fork(before: str, now: str, redone: str, change: str) -> None:
     store, work = MemoryStore(), Work()
     await _record(store, before)
     records, info = await store.load(RUN), await store.info(RUN)
@@ -97,7 +97,7 @@ async def test_a_fork_leaves_a_run_as_it_was_in_whatever_state(status: str) -> N
     assert work.done == ['x']
 
 
-async def test_a_run_that_did_not_have_to_be_forked_goes_on_as_it_is() -> None:
+async def test_a_run_that_did_not_have_to_be_forked_continues_as_it_is() -> None:
     store = MemoryStore()
     await _record(store, 'a')
     async with again(store, on_change='fork') as scope:

@@ -67,7 +67,7 @@ async def test_a_run_may_get_another_name_and_user(store: MemoryStore) -> None:
 
 
 @pytest.mark.parametrize('name', ['a\nb', '\x1b[2J', 'a\u202eb', '\ud800'])
-async def test_a_name_that_nobody_could_type_is_refused(store: MemoryStore, name: str) -> None:
+async def test_a_name_that_cannot_be_typed_is_refused(store: MemoryStore, name: str) -> None:
     with pytest.raises(JournalError, match='is not a valid run id'):
         await import_run(store, await export_run(store, RUN), run=name)
     with pytest.raises(JournalError, match='is not a valid run id'):

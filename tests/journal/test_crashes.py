@@ -105,7 +105,7 @@ def test_a_writer_may_die_between_any_two_changes_to_the_files(tmp_path: Path, w
     assert deaths >= {'single': 1, 'batch': 8, 'claim': 2}[what]
 
 
-def test_a_run_is_made_and_deleted_as_a_whole_whoever_dies(tmp_path: Path) -> None:
+def test_a_run_is_created_and_deleted_atomically_at_any_crash(tmp_path: Path) -> None:
     async def there() -> bool:
         store = make_store('files', str(tmp_path / 'journal'))
         try:

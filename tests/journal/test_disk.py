@@ -57,7 +57,7 @@ def troubled(how: str, kind: str, folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize('kind', KINDS)
 @pytest.mark.parametrize('how', FULL)
-def test_a_full_disk_is_named_and_when_there_is_room_again_the_same_store_goes_on(
+def test_a_full_disk_is_named_and_when_there_is_room_again_the_same_store_continues(
     tmp_path: Path, kind: str, how: str
 ) -> None:
     said = troubled(how, kind, tmp_path)

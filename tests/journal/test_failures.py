@@ -172,7 +172,7 @@ async def test_what_handled_a_failure_does_not_stand_in_the_way_of_trying_again(
     assert work.done == ['a', 'tidy', 'tell', 'a', 'b']
 
 
-async def test_a_run_that_fails_and_is_tried_again_and_again_goes_on_each_time() -> None:
+async def test_a_run_that_fails_and_is_tried_again_and_again_continues_each_time() -> None:
     store, work = MemoryStore(), Work()
     async with new(store):
         pass
@@ -208,7 +208,7 @@ async def test_errors_of_the_journal_are_no_failures_of_steps() -> None:
     assert await lines_of(store) == []
 
 
-async def test_a_scope_tells_where_it_is() -> None:
+async def test_the_repr_of_a_scope_has_its_path() -> None:
     store = MemoryStore()
     journal = await Journal.create(store, RunInfo(run='r'))
     assert repr(Scope(journal, '').below('x')) == '<scope x#1 of r>'

@@ -53,7 +53,7 @@ async def test_a_run_that_is_not_there_or_somebody_elses_is_not_found() -> None:
     await (await Journal.open(store, RUN, user='me')).close()
 
 
-async def test_of_two_who_open_a_run_at_once_one_is_told() -> None:
+async def test_only_one_of_many_opens_a_run_at_once() -> None:
     store = MemoryStore()
     async with new(store):
         pass
@@ -158,7 +158,7 @@ async def test_a_journal_keeps_its_lease_while_it_is_open(faulty: Faulty) -> Non
     await journal.close()
 
 
-async def test_a_lease_that_was_not_renewed_in_time_is_still_ours_if_nobody_came(faulty: Faulty) -> None:
+async def test_a_lease_that_was_not_renewed_in_time_is_kept_if_there_is_no_other_owner(faulty: Faulty) -> None:
     async with new(faulty):
         pass
     journal = await Journal.open(faulty, RUN, seconds=0.03)
@@ -174,7 +174,7 @@ async def _renewals(faulty: Faulty, count: int) -> None:
     await until(lambda: faulty.claim_count >= goal)
 
 
-async def test_who_was_taken_over_is_told_at_the_next_write_and_never_writes_again() -> None:
+async def test_a_replaced_owner_gets_an_error_at_the_next_write_and_never_writes_again() -> None:
     store = MemoryStore()
     old = await Journal.create(store, RunInfo(run=RUN))
     await old.write('noted', '', value='old')
@@ -359,7 +359,7 @@ async def test_a_name_that_is_taken_is_refused() -> None:
         await store.delete('other')
 
 
-async def test_who_chooses_the_id_of_another_user_is_not_told_that_there_is_such_a_run() -> None:
+async def test_choosing_the_run_id_of_another_user_does_not_reveal_that_the_run_exists() -> None:
     store = MemoryStore()
     await (await Journal.create(store, RunInfo(run=RUN, user='ann'))).close()
     for user in ('bob', ''):

@@ -164,7 +164,7 @@ async def test_a_person_can_have_it_done_again_and_is_asked_anew_if_that_dies_to
     assert work.done == ['pay'] * 4
 
 
-async def test_a_person_can_say_what_came_of_it() -> None:
+async def test_a_person_can_supply_the_result_of_an_interrupted_step() -> None:
     store, work = MemoryStore(), Work()
     await _dies(store, work)
     async with again(store) as scope:

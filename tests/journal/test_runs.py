@@ -126,7 +126,7 @@ async def test_what_is_noted_after_the_end_does_not_change_how_it_ended() -> Non
     assert (reading.score, reading.state, reading.ended) == (0.75, 'done', {'ended': 'answer'})
 
 
-async def test_a_run_that_was_gone_on_with_has_not_ended() -> None:
+async def test_a_resumed_run_has_not_ended() -> None:
     store = MemoryStore()
     await told(store, 'r', 'a', end=False)
     journal = await Journal.open(store, 'r')

@@ -41,7 +41,9 @@ async def test_an_append_whose_answer_got_lost_is_not_made_twice(faulty: Faulty)
 
 
 @pytest.mark.parametrize('made', [False, True])
-async def test_a_store_that_is_full_is_told_and_the_journal_goes_on_when_it_is_not(faulty: Faulty, made: bool) -> None:
+async def test_a_store_that_is_full_is_reported_and_the_journal_continues_when_it_is_not(
+    faulty: Faulty, made: bool
+) -> None:
     async with new(faulty) as scope:
         await scope.step('a', Work().gives('a'))
         (faulty.after if made else faulty.before).append(away(passing=False))

@@ -17,19 +17,19 @@ every_version = pytest.mark.parametrize('version', range(1, SCHEMA + 1))
 
 
 @every_version
-async def test_a_database_can_be_read_and_goes_on(tmp_path: Path, version: int) -> None:
+async def test_a_database_can_be_read_and_continues(tmp_path: Path, version: int) -> None:
     shutil.copyfile(VERSIONS / str(version) / 'journal.db', tmp_path / 'journal.db')
     await check(SqliteStore(tmp_path / 'journal.db'))
 
 
 @every_version
-async def test_a_folder_of_files_can_be_read_and_goes_on(tmp_path: Path, version: int) -> None:
+async def test_a_folder_of_files_can_be_read_and_continues(tmp_path: Path, version: int) -> None:
     shutil.copytree(VERSIONS / str(version) / 'files', tmp_path / 'files')
     await check(FileStore(tmp_path / 'files'))
 
 
 @every_version
-async def test_an_exported_run_can_be_read_and_goes_on(version: int) -> None:
+async def test_an_exported_run_can_be_read_and_continues(version: int) -> None:
     text = (VERSIONS / str(version) / 'run-1.txt').read_text(encoding='ascii')
     store = MemoryStore()
     await import_run(store, text)

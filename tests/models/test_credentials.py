@@ -68,7 +68,7 @@ def test_a_url_in_dotenv_counts_as_in_the_environment(place: Place) -> None:
     assert registry.get('openai:x').base_url == 'http://127.0.0.1:1/v1'
 
 
-def test_a_user_hears_that_the_general_url_is_not_for_a_server_with_a_name(
+def test_a_warning_says_that_the_general_url_is_not_for_a_server_with_a_name(
     place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     place.environment(HABILIS_BASE_URL=STRANGER)

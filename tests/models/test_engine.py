@@ -335,7 +335,7 @@ def test_only_the_sdk_of_the_chosen_provider_is_imported(provider: str, sdk: str
     assert done.stdout.split() == [sdk], done.stderr
 
 
-def test_other_tasks_go_on_while_the_sdk_is_imported(server: ProtocolServer) -> None:
+def test_other_tasks_continue_while_the_sdk_is_imported(server: ProtocolServer) -> None:
     code = f"""
 import asyncio
 from habilis.models.config import ModelConfig

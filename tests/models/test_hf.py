@@ -247,7 +247,7 @@ async def test_a_name_that_is_not_on_this_machine_is_not_found_without_network()
 
 
 @pytest.mark.parametrize('offline', ['1', ''])
-async def test_without_the_hub_a_name_that_is_not_in_the_cache_is_told_at_once(
+async def test_without_the_hub_a_name_that_is_not_in_the_cache_is_reported_at_once(
     monkeypatch: pytest.MonkeyPatch, offline: str
 ) -> None:
     def fail(*_: object, **__: object) -> NoReturn:

@@ -103,7 +103,7 @@ def test_so_does_the_command(url: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.strip()) == (0, '144'), done.stderr
 
 
-async def test_a_server_that_dies_in_the_middle_is_told(real_weights: Path) -> None:
+async def test_a_server_that_dies_in_the_middle_is_reported(real_weights: Path) -> None:
     with model_server(real_weights) as address:
         model = opened(address, retries=0)
         with pytest.raises(ModelError) as told:

@@ -293,7 +293,7 @@ EXPLODED = {'error': {'message': 'backend exploded', 'type': 'x', 'code': None}}
     ids=['whole', 'whole instead of a stream', 'in the stream'],
 )
 @pytest.mark.parametrize('provider', ['openai', 'ollama', 'openrouter', 'groq'])
-async def test_an_error_with_the_status_of_an_answer_is_told(
+async def test_an_error_with_the_status_of_an_answer_is_reported(
     provider: str, answer: Answer, stream: bool, server: ProtocolServer
 ) -> None:
     server.will_answer(answer)

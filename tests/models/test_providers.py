@@ -95,6 +95,6 @@ def test_the_key_is_the_one_given_or_the_first_in_the_environment() -> None:
     assert key_of(google, None, {}) is None
 
 
-def test_the_key_of_openai_is_nobody_elses() -> None:
+def test_the_key_of_openai_is_used_for_openai_only() -> None:
     takers = {name for name, provider in PROVIDERS.items() if key_of(provider, None, {'OPENAI_API_KEY': 'k'})}
     assert takers == {'openai', 'openai-responses'}

@@ -130,7 +130,7 @@ def test_zero_and_false_are_values_too() -> None:
         ({'api_key': ['very-private']}, 'the argument api_key: expected text'),
     ],
 )
-def test_a_wrong_argument_is_told(overrides: dict[str, object], complaint: str) -> None:
+def test_a_wrong_argument_is_reported(overrides: dict[str, object], complaint: str) -> None:
     with pytest.raises(SettingsError) as raised:
         Registry().get('ollama:x', overrides)  # pyright: ignore[reportArgumentType]
     assert str(raised.value) == complaint
@@ -160,7 +160,7 @@ def test_a_number_that_is_written_as_text_is_one() -> None:
     assert ModelConfig(model='ollama:x', timeout='5').timeout == 5.0  # pyright: ignore[reportArgumentType]
 
 
-def test_an_alias_of_an_alias_is_told_what_an_alias_stands_for() -> None:
+def test_an_alias_of_an_alias_is_refused() -> None:
     registry = Registry(aliases(a={'model': 'b'}, b={'model': 'openai:gpt-x'}, self={'model': 'self'}))
     for alias, other in (('a', 'b'), ('self', 'self')):
         with pytest.raises(ModelNotFound, match=f"^'{other}' is an alias; an alias cannot refer to another alias"):

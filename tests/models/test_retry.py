@@ -139,7 +139,7 @@ async def test_without_retries_the_error_is_left_as_it_is(retries: int) -> None:
     assert caught.value is error
 
 
-async def test_each_retry_is_told_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_retry_is_reported_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     notices: list[RetryNotice] = []
     error = busy()
     model = RetryModel(ScriptedModel([error, 'ok']), on_retry=notices.append, sleep=Clock().sleep, random=full)

@@ -74,7 +74,7 @@ async def test_a_function_finds_the_options_of_its_request() -> None:
     assert (await model.request(ASK, Options(fallback_temperature=0.6))).text == '0.6'
 
 
-def test_it_is_small_if_told_so() -> None:
+def test_it_is_small_if_declared_small() -> None:
     assert ScriptedModel([], small=True).traits.small
     assert not ScriptedModel([]).traits.small
 

@@ -50,7 +50,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 @pytest.mark.parametrize('code', CODE)
 @pytest.mark.parametrize('rules', [None, CodeRules()], ids=['short way', 'with code rules'])
-async def test_it_is_the_same_as_what_is_told_when_asked(code: str, rules: CodeRules | None) -> None:
+async def test_it_equals_the_description_that_is_requested(code: str, rules: CodeRules | None) -> None:
     async with await Sandbox.create(code_rules=rules) as along, await Sandbox.create(code_rules=rules) as apart:
         for cell in (code, 'more = 2', code):  # the first request of a sandbox goes another way than the later ones
             one, other = await along.run(cell, describe=True), await apart.run(cell)
@@ -107,7 +107,7 @@ async def test_a_forged_description_makes_the_cell_broken_and_the_sandbox_new(sa
     await assert_right(sandbox)
 
 
-async def test_a_description_that_nobody_asked_for_is_not_taken(sandbox: Sandbox, asked: Asked) -> None:
+async def test_an_unrequested_description_is_ignored(sandbox: Sandbox, asked: Asked) -> None:
     await sandbox.run(KERNEL + 'kernel.run_cell = lambda code, rules: {"names": {"lie": ["int", "", "1"]}}')
     await sandbox.run('1')
     assert 'lie' not in await sandbox.describe_variables()

@@ -320,7 +320,7 @@ async def test_a_forged_state_is_never_read_by_the_host_and_hurts_only_the_sandb
 # Tools that are turned against the host
 
 
-async def test_a_tool_that_runs_code_in_its_own_sandbox_is_told_that_it_cannot() -> None:
+async def test_a_tool_that_runs_code_in_its_own_sandbox_gets_an_error() -> None:
     async def inner(code: str) -> object:
         return (await sandbox.run(code)).value
 
@@ -331,7 +331,7 @@ async def test_a_tool_that_runs_code_in_its_own_sandbox_is_told_that_it_cannot()
     assert 'in the sandbox that is calling it' in cell.error.message
 
 
-async def test_a_plain_tool_that_runs_code_in_its_own_sandbox_is_told_that_it_cannot() -> None:
+async def test_a_plain_tool_that_runs_code_in_its_own_sandbox_gets_an_error() -> None:
     def inner(code: str) -> object:
         return asyncio.run(sandbox.run(code)).value
 

@@ -61,7 +61,7 @@ async def patient() -> AsyncIterator[Sandbox]:
         pytest.param('import sys\nsys.setswitchinterval(1e9)\nwhile True: pass', id='a long switch interval'),
     ],
 )
-async def test_a_cell_that_goes_on_for_ever_ends_at_its_time_limit(sandbox: Sandbox, code: str) -> None:
+async def test_an_endless_cell_ends_at_its_time_limit(sandbox: Sandbox, code: str) -> None:
     cell = await attack(sandbox, code, seconds=0.4)
     assert cell.error is not None
     assert (cell.error.kind, cell.error.type) == ('time', 'TimeoutError')
@@ -170,7 +170,7 @@ async def test_variables_that_take_for_ever_to_save_are_given_up(sandbox: Sandbo
 
 
 @pytest.mark.parametrize('doing', ['os._exit(1)', 'os.abort()', 'x = [bytearray(1 << 20) for _ in range(400)]'])
-async def test_variables_that_kill_whoever_saves_them_are_given_up(sandbox: Sandbox, doing: str) -> None:
+async def test_variables_that_kill_the_process_that_saves_them_are_abandoned(sandbox: Sandbox, doing: str) -> None:
     await prepare(sandbox)
     await sandbox.run(f'class X:\n    def __reduce__(self):\n        import os\n        {doing}\nx = X()')
     assert kind_of(await sandbox.run('1')) in {'broken', None}
@@ -180,7 +180,7 @@ async def test_variables_that_kill_whoever_saves_them_are_given_up(sandbox: Sand
 @pytest.mark.parametrize(
     'made', ['(os._exit, (1,))', '(os.abort, ())', '(int, ("x",))', '(exit, ())', '(eval, ("1/0",))']
 )
-async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sandbox, made: str) -> None:
+async def test_variables_that_kill_the_process_that_loads_them_are_tried_once(sandbox: Sandbox, made: str) -> None:
     await prepare(sandbox)
     await sandbox.run(f'import os\nclass X:\n    def __reduce__(self):\n        return {made}\nx = X()')
     assert kind_of(await sandbox.run('while True: pass', seconds=0.2)) == 'time'
@@ -212,7 +212,7 @@ async def test_variables_that_kill_whoever_loads_them_are_tried_once(sandbox: Sa
         pytest.param('x = [0]\nwhile True: x += x', id='lists'),
     ],
 )
-async def test_a_cell_that_needs_too_much_memory_is_told_so(patient: Sandbox, code: str) -> None:
+async def test_a_cell_that_needs_too_much_memory_gets_an_error(patient: Sandbox, code: str) -> None:
     assert kind_of(await attack(patient, code)) == 'memory'
 
 

@@ -33,7 +33,7 @@ async def fetching() -> AsyncIterator[Sandbox]:
 LEFT = 't = asyncio.create_task(fetch(9))\nawait asyncio.sleep(0)'
 
 
-async def test_a_task_that_awaits_a_call_of_an_earlier_cell_is_told_at_once(fetching: Sandbox) -> None:
+async def test_a_task_that_awaits_a_call_of_an_earlier_cell_gets_an_error_at_once(fetching: Sandbox) -> None:
     first = await fetching.run(LEFT)
     assert first.ok
     assert [(call.tool, call.ok, call.error) for call in first.calls] == [('fetch', False, 'CancelledError: ')]
@@ -44,7 +44,7 @@ async def test_a_task_that_awaits_a_call_of_an_earlier_cell_is_told_at_once(fetc
     assert (second.calls, second.stderr) == ((), '')
 
 
-async def test_the_rest_of_a_task_goes_on_in_the_next_cell(fetching: Sandbox) -> None:
+async def test_the_rest_of_a_task_continues_in_the_next_cell(fetching: Sandbox) -> None:
     code = """
 steps = []
 async def work():
@@ -63,7 +63,7 @@ await asyncio.sleep(0)
     assert cell.value == ('done', [REASON, 0])
 
 
-async def test_a_task_of_an_earlier_cell_that_only_sleeps_goes_on(fetching: Sandbox) -> None:
+async def test_a_task_of_an_earlier_cell_that_only_sleeps_continues(fetching: Sandbox) -> None:
     assert (await fetching.run('t = asyncio.create_task(asyncio.sleep(0.05, 7))\nawait asyncio.sleep(0)')).ok
     assert (await fetching.run('await t')).value == 7
 

@@ -83,7 +83,7 @@ async def test_a_hundred_mixed_runs_leave_no_thread_no_memory_and_no_folder(temp
     assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
-async def test_a_sandbox_that_nobody_closed_is_freed_with_its_folder(temporary: Path) -> None:
+async def test_a_sandbox_that_was_not_closed_is_freed_with_its_folder(temporary: Path) -> None:
     left: list[weakref.ref[Sandbox]] = []
     for _ in range(20):
         sandbox = await Sandbox.create(workspace=True)

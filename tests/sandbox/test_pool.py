@@ -70,7 +70,7 @@ def test_a_pool_without_room_is_refused(size: int, warm: int) -> None:
         SandboxPool(size, warm=warm)
 
 
-async def test_who_waits_too_long_is_told_what_to_do() -> None:
+async def test_waiting_too_long_for_a_sandbox_is_an_error_that_says_what_to_do() -> None:
     async with SandboxPool(1, timeout=0.1) as pool, pool.sandbox():
         start = time.monotonic()
         with pytest.raises(PoolTimeout, match=r'all 1 sandboxes .* in use for 0\.1 s; release some or make it larger'):
@@ -180,7 +180,7 @@ async def test_an_error_in_the_body_gives_the_place_back() -> None:
 # Fresh ones -----------------------------------------------------------------------------------------------------------
 
 
-async def test_nobody_sees_what_another_left() -> None:
+async def test_a_user_of_the_pool_sees_no_variables_or_files_of_another() -> None:
     async with SandboxPool(1, workspace=True) as pool:
         assert (await pool.run("secret = 1\nopen('note', 'w').write('x')")).ok
         seen = await pool.run("import os\n'secret' in globals(), os.listdir('.')")
@@ -260,7 +260,7 @@ async def test_a_sandbox_that_is_used_or_runs_long_is_not_idle() -> None:
 # The end --------------------------------------------------------------------------------------------------------------
 
 
-async def test_closing_ends_what_runs_and_refuses_whoever_waits() -> None:
+async def test_closing_ends_what_runs_and_refuses_waiting_callers() -> None:
     pool = SandboxPool(2, warm=1, timeout=5)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(pool)

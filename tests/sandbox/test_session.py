@@ -93,7 +93,7 @@ async def test_closing_twice_is_no_harm_and_a_closed_sandbox_says_so(sandbox: Sa
 
 
 @pytest.mark.parametrize('code', ['while True: pass', 'import time\ntime.sleep(60)', 'await wait()'])
-async def test_closing_ends_what_runs_and_whoever_waits_is_told(code: str) -> None:
+async def test_closing_ends_what_runs_and_waiting_callers_get_an_error(code: str) -> None:
     async def wait() -> None:
         await asyncio.sleep(60)
 
@@ -172,7 +172,7 @@ async def test_a_timeout_around_a_cell_ends_it(sandbox: Sandbox) -> None:
     assert (await sandbox.run('x')).value == 1
 
 
-async def test_a_task_that_is_cancelled_while_it_waits_disturbs_nobody(sandbox: Sandbox) -> None:
+async def test_a_task_that_is_cancelled_while_it_waits_does_not_affect_others(sandbox: Sandbox) -> None:
     running = asyncio.create_task(sandbox.run("import time\ntime.sleep(0.3)\n'done'"))
     await asyncio.sleep(0.05)
     waiting = asyncio.create_task(sandbox.run('never = 1'))

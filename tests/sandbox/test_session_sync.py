@@ -68,7 +68,7 @@ def test_a_cell_can_be_cancelled_from_another_thread() -> None:
         assert sandbox.cancel() is False
 
 
-def test_an_asynchronous_tool_that_would_wait_for_itself_is_told_so() -> None:
+def test_an_asynchronous_tool_that_would_wait_for_itself_gets_an_error() -> None:
     other = Sandbox.create_sync()
     outcome: list[str] = []
 

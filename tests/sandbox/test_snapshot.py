@@ -205,7 +205,7 @@ async def test_a_snapshot_and_a_fork_are_of_now(checkpoints: bool) -> None:
             assert (await twin.run('x')).value == 'set'
 
 
-async def test_cells_go_on_counting_after_a_restore() -> None:
+async def test_cells_continue_counting_after_a_restore() -> None:
     async with await Sandbox.create() as sandbox:
         for _ in range(3):
             await sandbox.run('f = lambda: 1')

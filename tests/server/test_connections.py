@@ -225,7 +225,7 @@ def test_a_changing_forwarded_address_does_not_pass_the_rate_limit(proxies: tupl
         assert 429 in [http.get('/v1/sandboxes', headers=_from(number)).status_code for number in range(40)]
 
 
-def test_clients_behind_a_trusted_proxy_are_told_apart() -> None:
+def test_clients_behind_a_trusted_proxy_are_distinguished() -> None:
     settings = ServiceSettings(port=0, keys=(KEY,), requests_per_second=2, trusted_proxies=('127.0.0.0/8',))
     with running(settings) as url, httpx2.Client(base_url=url) as http:
         assert {http.get('/v1/sandboxes', headers=_from(number)).status_code for number in range(40)} == {401}

@@ -139,7 +139,7 @@ async def test_limits_are_clamped_to_those_of_the_server(http: httpx2.AsyncClien
     await http.delete(path)
 
 
-async def test_a_sandbox_that_nobody_uses_expires() -> None:
+async def test_an_unused_sandbox_expires() -> None:
     with running(ServiceSettings(port=0, idle_seconds=0.2)) as address:
         async with httpx2.AsyncClient(base_url=address) as client:
             made = (await client.post('/v1/sandboxes')).json()

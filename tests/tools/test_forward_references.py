@@ -85,7 +85,7 @@ async def test_types_inside_each_other_may_all_be_of_the_function_around() -> No
         await turn.invoke(({'inner': {'marks': [{'color': 5}]}},))
 
 
-def test_a_name_inside_a_type_that_nobody_knows_is_named_when_the_tool_is_made() -> None:
+def test_an_undefined_name_inside_a_type_is_reported_when_the_tool_is_created() -> None:
     @dataclass
     class Where:
         path: Path

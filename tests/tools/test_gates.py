@@ -108,7 +108,7 @@ async def test_gates_see_validated_arguments_with_defaults(spy: Spy) -> None:
     assert len(seen) == 1
 
 
-async def test_gates_are_heard_in_order_before_and_in_reverse_order_after(spy: Spy) -> None:
+async def test_gates_are_called_in_order_before_and_in_reverse_order_after(spy: Spy) -> None:
     heard: list[str] = []
 
     def before(name: str) -> Callable[[GateCall], None]:
@@ -260,7 +260,7 @@ async def test_part_of_a_result_can_be_changed() -> None:
 # What others see of a call --------------------------------------------------------------------------------------------
 
 
-async def test_a_gate_that_edits_the_arguments_deceives_nobody() -> None:
+async def test_a_gate_that_edits_its_copy_of_the_arguments_changes_nothing() -> None:
     got: list[object] = []
     seen: list[dict[str, object]] = []
 
@@ -403,7 +403,7 @@ async def test_questions_of_gates_are_put_together_after_all_gates(spy: Spy) -> 
     assert (request.question, request.arguments['to']) == ('To a stranger?\nAt night?', 'bob')
 
 
-async def test_nobody_is_asked_about_a_call_that_a_later_gate_denies(spy: Spy) -> None:
+async def test_no_approval_is_asked_for_a_call_that_a_later_gate_denies(spy: Spy) -> None:
     box = Toolbox([spy.send], gates=[lambda call: Ask('?'), lambda call: Deny('no')], approve=_raise)
     with pytest.raises(ToolDenied, match='send was not called: no'):
         await box.call('send', 'ann')

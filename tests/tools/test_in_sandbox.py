@@ -139,7 +139,7 @@ async def test_a18_three_calls_run_at_the_same_time(gates: list[Any]) -> None:
     assert await run(Toolbox([meet], gates=gates), code) == [3, 3, 3]
 
 
-async def test_a13_a_failing_tool_gives_none_and_the_code_goes_on() -> None:
+async def test_a13_a_failing_tool_gives_none_and_the_code_continues() -> None:
     @tool(on_error='none')
     def lookup(key: str) -> str:
         log(f'looking for {key}')
@@ -252,7 +252,7 @@ async def test_a20_ask_and_notify_work_from_code() -> None:
     assert told == [('notice', 'starting'), ('question', 'which?')]
 
 
-async def test_a20_a_question_nobody_answers_is_known_even_if_the_code_catches_it() -> None:
+async def test_a20_a_question_without_an_answer_is_reported_even_if_the_code_catches_it() -> None:
     box = Toolbox([people_toolset()])
     await run(box, "try:\n    ask_user('which?')\nexcept Exception:\n    pass")
     assert box.take_question() == 'which?'

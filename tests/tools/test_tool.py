@@ -351,7 +351,7 @@ async def test_a_stop_iteration_does_not_hang_the_caller() -> None:
         await tool(name='first')(lambda: next(empty)).invoke()
 
 
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so() -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_an_error() -> None:
     with pytest.raises(ToolCallError, match='define it with `async def`'):
         await tool(name='forgot')(lambda: later('x')).invoke()
 

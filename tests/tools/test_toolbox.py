@@ -301,7 +301,7 @@ async def test_a_cancelled_call_leaves_a_record() -> None:
     assert (record.ok, record.error) == (False, 'CancelledError')
 
 
-async def test_records_that_nobody_takes_are_bounded() -> None:
+async def test_records_that_are_not_read_are_bounded() -> None:
     box = Toolbox([double])
     call = function(box, 'double').call
     await on_a_thread(lambda: [call(1) for _ in range(10_050)])
@@ -312,7 +312,7 @@ async def test_records_that_nobody_takes_are_bounded() -> None:
 # Events ---------------------------------------------------------------------------------------------------------------
 
 
-async def test_events_tell_what_happens_in_order_on_the_event_loop() -> None:
+async def test_events_arrive_in_order_on_the_event_loop() -> None:
     events: list[tuple[ToolEvent, int]] = []
     box = Toolbox([double], emit=lambda event: events.append((event, threading.get_ident())))
     await on_a_thread(function(box, 'double').call, 4)

@@ -75,7 +75,7 @@ def test_another_system_prompt_goes_out_once() -> None:
     assert conversation.outgoing(system='')[0].text == ''
 
 
-def test_an_earlier_conversation_goes_on_under_the_new_system_prompt() -> None:
+def test_an_earlier_conversation_continues_under_the_new_system_prompt() -> None:
     earlier = [
         Message(role='system', text='old'),
         Message(role='user', text='Hello.'),

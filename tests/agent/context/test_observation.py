@@ -107,7 +107,7 @@ def test_the_note_comes_last() -> None:
     assert found.text == 'Output:\nx\nGo on.'
 
 
-def test_text_that_was_cut_is_kept_whole_under_the_name_that_the_model_is_told() -> None:
+def test_truncated_text_is_kept_whole_under_the_name_in_the_observation() -> None:
     cell = Cell(stdout='out\n' * 500, stderr='err\n' * 500, text=repr('x' * 5000))
     found = observe(cell, number=7, bounds=BOUNDS)
     assert found.kept == {'output_7': cell.stdout, 'errors_7': cell.stderr, 'value_7': cell.text}

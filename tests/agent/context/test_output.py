@@ -174,7 +174,7 @@ class Mute:
     __repr__ = __str__
 
 
-def test_a_value_is_written_out_or_told_of_in_short() -> None:
+def test_a_value_is_shown_in_full_or_shortened() -> None:
     assert as_text('a\nb') == 'a\nb'
     assert as_text('a', repr) == "'a'"
     assert as_text(10**5000) == f'1{"0" * 19}…{"0" * 20} (5,001 digits)'
@@ -187,7 +187,7 @@ def test_a_value_that_cannot_be_written_out_is_refused_like_any_other() -> None:
         OutputType(str).check(10**5000)
 
 
-def test_of_many_problems_a_few_are_told_and_long_values_are_shortened() -> None:
+def test_of_many_problems_a_few_are_listed_and_long_values_are_shortened() -> None:
     with pytest.raises(WrongOutput) as refused:
         OutputType(list[int]).check(['x' * 50] * 1000)
     assert str(refused.value).count('valid integer') == MAX_PROBLEMS

@@ -76,6 +76,7 @@ SNAPSHOTS = {
     'call': system_prompt(CALL),
     'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
     'call_without_stop': system_prompt(CALL.without_stop()),
+    'fence_small': system_prompt(replace(FENCE, imports=tuple(SmallPolicy().imports()))),
     'fence_talk': system_prompt(replace(FENCE, stubs=TOOLS, talk=True)),
     'call_talk': system_prompt(replace(CALL, talk=True)),
     'no_python': system_prompt(replace(CALL, python=False, instructions='Answer in English.')),
@@ -96,7 +97,7 @@ SNAPSHOTS = {
 
 
 @each_case('name', SNAPSHOTS)
-def test_the_model_is_told_exactly_this(name: str) -> None:
+def test_prompts_equal_their_snapshots(name: str) -> None:
     file = FOLDER / f'{name}.txt'
     sent = SNAPSHOTS[name] + '\n'
     if os.environ.get('UPDATE_SNAPSHOTS') == '1':
@@ -149,7 +150,7 @@ def test_without_python_there_is_no_word_of_it_and_no_tool_for_it() -> None:
     assert 'price_of' not in text
 
 
-def test_a_model_that_calls_functions_is_not_told_of_them_in_words() -> None:
+def test_the_prompt_of_a_model_that_calls_functions_does_not_list_them() -> None:
     assert 'ask_user' in system_prompt(replace(FENCE, model_tools=[ASK]))
     assert 'ask_user' not in system_prompt(replace(CALL, model_tools=[ASK]))
 
@@ -193,13 +194,13 @@ def test_artifacts_are_given_by_name_and_the_long_ones_in_part() -> None:
     [
         (
             'a,b\n1,2\n',
-            "text of 2 lines, the first is 'a,b'. Read it with: rows = list(csv.DictReader(io.StringIO(x)))",
+            "the first is 'a,b'. Read it with: import csv, io; rows = list(csv.DictReader(io.StringIO(x)))",
         ),
         (
             'a\tb\n1\t2\n',
-            "the first is 'a\\tb'. Read it with: rows = list(csv.DictReader(io.StringIO(x), delimiter='\\t'))",
+            "Read it with: import csv, io; rows = list(csv.DictReader(io.StringIO(x), delimiter='\\t'))",
         ),
-        ('[1,\n2]', "the first is '[1,'. Read it with: data = json.loads(x)"),
+        ('[1,\n2]', "the first is '[1,'. Read it with: import json; data = json.loads(x)"),
         ('one, two\nthree', "the first is 'one, two'. Read it with: lines = x.splitlines()"),
         ([{'a': 1}, {'a': 2}], "each such as {'a': 1}"),
         (list(range(100)), f'{str(list(range(100)))[:80]}…'),

@@ -395,7 +395,7 @@ async def test_a_fork_does_not_overwrite_what_a_person_has_changed_since(space: 
     assert (space.folder / 'a').read_text() == 'work of a person'
 
 
-async def test_a_workspace_that_grows_too_large_is_reported_and_the_run_goes_on(
+async def test_a_workspace_that_grows_too_large_is_reported_and_the_run_continues(
     space: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_history, 'MAX_FILES', 2)

@@ -168,7 +168,7 @@ def test_whatever_hooks_and_threads_do_each_event_comes_once_and_in_order(plan: 
 # Hooks that fail ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_failing_hook_is_reported_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_hook_is_reported_and_the_others_continue(caplog: pytest.LogCaptureFixture) -> None:
     seen = Seen()
     error = ValueError('no disk')
 
@@ -202,7 +202,7 @@ async def test_a_hook_that_fails_at_the_very_last_event_is_reported_too() -> Non
     assert seen.kinds == ['run_finished', 'hook_failed']
 
 
-async def test_a_hook_that_always_fails_is_not_told_of_itself_for_ever() -> None:
+async def test_a_hook_that_always_fails_does_not_get_its_own_failures() -> None:
     seen = Seen()
     calls: list[str] = []
 
@@ -252,7 +252,7 @@ async def test_something_that_was_cancelled_inside_a_hook_does_not_stop_the_deli
 # Draining and closing -------------------------------------------------------------------------------------------------
 
 
-async def test_draining_with_nothing_to_tell_returns_at_once() -> None:
+async def test_draining_without_events_returns_at_once() -> None:
     await watchers().drain()
     await watchers(Seen()).drain()
 

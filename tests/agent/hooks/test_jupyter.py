@@ -142,7 +142,7 @@ def double(number: int) -> int:
     return 2 * number
 
 
-async def test_the_page_tells_the_whole_run(notebook: Notebook) -> None:
+async def test_the_page_shows_the_whole_run(notebook: Notebook) -> None:
     replies = [f'I try.\n{code("print(double(21))")}', code('1 / 0'), ANSWER]
     await watch(replies, JupyterView(), tools=[double], name='bob')
     text = words(notebook.page)

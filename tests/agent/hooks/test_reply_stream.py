@@ -37,7 +37,7 @@ def split(parts: list[str]) -> list[tuple[str, str]]:
         ('Fine.', [('prose', 'Fine.')]),
     ],
 )
-def test_marked_code_is_told_from_prose(reply: str, pieces: list[tuple[str, str]]) -> None:
+def test_marked_code_is_distinguished_from_prose(reply: str, pieces: list[tuple[str, str]]) -> None:
     assert split([reply]) == pieces
     assert split(list(reply)) == pieces
 

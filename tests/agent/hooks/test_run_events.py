@@ -47,7 +47,7 @@ async def test_a_hook_of_one_run_does_not_see_another() -> None:
     assert one != two
 
 
-async def test_a_run_goes_on_when_all_its_hooks_are_broken() -> None:
+async def test_a_run_continues_when_all_its_hooks_are_broken() -> None:
     def broken(event: AgentEvent) -> None:
         raise ValueError(event.kind)
 

@@ -210,7 +210,7 @@ async def test_an_error_of_the_model_is_one_line() -> None:
     assert screen.text.splitlines()[-1] == 'failed: ModelError: no such model at all'
 
 
-async def test_a_summary_and_what_the_model_is_told_are_shown() -> None:
+async def test_a_summary_and_the_notes_to_the_model_are_shown() -> None:
     screen = Screen()
     await watch(['', ANSWER, 'I multiplied.'], screen.view, summary='default')
     assert '(told the model: ' in screen.text
@@ -236,7 +236,7 @@ async def test_an_approval_shows_what_would_change() -> None:
     assert '--- a.txt\n+++ a.txt\n-old\n+new\napproved: yes\n' in screen.text
 
 
-async def test_two_agents_are_told_apart() -> None:
+async def test_two_agents_are_distinguished() -> None:
     screen = Screen()
     await watch(['A plan.'], screen.view, name='planner')
     await watch(['Work.'], screen.view, name='worker')

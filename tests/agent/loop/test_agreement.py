@@ -41,7 +41,7 @@ async def test_without_agree_nothing_is_solved_twice() -> None:
 
 
 @JOURNALS
-async def test_on_disagreement_the_first_answer_is_taken_and_told(journal: str | None) -> None:
+async def test_on_disagreement_the_first_answer_is_taken_and_reported(journal: str | None) -> None:
     async with Agent(
         ScriptedModel([block('final_answer(1)'), block('final_answer(2)')]), agree=2, journal=journal
     ) as agent:
@@ -125,7 +125,7 @@ async def test_a_call_that_could_repeat_an_effect_stops_the_comparison(journal: 
     assert 'pay was called with other arguments' in result.agreement.reason
 
 
-async def test_nobody_is_asked_for_the_same_approval_twice() -> None:
+async def test_the_same_approval_is_asked_for_once() -> None:
     asked: list[str] = []
 
     def approve(request: ApprovalRequest) -> bool:

@@ -107,7 +107,7 @@ async def test_a_step_that_begins_in_the_record_has_the_time_that_it_is_resumed_
 
 @pytest.mark.one_protocol
 @pytest.mark.parametrize('by_call', [False, True])
-async def test_without_a_journal_the_model_is_told_what_was_done_before_the_time_was_over(by_call: bool) -> None:
+async def test_without_a_journal_the_observation_lists_what_was_done_before_the_timeout(by_call: bool) -> None:
     paid: list[int] = []
 
     @tool(idempotent=False)

@@ -55,7 +55,7 @@ async def test_a_toolset_that_is_disabled_before_the_first_step_is_nowhere_in_th
     assert 'call_taxi' not in offered(model, 0)
 
 
-async def test_a_toolset_that_is_disabled_later_leaves_the_prompt_and_the_model_is_told_once() -> None:
+async def test_a_toolset_that_is_disabled_later_leaves_the_prompt_and_is_announced_once() -> None:
     model = ScriptedModel([block('1'), block('2'), block('3')])
     async with Agent(model, tools=[search, office(enabled=True)]) as agent:
         run = await agent.start('go')

@@ -82,7 +82,7 @@ async def test_tools_of_a_step_ask_whom_the_agent_asks() -> None:
     assert 'wiped' in (run.steps[0].observation or '')
 
 
-async def test_a_plain_function_is_a_tool_of_its_step_alone_and_the_model_is_told_of_it() -> None:
+async def test_a_plain_function_is_a_tool_of_its_step_alone_and_is_in_the_message() -> None:
     def double(number: int) -> int:
         """Twice the number."""
         return number * 2
@@ -184,7 +184,7 @@ async def test_whatever_plain_data_a_tool_returns_can_be_read_by_the_model() -> 
         assert await told(give) == text
 
 
-async def test_an_error_that_cannot_be_read_is_told_by_its_class() -> None:
+async def test_an_error_that_cannot_be_read_is_reported_by_its_class() -> None:
     class Sulky(Exception):
         def __str__(self) -> str:
             raise RuntimeError
@@ -222,7 +222,7 @@ async def test_a_tool_that_cancels_itself_or_raises_anything_does_not_end_the_ru
     assert 'tried to end the program' in await told(leave)
 
 
-async def test_a_run_that_goes_on_after_a_tool_cancelled_itself_can_be_resumed(tmp_path: Path) -> None:
+async def test_a_run_that_continues_after_a_tool_cancelled_itself_can_be_resumed(tmp_path: Path) -> None:
     called = 0
 
     @tool(side='model')

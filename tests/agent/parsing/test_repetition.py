@@ -104,7 +104,7 @@ def test_rows_that_all_differ_are_no_repetition(pairs: list[tuple[str, int]]) ->
     assert not is_repeating(''.join(f'| {word} | {number} | 0 | 0 | 0 |\n' for word, number in pairs))
 
 
-def test_a_text_that_goes_on_after_a_repetition_does_not_repeat_itself() -> None:
+def test_a_text_that_continues_after_a_repetition_does_not_repeat_itself() -> None:
     assert not is_repeating('all work and no play\n' * 100 + 'And that was the whole book.')
 
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,9 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
 
     class Spy:
         """Keeps everything it is given."""
+
+        def imports(self) -> Mapping[str, str]:
+            return {}
 
         def task_note(self, history: History, *, can_stop: bool) -> str:
             seen.append(repr(history))

@@ -56,7 +56,7 @@ def _line(text: str) -> str:
     return f'- [fact, {time.strftime("%Y-%m-%d")}] {text}'
 
 
-async def test_a_turn_that_stops_at_a_limit_names_the_setting_and_the_chat_goes_on(
+async def test_a_turn_that_stops_at_a_limit_names_the_setting_and_the_chat_continues(
     chats: Chats, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place.environment(HABILIS_MAX_STEPS='1')
@@ -66,7 +66,7 @@ async def test_a_turn_that_stops_at_a_limit_names_the_setting_and_the_chat_goes_
     assert 'Welcome.' in shown
 
 
-async def test_an_error_of_the_model_does_not_end_the_chat_and_the_turn_goes_on_where_it_stopped(
+async def test_an_error_of_the_model_does_not_end_the_chat_and_the_turn_continues_where_it_stopped(
     chats: Chats, capsys: pytest.CaptureFixture[str]
 ) -> None:
     down = ModelUnavailable('the server is down')
@@ -260,7 +260,7 @@ async def test_a_failed_turn_is_offered_when_its_chat_is_resumed(
     assert [text for text in chats.sent(0) if text in ('Do it.', 'Go on.')] == ['Do it.', 'Go on.']
 
 
-async def test_a_call_that_nobody_was_there_to_approve_is_asked_about_when_the_chat_is_resumed(
+async def test_a_call_without_an_approver_is_asked_about_when_the_chat_is_resumed(
     chats: Chats, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with Memory() as memory:

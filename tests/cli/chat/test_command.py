@@ -21,7 +21,7 @@ final_answer(x + 1)"""
 """A cell that ends only when it is run for the second time."""
 
 
-def test_a_chat_that_was_killed_in_a_turn_goes_on_with_its_facts_tasks_and_variables(
+def test_a_chat_that_was_killed_in_a_turn_continues_with_its_facts_tasks_and_variables(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv('PROMPT_TOOLKIT_NO_CPR', '1')

@@ -40,7 +40,7 @@ async def test_undo_takes_back_the_turn_its_variables_and_what_the_memory_has_of
         assert await memory.facts() == []
 
 
-async def test_fork_goes_on_in_a_copy_and_clear_starts_anew(chats: Chats, capsys: Capture) -> None:
+async def test_fork_continues_in_a_copy_and_clear_starts_anew(chats: Chats, capsys: Capture) -> None:
     replies = [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)'), 'New.']
     await chats.chat(Person('Set x.', '/fork', 'And more?', '/clear', 'Hello.', '/runs'), replies)
     shown = capsys.readouterr().out
@@ -128,7 +128,7 @@ async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats:
     assert 'taken back: My boat?\n' in shown
 
 
-async def test_another_model_and_sandbox_go_on_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
+async def test_another_model_and_sandbox_continue_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
     person = Person('Set x.', '/model', '/model other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
     await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])
     assert ('assistant', '2') in await turns()

@@ -45,7 +45,7 @@ async def test_a_model_of_a_provider_embeds_and_finds_by_meaning(place: Place, s
     assert len(server.asked) == 2
 
 
-async def test_search_goes_on_with_words_if_the_endpoint_fails(place: Place, server: Server) -> None:
+async def test_search_continues_with_words_if_the_endpoint_fails(place: Place, server: Server) -> None:
     server.answers = [lambda _: (500, {'error': {'message': 'broken'}})] * 9
     async with Memory() as memory:
         await memory.add_turn('pets', 'user', 'our hound sleeps a lot')

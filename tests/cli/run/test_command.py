@@ -77,7 +77,7 @@ def test_json_has_all_of_the_result(place: Place) -> None:
     assert result['run_id'].startswith('run-')
 
 
-def test_a_summary_is_told_beside_the_answer(place: Place) -> None:
+def test_a_summary_is_printed_beside_the_answer(place: Place) -> None:
     model = script(place.folder, code('final_answer(3)'), 'I counted to three.')
     done = run('Count', '--summary', '--model', model)
     assert done.stdout == '3\n'
@@ -138,7 +138,7 @@ def test_an_empty_stdin_is_no_data(place: Place) -> None:
     assert done.stdout == 'False\n'
 
 
-def test_stdin_that_stays_silent_is_waited_for_and_told(place: Place) -> None:
+def test_silent_stdin_is_awaited_and_announced(place: Place) -> None:
     reading, writing = os.pipe()
     command = [*COMMAND, 'run', 'Wait', '--model', script(place.folder, code('final_answer(stdin)'))]
     with subprocess.Popen(
@@ -204,7 +204,7 @@ def test_wrong_usage_is_said_in_words(arguments: tuple[str, ...], stdin: str | b
     assert 'Traceback' not in done.stderr
 
 
-def test_the_help_tells_the_exit_codes() -> None:
+def test_the_help_lists_the_exit_codes() -> None:
     done = run('--help')
     assert done.returncode == 0
     for part in ('0 answered', '3 limit reached', '4 question', '130 Ctrl-C', '--max-cost', 'Examples:'):
@@ -242,7 +242,7 @@ def test_an_answer_of_the_wanted_type_is_enforced(place: Place) -> None:
     assert json.loads(run('How many?', '--output-type', 'int', '--json', '-m', model).stdout)['output'] == 7
 
 
-def test_an_answer_that_never_fits_is_told(place: Place) -> None:
+def test_an_answer_that_never_fits_is_reported(place: Place) -> None:
     done = run('How many?', '-q', '--output-type', 'int', '-m', script(place.folder, *['seven'] * 10))
     assert (done.returncode, done.stdout) == (3, '')
     assert 'no answer had the type int; try another model' in done.stderr
@@ -265,7 +265,7 @@ def test_a_limit_is_named_with_what_raises_it(place: Place, options: tuple[str, 
     assert done.stderr == f'{LABEL}habilis: {complaint}\n'
 
 
-def test_a_limit_is_named_with_how_to_go_on(place: Place) -> None:
+def test_a_limit_is_named_with_how_to_continue(place: Place) -> None:
     model = script(place.folder, code('x = 1'), 'never said')
     done = run('Take long', '--quiet', '--model', model, '--max-steps', '1', '--run-id', 'run-1')
     assert (done.returncode, done.stdout) == (3, '')
@@ -280,13 +280,13 @@ def test_a_limit_of_the_settings_is_named_by_its_setting(place: Place) -> None:
     assert 'the limit of 10 tokens without an answer; raise the limit with HABILIS_MAX_RUN_TOKENS' in done.stderr
 
 
-def test_json_tells_of_a_limit_too(place: Place) -> None:
+def test_json_has_the_limit_too(place: Place) -> None:
     done = run('Go on', '--json', '-q', '--max-steps', '1', '-m', script(place.folder, code('x = 1'), 'never said'))
     result = json.loads(done.stdout)
     assert (done.returncode, result['ended'], result['output'], len(result['steps'])) == (3, 'max_steps', None, 1)
 
 
-def test_a_question_that_nobody_can_answer_is_printed(place: Place) -> None:
+def test_a_question_without_a_person_to_answer_is_printed(place: Place) -> None:
     model = script(place.folder, code("colour = ask_user('Which colour?')"), 'never said')
     done = run('Paint it', '--quiet', '--model', model, '--run-id', 'run-1')
     assert (done.returncode, done.stdout) == (4, '')
@@ -388,7 +388,7 @@ def test_an_error_of_the_sandbox_is_one_line(place: Place) -> None:
     assert 'no-such-place' in error
 
 
-def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place) -> None:
+def test_a_journal_that_cannot_be_created_leaves_no_run_to_resume(place: Place) -> None:
     done = run('Do it', '-q', '-m', script(place.folder, 'done'), '--journal', str(place.folder / 'script.jsonl/y.db'))
     assert (done.returncode, done.stdout) == (1, '')
     last = done.stderr.splitlines()[-1]
@@ -400,7 +400,7 @@ def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place)
     ('run_id', 'shown'),
     [('a b;c', "habilis runs resume 'a b;c'"), ('--json', 'habilis runs resume --journal my.db -- --json')],
 )
-def test_the_command_that_goes_on_can_be_pasted(place: Place, run_id: str, shown: str) -> None:
+def test_the_command_that_continues_can_be_pasted(place: Place, run_id: str, shown: str) -> None:
     more = ('--journal', 'my.db') if run_id == '--json' else ()
     model = script(place.folder, code('x = 1'), code('final_answer(x)'))
     stopped = run('Count', '-q', '-m', model, '--max-steps', '1', f'--run-id={run_id}', *more)
@@ -429,7 +429,7 @@ def interrupted(*arguments: str, after: str) -> tuple[int, str, str]:
     return process.returncode, stdout, shown + rest
 
 
-def test_ctrl_c_stops_the_code_and_says_how_to_go_on(place: Place) -> None:
+def test_ctrl_c_stops_the_code_and_says_how_to_resume(place: Place) -> None:
     model = script(place.folder, code(SAVED), code("print('looping')\nwhile True: pass"))
     returned, stdout, stderr = interrupted('-w', 'data', '--create', '-m', model, '--journal', 'off', after='looping\n')
     assert (returned, stdout) == (130, '')

@@ -37,7 +37,7 @@ def test_a_variable_that_is_no_setting_is_warned_of_once(place: Place, arguments
     assert habilis(*arguments).stderr.count(UNKNOWN) == 1
 
 
-def test_a_run_that_is_gone_on_with_warns_once(place: Place) -> None:
+def test_a_resumed_run_warns_once(place: Place) -> None:
     model = script(place.folder, code('x = 1'), code('final_answer(x)'))
     habilis('run', 'Count', '-q', '-m', model, '--max-steps', '1', '--run-id', 'run-1')
     place.environment(HABILIS_MAXSTEPS='1')

@@ -39,7 +39,7 @@ def test_a_server_that_streams_solves_a_task(server: ProtocolServer) -> None:
     assert '42' in str(second['messages'][-1])
 
 
-def test_which_model_is_used_and_why_is_told(server: ProtocolServer, place: Place) -> None:
+def test_the_model_in_use_and_the_reason_are_printed(server: ProtocolServer, place: Place) -> None:
     server.will_answer(streamed('It is 42.'))
     place.project(f'model = "fast"\n[models.fast]\nmodel = "vllm:tiny"\nbase_url = "{server.base_url("vllm")}"\n')
     done = habilis('run', 'What is it?')
@@ -88,7 +88,7 @@ def test_an_embedded_model_that_is_named_but_missing_is_not_downloaded_unasked(p
     assert not (place.folder / 'empty').exists()
 
 
-def test_an_embedded_model_that_is_set_but_missing_is_told_like_one_that_is_named(place: Place) -> None:
+def test_a_missing_embedded_model_of_the_settings_is_reported_like_a_named_one(place: Place) -> None:
     place.environment(HABILIS_CACHE=os.fspath(place.folder / 'empty'), HABILIS_MODEL='local:')
     done = habilis('run', 'What is it?')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)

@@ -88,7 +88,7 @@ def test_an_imported_run_gets_no_tools_of_this_machine(place: Place) -> None:
     assert 'this imported run had tools or network access' in done.stderr
 
 
-def test_the_model_is_told_which_packages_hosts_and_files_there_are(place: Place, package: Path) -> None:
+def test_the_prompt_lists_packages_hosts_and_files(place: Place, package: Path) -> None:
     (place.folder / 'data').mkdir()
     (place.folder / 'data' / 'sales\x1b.csv').write_text('a,b\n')
     model = script(place.folder, 'Fine.')

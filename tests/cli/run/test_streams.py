@@ -37,7 +37,7 @@ def in_a_shell(
     ['"$@" 2>&1 >answer.txt | head -3', '>answer.txt 2> >(true)', '>answer.txt 2>/dev/full', '>answer.txt 2>&-'],
     ids=['head', 'nobody', 'full', 'closed'],
 )
-def test_the_answer_is_there_whoever_looks_on(place: Place, redirection: str) -> None:
+def test_the_answer_does_not_depend_on_the_redirection_of_output(place: Place, redirection: str) -> None:
     model = script(place.folder, code(LINES), code(LINES.replace('3000', '3001')), code('final_answer(42)'))
     done = in_a_shell(redirection, 'run', 'Print much', '-m', model)
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def test_a_stdout_that_takes_nothing_is_one_line(place: Place, redirection: str,
         assert 'Traceback' not in done.stderr
 
 
-def test_a_pipe_with_both_in_it_that_nobody_reads_is_no_success(place: Place) -> None:
+def test_a_pipe_with_both_in_it_and_no_reader_is_a_failure(place: Place) -> None:
     model = script(place.folder, code(LINES), code('final_answer(42)'))
     assert in_a_shell('2>&1 | true', 'run', 'Print much', '-m', model).returncode == 1
 

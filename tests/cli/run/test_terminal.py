@@ -46,7 +46,7 @@ def test_a_second_ctrl_c_ends_it_at_once(place: Place) -> None:
         assert terminal.exit_code() == 130
 
 
-def test_a_question_is_asked_and_the_run_goes_on_with_the_answer(place: Place) -> None:
+def test_a_question_is_asked_and_the_run_continues_with_the_answer(place: Place) -> None:
     model = script(place.folder, code("ask_user('Which colour?')"), code("final_answer('painted')"))
     with on_terminal('run', 'Paint it', '--model', model) as terminal:
         terminal.wait_for('Which colour?\n> ')
@@ -85,7 +85,7 @@ def test_ctrl_c_at_a_question_stops(place: Place) -> None:
         assert terminal.exit_code() == 130
 
 
-def test_without_a_task_a_person_is_told_how_to_give_one() -> None:
+def test_without_a_task_the_message_says_how_to_give_one() -> None:
     with on_terminal('run') as terminal:
         terminal.wait_for('no task given; for example: habilis run "')
         assert terminal.exit_code() == 2
@@ -121,7 +121,7 @@ def test_an_approval_shows_the_diff_and_takes_yes_or_no(typed: str, said: str) -
         terminal.wait_for(f'said {said}')
 
 
-def test_an_approval_with_nobody_there_is_a_no() -> None:
+def test_an_approval_without_a_person_is_denied() -> None:
     command = [sys.executable, '-c', APPROVE]
     done = subprocess.run(command, input='y\n', capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ('said False\n', '')

@@ -39,7 +39,7 @@ def sent(place: Place) -> list[str]:
 # Agents ---------------------------------------------------------------------------------------------------------------
 
 
-def test_an_approved_call_is_made_once_and_the_run_goes_on(sending: Place) -> None:
+def test_an_approved_call_is_made_once_and_the_run_continues(sending: Place) -> None:
     assert listed()[0]['status'] == 'waiting'
     done = runs('approve', 'run-send', '--app', 'program:agent')
     assert (done.returncode, done.stdout) == (0, 'Ada\n'), done.stderr
@@ -49,7 +49,7 @@ def test_an_approved_call_is_made_once_and_the_run_goes_on(sending: Place) -> No
     assert (call['decision'], call['ok'], call['result']) == ('approved', True, "'sent to Ada'")
 
 
-def test_a_denied_call_is_not_made_and_the_code_is_told(sending: Place) -> None:
+def test_a_denied_call_is_not_made_and_raises_in_the_code(sending: Place) -> None:
     done = runs('deny', 'run-send', '--reason', 'not today', '--app', 'program:agent')
     assert (done.returncode, done.stdout) == (0, 'Ada\n')
     assert sent(sending) == []
@@ -139,7 +139,7 @@ def test_an_answer_that_is_half_json_is_wrong_usage(sending: Place, answer: str)
 # Flows ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_flow_goes_on_after_its_approval(publishing: Place) -> None:
+def test_a_flow_continues_after_its_approval(publishing: Place) -> None:
     done = runs('approve', 'run-flow', '--app', 'paper:publish')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', 'habilis: fetch#2 done\n')
     assert (publishing.folder / 'fetched.txt').read_text() == 'news\nNEWS!\n'
@@ -148,7 +148,7 @@ def test_a_flow_goes_on_after_its_approval(publishing: Place) -> None:
     assert [(run['status'], run['kind']) for run in listed()] == [('done', 'flow')]
 
 
-def test_a_flow_that_goes_on_quietly_says_nothing_of_its_steps(publishing: Place) -> None:
+def test_a_flow_that_continues_quietly_says_nothing_of_its_steps(publishing: Place) -> None:
     done = runs('approve', 'run-flow', '--app', 'paper:publish', '--quiet')
     assert (done.returncode, done.stdout, done.stderr) == (0, 'NEWS!\n', '')
 
@@ -172,7 +172,7 @@ def test_what_only_an_agent_could_use_is_refused_for_a_flow(publishing: Place, o
     assert listed()[0]['status'] == 'waiting'
 
 
-def test_a_flow_that_fails_is_told_in_a_line(publishing: Place) -> None:
+def test_a_flow_that_fails_is_reported_in_a_line(publishing: Place) -> None:
     done = runs('deny', 'run-flow', '--app', 'paper:publish')
     assert (done.returncode, done.stdout, done.stderr.count('\n')) == (1, '', 1)
     assert done.stderr.startswith('habilis: run-flow failed: ValueError: not published')

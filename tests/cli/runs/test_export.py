@@ -23,7 +23,7 @@ def rows(*arguments: str) -> list[dict[str, Any]]:
 # A whole run ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_exported_run_is_gone_on_with_elsewhere(place: Place) -> None:
+def test_an_exported_run_is_resumed_elsewhere(place: Place) -> None:
     run = make(place, options=('--max-steps', '2'))
     assert runs('export', run, '-o', 'run.txt').stdout == ''
     assert stat.S_IMODE((place.folder / 'run.txt').stat().st_mode) == 0o600
@@ -81,7 +81,7 @@ def test_export_says_what_it_wants(arguments: tuple[str, ...]) -> None:
 # Rows -----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_has_what_was_said_and_what_came_of_it(place: Place) -> None:
+def test_a_row_has_the_messages_and_the_result(place: Place) -> None:
     run = make(place, options=('--max-steps', '2'))
     first, second = rows(run)
     assert (first['run'], first['step'], first['model']) == (run, 1, 'scripted:script')
@@ -139,7 +139,7 @@ def test_the_first_difference_is_named_and_steps_are_compared_line_by_line(place
     assert any(line.startswith(first) and 'done' in line for line in lines)
 
 
-def test_steps_that_only_one_run_has_are_told(place: Place) -> None:
+def test_steps_that_only_one_run_has_are_reported(place: Place) -> None:
     first = make(place)
     second = make(place, options=('--max-steps', '1'))
     done = runs('diff', first, second)

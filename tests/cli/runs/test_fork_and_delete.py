@@ -13,7 +13,7 @@ from tests.place import Place
 # fork -----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_fork_goes_on_from_a_step_with_the_variables_of_that_step(place: Place) -> None:
+def test_a_fork_continues_from_a_step_with_the_variables_of_that_step(place: Place) -> None:
     run = make(place)
     other = script(place.folder, 'x', 'x', code('final_answer((x, y))'), name='other')
     made = runs('fork', run, '--at', '3', '--no-resume')
@@ -28,7 +28,7 @@ def test_a_fork_goes_on_from_a_step_with_the_variables_of_that_step(place: Place
     assert runs('resume', run, '-q').stdout == '126\n'
 
 
-def test_a_fork_is_gone_on_with_at_once(place: Place) -> None:
+def test_a_fork_is_resumed_at_once(place: Place) -> None:
     run = make(place)
     script(place.folder, *('x' * 1, 'x'), code('final_answer(x - 2)'))
     done = runs('fork', run, '--at', '3')
@@ -42,7 +42,7 @@ def test_a_fork_at_the_first_step_begins_anew(place: Place) -> None:
     assert runs('fork', run, '--at', '1', '-q').stdout == 'False\n'
 
 
-def test_a_fork_after_the_last_step_may_be_told_something_else(place: Place) -> None:
+def test_a_fork_after_the_last_step_can_be_resumed(place: Place) -> None:
     run = make(place, options=('--max-steps', '2'))
     fork = runs('fork', run, '--at', '3', '--no-resume').stdout.strip()
     assert runs('resume', fork, '-q').stdout == '126\n'

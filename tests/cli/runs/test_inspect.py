@@ -81,7 +81,7 @@ def test_runs_of_another_user_are_not_there(place: Place) -> None:
     assert [each['run'] for each in listed()] == [run]
 
 
-def test_on_a_terminal_the_list_is_a_table_that_obeys_nobody(place: Place) -> None:
+def test_on_a_terminal_the_list_is_a_table_with_escaped_control_sequences(place: Place) -> None:
     make(place, task=ESCAPE)
     with on_terminal('runs', 'list') as terminal:
         shown = terminal.wait_for('Clear \\x1b[2J')

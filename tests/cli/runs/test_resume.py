@@ -81,7 +81,7 @@ def test_no_reply_of_the_model_is_asked_for_again(place: Place, server: Protocol
 # After Ctrl-C, and at limits ------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
+def test_ctrl_c_says_how_to_resume_and_nothing_is_lost(place: Place) -> None:
     waiting = "import os\nprint('wait' + 'ing')\nwhile not os.path.exists('go'): pass"
     model = script(place.folder, code('x = 41'), code(waiting), code('final_answer(x + 1)'))
     with begun('-m', model, '-w', 'data', '--create', '--run-id', 'run-1') as process:
@@ -99,7 +99,7 @@ def test_ctrl_c_says_how_to_go_on_and_nothing_is_lost(place: Place) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, '42\n', LABEL)
 
 
-def test_ctrl_c_while_going_on_says_how_to_go_on(place: Place) -> None:
+def test_ctrl_c_during_a_resume_says_how_to_resume(place: Place) -> None:
     run = make(place, code('x = 1'), code("print('loop' + 'ing')\nwhile True: pass"), options=('--max-steps', '1'))
     with on_terminal('runs', 'resume', run) as terminal:
         terminal.wait_for('looping')
@@ -135,7 +135,7 @@ def test_a_model_that_failed_is_asked_again(place: Place) -> None:
     assert runs('resume', 'run-1', '-q').stdout == '126\n'
 
 
-def test_another_task_of_the_session_goes_on_from_the_last(place: Place, server: ProtocolServer) -> None:
+def test_another_task_of_the_session_continues_from_the_last(place: Place, server: ProtocolServer) -> None:
     options = ('-q', '-m', 'tiny', '--base-url', server.base_url('openai'), '--session', 's')
     server.will_answer(streamed('Blue.'), streamed('I said blue.'))
     habilis('run', 'Name a colour', *options)
@@ -236,7 +236,7 @@ def test_a_question_that_was_asked_is_no_error_of_its_step(asking: str) -> None:
     )
 
 
-def test_a_run_that_has_ended_cannot_be_told_more(place: Place) -> None:
+def test_a_run_that_has_ended_takes_no_message(place: Place) -> None:
     run = make(place)
     told = runs('resume', run, '--answer', 'more')
     assert (told.returncode, told.stdout, told.stderr.count('\n')) == (2, '', 1)

@@ -137,7 +137,7 @@ def test_output_comes_while_the_code_runs() -> None:
         ('input()', (), 1, 'EOFError: input() cannot read stdin'),
     ],
 )
-def test_the_exit_code_tells_how_it_ended(code: str, options: tuple[str, ...], returned: int, said: str) -> None:
+def test_the_exit_code_says_how_it_ended(code: str, options: tuple[str, ...], returned: int, said: str) -> None:
     done = run(code, *options)
     assert done.returncode == returned
     assert said in done.stderr

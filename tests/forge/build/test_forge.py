@@ -159,7 +159,7 @@ async def test_only_who_has_another_idea_is_asked_to_repair_again(library: Libra
     assert (built.status, builder.stages.count('repair')) == ('built', 3)
 
 
-async def test_a_failure_is_told_to_the_next_attempt(library: Library, store: Store) -> None:
+async def test_a_failure_is_passed_to_the_next_attempt(library: Library, store: Store) -> None:
     await forge(library, Builder(implement=WRONG, repair=WRONG)).build('Reverse a string', journal=store)
     builder = Builder()
     await forge(library, builder).build('Reverse the string', journal=store)

@@ -98,7 +98,7 @@ async def test_only_what_does_the_same_and_is_faster_is_kept(library: Library) -
     assert library.versions('total') == [1]
 
 
-async def test_the_model_is_told_why_an_attempt_was_not_kept(library: Library) -> None:
+async def test_the_next_prompt_says_why_an_attempt_was_not_kept(library: Library) -> None:
     model = ScriptedModel([reply(FAST.replace('sum(numbers)', '0')), reply(FAST)])
     assert (await optimise(library, model, 'total')).revision is not None
     first, second = (request.messages[-1].text for request in model.requests)

@@ -59,7 +59,7 @@ async def test_what_is_wrong_wherever_it_is_called_is_refused(wrong: Candidate, 
         (candidate('(n: int) -> int', 'return 1 if n < 7 else f(n)', 'f(1) == 1'), ') raises RecursionError'),
     ],
 )
-async def test_what_nobody_has_decided_is_noted(odd: Candidate, said: str) -> None:
+async def test_undecided_behaviour_is_noted(odd: Candidate, said: str) -> None:
     findings = await check_properties(odd)
     assert findings.refused == ()
     assert [note for note in findings.noted if said in note]

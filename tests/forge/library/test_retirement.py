@@ -28,7 +28,7 @@ def test_a_new_tool_is_not_proposed(library: Library) -> None:
     assert proposed(library) == {}
 
 
-def test_a_tool_that_nobody_calls_is_proposed(library: Library) -> None:
+def test_a_tool_without_calls_is_proposed(library: Library) -> None:
     assert proposed(library, LATER) == {'double': 'not called for 90 days'}
 
 

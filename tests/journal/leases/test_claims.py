@@ -34,7 +34,7 @@ def _claim(held: Lease, *, now: float, owner: str, over: int | None = None, clai
     return next_lease(held, now=now, claimed=claimed, owner=owner, seconds=30, over=over)
 
 
-def test_nobody_has_a_new_run() -> None:
+def test_a_new_run_has_no_owner() -> None:
     assert _claim(Lease(epoch=0), now=5, owner='me', claimed=0) == Lease(epoch=1, owner='me', until=35)
 
 
@@ -42,7 +42,7 @@ def test_the_owner_keeps_the_epoch_for_longer() -> None:
     assert _claim(HELD, now=120, owner='me') == Lease(epoch=3, owner='me', until=150)
 
 
-def test_an_owner_who_comes_late_keeps_it_if_nobody_came() -> None:
+def test_a_late_owner_keeps_it_if_there_is_no_other() -> None:
     assert _claim(HELD, now=1000, owner='me') == Lease(epoch=3, owner='me', until=1030)
 
 
@@ -117,7 +117,7 @@ def test_this_process_lives_and_each_of_its_writers_has_a_name() -> None:
     assert new_owner() != new_owner()
 
 
-def test_a_process_that_was_killed_is_dead_also_while_nobody_has_collected_it() -> None:
+def test_a_killed_process_is_dead_before_it_is_reaped() -> None:
     child, owner = _start()
     try:
         assert owner_state(owner) != 'dead'

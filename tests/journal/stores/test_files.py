@@ -328,7 +328,7 @@ async def test_a_plan_that_comes_back_after_more_was_written_undoes_nothing(stor
 # Others at the same run -----------------------------------------------------------------------------------------------
 
 
-async def test_while_another_process_works_on_the_run_the_event_loop_goes_on(store: FileStore, folder: Path) -> None:
+async def test_while_another_process_works_on_the_run_the_event_loop_continues(store: FileStore, folder: Path) -> None:
     epoch = await begin(store)
     with (folder / 'lock').open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -342,7 +342,7 @@ async def test_while_another_process_works_on_the_run_the_event_loop_goes_on(sto
     assert await store.load('run-1') == records(4)
 
 
-async def test_who_waits_too_long_is_told_to_come_back(
+async def test_waiting_too_long_for_a_lock_is_a_passing_error(
     store: FileStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = await begin(store)
@@ -355,7 +355,7 @@ async def test_who_waits_too_long_is_told_to_come_back(
     assert await store.load('run-1') == records(3)
 
 
-async def test_who_waits_for_a_run_that_is_deleted_is_told(store: FileStore, folder: Path) -> None:
+async def test_waiting_for_a_run_that_is_deleted_raises(store: FileStore, folder: Path) -> None:
     epoch = await begin(store)
     with (folder / 'lock').open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -419,7 +419,7 @@ async def test_what_another_store_wrote_in_the_meantime_is_noticed(store: FileSt
 # Systems and clocks ---------------------------------------------------------------------------------------------------
 
 
-def test_without_file_locks_the_user_is_told_what_to_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_file_locks_the_error_names_an_alternative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, 'find_spec', lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
     with pytest.raises(StoreUnavailable, match='use SqliteStore'):
         FileStore(tmp_path)

@@ -309,7 +309,7 @@ async def test_a_file_that_was_repaired_is_used_again(store: SqliteStore, path: 
 # Others at the same file ----------------------------------------------------------------------------------------------
 
 
-async def test_while_another_process_writes_the_event_loop_goes_on(store: SqliteStore, path: Path) -> None:
+async def test_while_another_process_writes_the_event_loop_continues(store: SqliteStore, path: Path) -> None:
     epoch = await begin(store)
     with database(path) as other:
         other.execute('BEGIN IMMEDIATE')
@@ -323,7 +323,7 @@ async def test_while_another_process_writes_the_event_loop_goes_on(store: Sqlite
     assert await store.load('run-1') == records(4)
 
 
-async def test_who_waits_too_long_is_told_to_come_back(
+async def test_waiting_too_long_for_a_lock_is_a_passing_error(
     store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     epoch = await begin(store)

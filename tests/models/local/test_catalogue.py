@@ -72,7 +72,7 @@ def test_a_catalogue_of_ones_own_comes_first(tmp_path: Path, monkeypatch: pytest
         ({'source': '{packages = "p{n}", count = 1, version = "1", payload = "("}'}, 'not a valid regular expression'),
     ],
 )
-def test_a_wrong_catalogue_is_told_with_the_place(
+def test_a_wrong_catalogue_is_reported_with_the_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, str], complaint: str
 ) -> None:
     own(tmp_path, monkeypatch, MODEL.format(**{**RIGHT, **change}))
@@ -82,13 +82,13 @@ def test_a_wrong_catalogue_is_told_with_the_place(
 
 
 @pytest.mark.parametrize('text', ['[[model', 'model = 3', 'other = 1', MODEL.format(**RIGHT) * 2])
-def test_nonsense_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_nonsense_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     own(tmp_path, monkeypatch, text)
     with pytest.raises(SettingsError, match='HABILIS_CATALOGUE'):
         catalogue.entries()
 
 
-def test_a_missing_catalogue_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_catalogue_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv('HABILIS_CATALOGUE', str(tmp_path / 'missing.toml'))
     with pytest.raises(SettingsError, match='cannot read the catalogue'):
         catalogue.entries()

@@ -25,7 +25,7 @@ def test_a_template_has_the_names_that_hubs_promise() -> None:
     assert compile_template(source, bos='<s>', eos='</s>')(TURNS) == '<s>Hi</s>%>'
 
 
-def test_a_refusal_of_the_template_is_told() -> None:
+def test_a_refusal_of_the_template_is_reported() -> None:
     render = compile_template("{{ raise_exception('no system messages') }}", bos='', eos='')
     with pytest.raises(ModelRefused, match='refuses the messages: no system messages'):
         render(TURNS)

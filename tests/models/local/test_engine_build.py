@@ -127,7 +127,7 @@ async def test_two_installations_at_once_download_once(registry: Registry) -> No
     assert len(registry.paths) == 1
 
 
-async def test_another_content_is_refused_told_and_not_asked_for_again_at_once(
+async def test_other_content_is_refused_reported_and_not_requested_again_at_once(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expect(registry.content[:-1] + b'!', monkeypatch)
@@ -182,7 +182,7 @@ def test_a_machine_without_a_build_has_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert 'riscv64' in engine_build.why_missing()
 
 
-def test_a_damaged_archive_is_told(tmp_path: Path) -> None:
+def test_a_damaged_archive_is_reported(tmp_path: Path) -> None:
     (tmp_path / 'bad.tgz').write_bytes(archive(FILES)[:200])
     with pytest.raises(DownloadError, match=r'bad\.tgz is damaged'):
         unpack(tmp_path / 'bad.tgz', tmp_path, LIBRARIES)

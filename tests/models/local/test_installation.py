@@ -73,7 +73,7 @@ async def test_a_cut_connection_is_taken_up_where_it_broke(server: WeightsServer
     assert all(0 < start < len(WEIGHTS) for start in starts)
 
 
-async def test_an_interrupted_download_goes_on_in_the_next_process(server: WeightsServer, cache: Path) -> None:
+async def test_an_interrupted_download_continues_in_the_next_process(server: WeightsServer, cache: Path) -> None:
     (cache / 'models').mkdir(parents=True)
     (cache / 'models' / 'tiny.gguf.partial').write_bytes(WEIGHTS[:700_000])
     assert (await install('tiny')).read_bytes() == WEIGHTS
@@ -149,7 +149,7 @@ async def test_a_file_of_another_size_is_refused_before_it_is_read(
         await install('tiny')
 
 
-async def test_an_answer_that_is_an_error_is_told(server: WeightsServer, use: Use) -> None:
+async def test_an_answer_that_is_an_error_is_reported(server: WeightsServer, use: Use) -> None:
     use('hub')
     server.hub_status = 403
     with pytest.raises(DownloadError, match=r'127\.0\.0\.1:\d+ returned 403 Forbidden'):
@@ -246,14 +246,14 @@ def test_without_room_nothing_is_asked_for(server: WeightsServer, cache: Path) -
     assert not server.requests
 
 
-async def test_a_disk_that_fills_up_meanwhile_is_told_as_no_room(server: WeightsServer, cache: Path) -> None:
+async def test_a_disk_that_fills_up_meanwhile_is_reported_as_full(server: WeightsServer, cache: Path) -> None:
     (cache / 'models').mkdir(parents=True)
     (cache / 'models' / 'tiny.gguf.partial').symlink_to('/dev/full')
     with pytest.raises(DownloadError, match='not enough disk space: tiny needs'):
         await install('tiny')
 
 
-async def test_a_cache_that_cannot_be_written_is_told(
+async def test_a_cache_that_cannot_be_written_is_reported(
     server: WeightsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / 'file').write_text('')
@@ -277,7 +277,7 @@ async def test_two_that_install_at_once_download_once(server: WeightsServer, use
 
 
 @pytest.mark.usefixtures('server')
-def test_who_waits_is_told_how_far_the_other_is() -> None:
+def test_a_waiting_caller_sees_the_progress_of_the_other() -> None:
     entry = catalogue.entry('tiny')
     partial, path = store.partial_path(entry), store.weights_path(entry)
     shown: list[tuple[int, int]] = []

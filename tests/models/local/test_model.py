@@ -71,7 +71,7 @@ def test_the_catalogue_says_that_it_is_small_and_settings_win(weights: Path) -> 
     assert LocalModel(ModelConfig(model=f'local:{weights}', small=True)).traits.small
 
 
-def test_an_unknown_name_is_told_at_once() -> None:
+def test_an_unknown_name_is_reported_at_once() -> None:
     with pytest.raises(ModelNotFound, match='did you mean'):
         LocalModel(ModelConfig(model='local:qwen'))
 
@@ -188,7 +188,7 @@ async def test_requests_wait_for_each_other(model: LocalModel) -> None:
     assert [reply.text for reply in replies] == [f'number {number} ' for number in range(20)]
 
 
-async def test_the_event_loop_goes_on_meanwhile(model: LocalModel) -> None:
+async def test_the_event_loop_continues_meanwhile(model: LocalModel) -> None:
     paced_backend.go.clear()
     task = asyncio.create_task(model.request(said('one wait')))
     for _ in range(50):
@@ -330,7 +330,7 @@ async def test_the_environment_names_the_backend(model: LocalModel, monkeypatch:
     assert (await model.request(said('one'))).text == 'one '
 
 
-async def test_a_failure_inside_llama_cpp_is_told_and_the_weights_are_loaded_anew(model: LocalModel) -> None:
+async def test_a_failure_inside_llama_cpp_is_reported_and_the_weights_are_loaded_anew(model: LocalModel) -> None:
     with pytest.raises(ModelError, match='llama_decode returned -3'):
         await model.request(said('fail'))
     assert (await model.request(said('one'))).text == 'one '

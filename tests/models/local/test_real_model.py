@@ -89,7 +89,7 @@ async def test_limits_and_stops_are_kept(model: LocalModel) -> None:
     assert '3' not in stopped.text
 
 
-async def test_too_long_a_request_is_an_overflow_and_the_model_goes_on(model: LocalModel) -> None:
+async def test_too_long_a_request_is_an_overflow_and_the_model_continues(model: LocalModel) -> None:
     with pytest.raises(ContextOverflow, match='tokens'):
         await model.request(ask('word ' * 2000))
     assert (await model.request(ask('Say yes.'))).text
@@ -126,7 +126,7 @@ async def test_the_event_loop_is_never_blocked(model: LocalModel) -> None:
     assert turns > 100  # a blocked loop has a handful, between one piece and the next
 
 
-async def test_a_file_that_is_no_model_is_told(tmp_path: Path, cache: Path) -> None:
+async def test_a_file_that_is_no_model_is_reported(tmp_path: Path, cache: Path) -> None:
     (tmp_path / 'bad.gguf').write_bytes(b'GGUF' + bytes(1000))
     with pytest.raises(ModelError, match='cannot load'):
         await LocalModel(ModelConfig(model=f'local:{tmp_path / "bad.gguf"}')).request(ask('Say yes.'))

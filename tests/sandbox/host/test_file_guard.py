@@ -28,7 +28,7 @@ def space(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_what_was_written_is_kept_under_a_name_that_nobody_obeys(space: Path) -> None:
+async def test_an_undone_change_is_kept_in_a_file_that_git_does_not_read(space: Path) -> None:
     async with await Sandbox.create(workspace=space) as sandbox:
         for _ in range(2):
             await sandbox.run(BREAK_IN)
@@ -81,7 +81,7 @@ async def test_a_cell_that_is_stopped_is_undone_too(space: Path) -> None:
     assert obeyed_files(space) == before
 
 
-async def test_code_that_goes_on_between_cells_is_undone_when_the_sandbox_is_closed(space: Path) -> None:
+async def test_code_that_continues_between_cells_is_undone_when_the_sandbox_is_closed(space: Path) -> None:
     require_namespaces()
     before = obeyed_files(space)
     loop = 'while [ ! -e go ]; do sleep 0.01; done; echo x >> .git/config; echo x > .git/hooks/pre-push; touch done'

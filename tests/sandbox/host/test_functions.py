@@ -124,7 +124,7 @@ async def test_inside_a_tool_has_name_documentation_and_signature() -> None:
 
 
 @pytest.mark.parametrize(('tool', 'call', 'value'), [(max, 'max(3, 4)', 4), (with_default, 'with_default()', 'object')])
-async def test_a_tool_whose_signature_cannot_be_told_works_all_the_same(tool: Any, call: str, value: object) -> None:
+async def test_a_tool_without_a_readable_signature_works(tool: Any, call: str, value: object) -> None:
     seen = await value_of(f'import inspect\n{call}, list(inspect.signature({tool.__name__}).parameters)', tool)
     assert seen == (value, ['args', 'kwargs'])
 
@@ -229,7 +229,7 @@ async def test_a_large_result_is_listed_by_its_start() -> None:
     assert len(call.result) == 200
 
 
-async def test_a_tool_that_nobody_waits_for_any_more_is_cancelled() -> None:
+async def test_a_tool_that_is_no_longer_awaited_is_cancelled() -> None:
     ended: list[str] = []
 
     async def forever() -> None:

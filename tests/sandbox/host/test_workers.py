@@ -61,7 +61,7 @@ async def test_only_workers_have_the_deep_stack() -> None:
         await asyncio.to_thread(require_deep_stack)
 
 
-async def test_whoever_is_cancelled_can_still_wait_for_the_end_of_the_call() -> None:
+async def test_a_cancelled_caller_can_still_wait_for_the_end_of_the_call() -> None:
     go = threading.Event()
     job = WORKERS.start(lambda: go.wait(5))
     waiting = asyncio.ensure_future(job.future)
@@ -73,7 +73,7 @@ async def test_whoever_is_cancelled_can_still_wait_for_the_end_of_the_call() -> 
     assert not job.running
 
 
-async def test_a_call_that_is_given_up_goes_on_and_harms_nobody() -> None:
+async def test_an_abandoned_call_continues_and_does_no_harm() -> None:
     go = threading.Event()
     job = WORKERS.start(lambda: go.wait(5))
     job.give_up(TimeoutError('too long'))

@@ -203,7 +203,7 @@ def test_a_version_that_does_not_exist_is_answered_with_the_newest_ones(registry
     assert 'there is no tool<0.1;' in reason('tool<0.1')
 
 
-def test_native_wheels_are_told_apart_and_the_newest_pure_version_is_named(registry: Callable[..., None]) -> None:
+def test_native_wheels_are_distinguished_and_the_newest_pure_version_is_named(registry: Callable[..., None]) -> None:
     registry('fast', 'fast-3.0-cp314-cp314-manylinux_2_28_x86_64.whl', 'fast-3.0.tar.gz')
     native = (
         'fast is not pure Python: version 3.0 has only native wheels, which cannot run here; this needs native code'

@@ -113,13 +113,13 @@ async def test_a_missing_program_is_named(monkeypatch: pytest.MonkeyPatch) -> No
         await Sandbox.create('process')
 
 
-async def test_other_systems_are_told_to_use_wasm(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_on_other_systems_the_error_suggests_wasm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, 'platform', 'darwin')
     with pytest.raises(SandboxError, match='needs Linux'):
         await Sandbox.create('process')
 
 
-async def test_what_keeps_bubblewrap_from_starting_is_told(tmp_path: Path) -> None:
+async def test_what_keeps_bubblewrap_from_starting_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r'the sandbox could not start: bwrap: .*/usr/lib/new'):
         await Sandbox.create('process', mounts=[Mount(source=tmp_path, target='/usr/lib/new')])
 

@@ -54,7 +54,7 @@ async def value(sandbox: Sandbox, code: str) -> object:
 # Live sandboxes -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_fork_has_what_no_snapshot_can_hold_and_both_go_on_alone(box: Sandbox) -> None:
+async def test_a_fork_has_what_no_snapshot_can_hold_and_both_continue_alone(box: Sandbox) -> None:
     async with await box.fork() as twin:
         assert [await value(box, 'next(seen)') for _ in range(3)] == [1, 2, 3]
         assert await value(twin, 'next(seen)') == 1
@@ -75,7 +75,7 @@ async def test_a_fork_outlives_its_origin(tmp_path: Path) -> None:
     wait_until_nothing_runs(tmp_path)
 
 
-async def test_the_death_of_an_origin_is_noticed_while_its_fork_goes_on(box: Sandbox) -> None:
+async def test_the_death_of_an_origin_is_noticed_while_its_fork_continues(box: Sandbox) -> None:
     await box.run(NUMBERS)
     async with await box.fork() as twin:
         cell = await box.run('import os, signal\nos.kill(os.getpid(), signal.SIGKILL)', seconds=10)

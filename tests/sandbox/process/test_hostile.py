@@ -261,7 +261,7 @@ while time.monotonic() < end:
 # Resources ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_fork_bomb_ends_and_the_sandbox_goes_on() -> None:
+def test_a_fork_bomb_ends_and_the_sandbox_continues() -> None:
     with create(limits=Limits(seconds=3)) as sandbox:
         sandbox.run('while True:\n    try: os.fork()\n    except OSError: pass')
         assert_usable(sandbox)

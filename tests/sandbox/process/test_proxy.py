@@ -251,7 +251,7 @@ def test_hosts_may_be_granted_by_name(granted: list[str] | None, host: str, reac
 # Hostile clients ------------------------------------------------------------------------------------------------------
 
 
-def test_the_server_is_told_the_host_that_was_checked(web: int) -> None:
+def test_the_server_gets_the_host_that_was_checked(web: int) -> None:
     lying = 'Host: internal.example.org\r\nhOsT:x\r\nConnection: keep-alive\r\nProxy-Authorization: secret\r\nX: 1'
     with proxied('localhost') as port:
         reply = ask(port, f'GET http://localhost:{web}/a?b HTTP/1.1\r\n{lying}\r\n\r\n')
@@ -361,7 +361,7 @@ def test_huge_headers_and_slow_clients_are_refused(web: int, monkeypatch: pytest
         assert '200 OK' in ask(port, f'GET http://localhost:{web}/ HTTP/1.1\r\n\r\n')
 
 
-def test_too_many_connections_are_refused_and_harm_nobody_else(web: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_connections_are_refused_and_do_not_affect_others(web: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxy, 'SLOT_SECONDS', 0.2)
     get = f'GET http://localhost:{web}/ HTTP/1.1\r\n\r\n'
     with proxied('localhost') as port, proxied('localhost') as other, contextlib.ExitStack() as stack:

@@ -49,7 +49,7 @@ def test_a_gap_and_a_forged_receipt_are_refused() -> None:
         channel.receive(Frame(1, 5, 'enter', ''))
 
 
-def test_a_side_that_hears_nothing_has_no_room_for_more() -> None:
+def test_a_side_without_acknowledgements_has_no_room_for_more() -> None:
     channel = Channel()
     for _ in range(MAX_UNSEEN):
         assert channel.has_room

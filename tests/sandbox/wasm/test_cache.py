@@ -87,7 +87,9 @@ def test_a_maker_that_fails_leaves_nothing_and_the_next_one_may_try(entry: Cache
     assert entry.get(Maker()).read_bytes() == DATA
 
 
-def test_a_full_disk_is_told_in_words_and_leaves_nothing(entry: CacheEntry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_in_words_and_leaves_nothing(
+    entry: CacheEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -125,7 +127,7 @@ def test_a_cache_that_cannot_be_a_folder_is_refused(tmp_path: Path, monkeypatch:
         compiled_component()
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_words(entry: CacheEntry) -> None:
+def test_a_folder_that_cannot_be_written_is_reported_in_words(entry: CacheEntry) -> None:
     entry.path.with_name('entry.bin.lock').mkdir()
     with pytest.raises(SandboxError, match='cannot write the cache'):
         entry.get(Maker())

@@ -59,7 +59,7 @@ def test_files_are_written_read_listed_moved_and_removed(sandbox: Sandbox) -> No
         sandbox.files.read('sub')
 
 
-def test_a_watcher_tells_what_has_changed(sandbox: Sandbox) -> None:
+def test_a_watcher_reports_what_has_changed(sandbox: Sandbox) -> None:
     sandbox.files.write('w/old', '1')
     watcher = sandbox.files.watch_dir('w', recursive=True)
     sandbox.commands.run('cd w; mkdir below; echo 2 > below/new; echo 22 > old')

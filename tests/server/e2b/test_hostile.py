@@ -42,7 +42,7 @@ def test_what_is_not_a_file_of_the_sandbox_cannot_be_written(sandbox: Sandbox, p
     assert sandbox.commands.run('echo fine').stdout == 'fine\n'
 
 
-def test_a_fifo_of_the_code_blocks_nobody(sandbox: Sandbox) -> None:
+def test_a_fifo_of_the_code_does_not_block(sandbox: Sandbox) -> None:
     sandbox.commands.run('mkfifo fifo; mkfifo requests')
     with pytest.raises(SandboxException):
         sandbox.files.read('fifo')

@@ -41,7 +41,7 @@ def test_a_diff_looks_as_people_know_it() -> None:
         ('a\x0cb\n', 'a\x0cc\n', '-a\x0cb\n+a\x0cc\n'),
     ],
 )
-def test_line_ends_are_told_apart(before: str, after: str, body: str) -> None:
+def test_line_ends_are_distinguished(before: str, after: str, body: str) -> None:
     assert unified_diff('x', before, after).endswith(f'@@ -1 +1 @@\n{body}')
 
 

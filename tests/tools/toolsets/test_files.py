@@ -165,7 +165,7 @@ async def test_d15_the_diff_is_right_and_no_leaves_the_file_untouched(
     assert apply(agreeing.asked[0].diff, (before or b'').decode()) == after.decode()
 
 
-async def test_nobody_is_asked_about_a_change_that_cannot_be_made(tmp_path: Path) -> None:
+async def test_no_approval_is_asked_for_a_change_that_cannot_be_made(tmp_path: Path) -> None:
     person = Person(True)
     box = Toolbox([Files(tmp_path, needs_approval=True)], approve=person)
     with pytest.raises(WorkspaceError):

@@ -24,5 +24,5 @@ async def test_a21_samples_differ_between_places() -> None:
     assert len({str(await box.call('weather', city)).partition('sky')[2] for city in cities}) > 3
 
 
-def test_a21_the_model_is_told_that_it_is_not_real() -> None:
+def test_a21_the_stubs_say_that_it_is_not_real() -> None:
     assert Toolbox([samples_toolset()]).stubs().count(f'({SOURCE})') == 2

@@ -44,7 +44,7 @@ async def test_who_asks_may_block_without_blocking_the_event_loop() -> None:
     assert answer == 'Oslo'
 
 
-async def test_a20_a_notice_is_told_and_the_code_goes_on() -> None:
+async def test_a20_a_notice_is_an_event_and_the_code_continues() -> None:
     events: list[ToolEvent] = []
     box = Toolbox([people_toolset()], emit=events.append)
     assert await box.call('notify_user', 'Half done') is None

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MAX_PROBLEMS = 5
 SHOWN = 80
-"""Letters of a value that is told of."""
+"""Max characters of a value shown in messages."""
 
 
 class WrongOutput(ValueError):

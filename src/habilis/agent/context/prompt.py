@@ -53,6 +53,9 @@ class PromptParts:
     """The type the answer must have, in words."""
 
     packages: str = STANDARD_LIBRARY
+    imports: Sequence[str] = ()
+    """Names that code finds imported."""
+
     instructions: str = ''
     can_stop: bool = True
     talk: bool = False
@@ -99,11 +102,15 @@ def system_prompt(parts: PromptParts) -> str:
     for name, value in (
         ('protocol', prompt_file(f'protocol_{form}')),
         ('example', prompt_file(f'example_{form}')),
-        ('packages', parts.packages),
+        ('packages', f'{parts.packages}{_already_imported(parts.imports)}'),
         ('sections', f'\n{body}' if body else ''),
     ):
         text = text.replace(f'{{{name}}}', value)
     return text.strip()
+
+
+def _already_imported(names: Sequence[str]) -> str:
+    return f' Already imported: {", ".join(names)}.' if names else ''
 
 
 def _written_calls(functions: Sequence[Function]) -> str:
@@ -163,11 +170,11 @@ def preview(name: str, value: object, length: int = 80) -> str:
 def _reader(name: str, first: str, rest: Sequence[str]) -> str:
     """Code that reads a text, by its form."""
     if first[:1] in ('{', '['):
-        return f'data = json.loads({name})'
+        return f'import json; data = json.loads({name})'
     for delimiter, option in ((',', ''), (';', ", delimiter=';'"), ('\t', ", delimiter='\\t'")):
         columns = first.count(delimiter)
         if columns and all(line.count(delimiter) >= columns for line in rest):
-            return f'rows = list(csv.DictReader(io.StringIO({name}){option}))'
+            return f'import csv, io; rows = list(csv.DictReader(io.StringIO({name}){option}))'
     return f'lines = {name}.splitlines()'
 
 

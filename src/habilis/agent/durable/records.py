@@ -110,6 +110,9 @@ class Prompt:
     asked: str
     """The first message."""
 
+    imports: tuple[str, ...] = ()
+    """Import statements that the sandbox ran before the code of the model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed:

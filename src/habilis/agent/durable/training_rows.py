@@ -17,6 +17,8 @@ from habilis.models.contract import Message, Reply
 async def training_rows(view: RunView) -> list[dict[str, Json]]:
     """One row for each step: the messages before it, the reply, its code, the observation and the reward.
 
+    `imports` are statements that the sandbox ran before the first step; the code may need them elsewhere.
+
     Only the last row of an agent has a reward: the score of the run, if it has one; otherwise 1 for an answer and 0
     for none. Secrets are redacted. The same records always give the same rows.
     """
@@ -46,6 +48,7 @@ def _row(view: RunView, trajectory: Trajectory, turn: RecordedStep, messages: Se
         'model': (reply.model if reply is not None else '') or trajectory.inputs.model,
         'messages': list(messages),
         'reply': reply.text if reply is not None else None,
+        'imports': list(trajectory.imports),
         'code': turn.code,
         'observation': turn.observation,
         'calls': [call_as_json(call) for call in turn.calls],

@@ -23,6 +23,7 @@ from habilis.agent.durable.records import (
     VERDICT,
     VERDICT_CODEC,
     Inputs,
+    Prompt,
     code_of,
 )
 from habilis.agent.durable.results import OBSERVATION, RecordedResult, ResultCodec, read_messages, result_without_output
@@ -109,6 +110,9 @@ class Trajectory:
     path: str
     inputs: Inputs
     turns: tuple[RecordedStep, ...]
+    imports: tuple[str, ...] = ()
+    """Import statements that the sandbox ran before the code of the model."""
+
     result: Result[Any] | None = None
     """None unless the agent gave an answer."""
 
@@ -204,12 +208,14 @@ class _AgentReader:
 
     async def read(self, inputs: Mapping[str, Json]) -> Trajectory:
         """The trajectory of the agent with these inputs."""
-        known = await self._with_prompt(_decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[TASK])))
+        known: Inputs = _decode(INPUTS_CODEC, dict(inputs)) or Inputs(task=str(inputs[TASK]))
+        prompt = await self._prompt() or Prompt(system='', asked='')
         recorded = await self._result()
         return Trajectory(
             path=self._path,
-            inputs=known,
+            inputs=replace(known, system=prompt.system, asked=prompt.asked),
             turns=tuple(await self.read_turns(recorded)),
+            imports=prompt.imports,
             result=None if recorded is None else recorded.result,
         )
 
@@ -223,12 +229,14 @@ class _AgentReader:
             turns.append(await self._turn(len(turns) + 1, entries, facts))
         return turns
 
-    async def _with_prompt(self, inputs: Inputs) -> Inputs:
+    async def _prompt(self) -> Prompt | None:
+        """The last prompt that was recorded."""
+        found: Prompt | None = None
         for record in self._notes:
             value = await self._records.value_or_none(record)
             prompt = _decode(PROMPT_CODEC, value[PROMPT]) if isinstance(value, dict) and PROMPT in value else None
-            inputs = inputs if prompt is None else replace(inputs, system=prompt.system, asked=prompt.asked)
-        return inputs
+            found = prompt or found
+        return found
 
     def _entries_by_turn(self) -> Iterator[Entries]:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""

@@ -17,14 +17,19 @@ from habilis.agent.loop.final_answer import NAME, FinalAnswer
 from habilis.agent.loop.limits import Meter
 from habilis.agent.loop.sandboxes import SANDBOX_TOOLS, Sandboxes
 from habilis.agent.loop.variables import ARTIFACTS
-from habilis.agent.parsing.imports import free_names, missing_imports
+from habilis.agent.parsing.free_names import free_names
 from habilis.agent.policies import History, Policy, SeenCell, Verdict
+from habilis.agent.policies.imports import import_statements
 from habilis.core.errors import SandboxClosed, SandboxError
 from habilis.sandbox import Sandbox
 from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
 
 logger = logging.getLogger('habilis.agent')
+
+
+_IMPORTED_TYPES = frozenset({'type', 'ABCMeta', 'function', 'builtin_function_or_method'})
+"""Types of names that are imported from a module. A variable of an earlier turn has another one."""
 
 
 class CodeRunner:
@@ -41,6 +46,7 @@ class CodeRunner:
         meter: Meter,
         policy: Policy,
         history: History,
+        imports: Mapping[str, str],
         recorder: Recorder | None = None,
     ) -> None:
         self.bounds = bounds
@@ -52,6 +58,12 @@ class CodeRunner:
         self._meter = meter
         self._policy = policy
         self._history = history
+        self._imports = imports
+        """Names to import before the first cell, with their modules."""
+
+        self._imported: Mapping[str, Variable] = {}
+        """Those of them that are no modules, described. They are no variables of the model."""
+
         self._recorder = recorder
         self._variables: Mapping[str, Variable] = {}
         self._lost: set[str] = set()
@@ -68,12 +80,24 @@ class CodeRunner:
         await self._restore_earlier(start.snapshots)
         if start.names is None:
             self.gone = () if await self._describe_variables() else None
+        if self._imports:
+            await self._import_names()
         if variables:
             await self._sandbox.set_variables(variables)
         self._variables = await self._describe_variables()
         if start.names:
             self.gone = [name for name in start.names if name not in self._variables]
         return [variable for name, variable in self._variables.items() if name in variables]
+
+    async def _import_names(self) -> None:
+        """Import what the prompt declares, unless an earlier turn has a variable of that name."""
+        earlier = await self._describe_variables()
+        missing = {name: module for name, module in self._imports.items() if name not in earlier}
+        await self._sandbox.run('\n'.join(import_statements(missing)), describe=True)
+        found = await self._describe_variables()
+        self._imported = {
+            name: found[name] for name in self._imports if name in found and found[name].type in _IMPORTED_TYPES
+        }
 
     async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:
         """Load the variables of earlier turns, except into a sandbox that was passed in and is in use."""
@@ -115,8 +139,6 @@ class CodeRunner:
         self._events.emit(CodeEvent(code=code))
         self._toolbox.add_called(free_names(code) - self._variables.keys())
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
-        if imports := missing_imports(code, [*self._variables, *(function.name for function in functions)]):
-            await self._sandbox.run('\n'.join(imports))
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open()
         running = asyncio.ensure_future(self._sandbox.run(code, on_output=on_output, tools=functions, describe=True))
@@ -213,7 +235,7 @@ class CodeRunner:
             logger.warning('the variables could not be described: %s', error)
             return dict(self._variables)
         found.pop(ARTIFACTS, None)  # the model was shown the documents
-        return found
+        return {name: variable for name, variable in found.items() if self._imported.get(name) != variable}
 
     async def set_artifacts(self, artifacts: Mapping[str, str]) -> None:
         """Make documents available to code, by name."""

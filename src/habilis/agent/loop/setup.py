@@ -30,7 +30,8 @@ from habilis.agent.loop.started_run import RunInputs, StartedRun
 from habilis.agent.loop.tool_calls import ToolCaller
 from habilis.agent.loop.variables import check_variables
 from habilis.agent.options import AgentSetup
-from habilis.agent.policies import History, load_policy
+from habilis.agent.policies import History, Policy, load_policy
+from habilis.agent.policies.imports import import_statements, permitted_imports
 from habilis.core.errors import AgentError
 from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
@@ -98,7 +99,9 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
+    imports: Mapping[str, str] = {}
     if sandboxes is not None and setup.python:
+        imports = _imports(policy, inputs, sandboxes, toolbox)
         code = CodeRunner(
             sandboxes,
             toolbox=toolbox,
@@ -108,9 +111,10 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             meter=meter,
             policy=policy,
             history=history,
+            imports=imports,
             recorder=recorder,
         )
-    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports)
     variables = await code.begin(spec.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
     described = [_describe(variable, spec.variables) for variable in variables]
@@ -161,7 +165,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         events=events,
         start_state=start_state,
         recorder=recorder,
-        prompt=Prompt(system=conversation.system, asked=first_message),
+        prompt=Prompt(system=conversation.system, asked=first_message, imports=import_statements(imports)),
         spec=spec,
     )
 
@@ -197,8 +201,19 @@ def _toolbox(
     return toolbox
 
 
+def _imports(policy: Policy, inputs: RunInputs, sandboxes: Sandboxes, toolbox: Toolbox) -> dict[str, str]:
+    """What the policy offers, without names of tools and of the user's variables."""
+    taken = {*inputs.spec.variables, *(function.name for function in toolbox.functions())}
+    return permitted_imports(policy.imports(), sandboxes.main.code_rules, taken)
+
+
 def _prompt(
-    setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, toolbox: Toolbox, tools: ToolCaller
+    setup: AgentSetup,
+    inputs: RunInputs,
+    sandboxes: Sandboxes | None,
+    toolbox: Toolbox,
+    tools: ToolCaller,
+    imports: Mapping[str, str],
 ) -> PromptParts:
     given = bool(inputs.spec.attached or inputs.start.files)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
@@ -210,6 +225,7 @@ def _prompt(
         output=OutputType(inputs.spec.output_type).name if inputs.spec.output_type is not None else None,
         instructions=inputs.instructions,
         packages=packages_rule(setup.sandbox_settings, files=has_files),
+        imports=tuple(imports),
         talk=setup.talk,
     )
 

@@ -118,6 +118,10 @@ class History:
 class Policy(Protocol):
     """Decides around model turns and cells. Keeps no state: everything it needs is in the history."""
 
+    def imports(self) -> Mapping[str, str]:
+        """Names that code finds imported when it starts, with their modules; a module has its own name."""
+        ...
+
     def task_note(self, history: History, *, can_stop: bool) -> str:
         """Text to add below the task, before anything has happened; `can_stop` as in `SeenCell`."""
         ...

@@ -1,5 +1,7 @@
 """The policy of every model: name what went wrong in one sentence, and take answers as they are."""
 
+from collections.abc import Mapping
+
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.policies.contract import History, SeenCell, SeenReply, Verdict
 from habilis.agent.policies.hints import hint_for
@@ -7,6 +9,10 @@ from habilis.agent.policies.hints import hint_for
 
 class GeneralPolicy:
     """Explains unusable replies and failed cells."""
+
+    def imports(self) -> Mapping[str, str]:
+        """Nothing: code imports what it uses."""
+        return {}
 
     def task_note(self, history: History, *, can_stop: bool) -> str:
         """Nothing: the system prompt says it all."""

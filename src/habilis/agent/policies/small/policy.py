@@ -1,5 +1,6 @@
 """What helps a small model: the protocol repeated where it was read last, less predictable retries, a fresh start."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -12,6 +13,18 @@ STUCK = 2
 
 RETRY_TEMPERATURE = 0.6
 
+_MODULES = 'collections csv datetime io itertools json math os random re statistics string time'
+IMPORTS: Mapping[str, str] = {
+    **{module: module for module in _MODULES.split()},
+    **dict.fromkeys(('Counter', 'defaultdict', 'deque'), 'collections'),
+    **dict.fromkeys(('date', 'timedelta'), 'datetime'),
+    **dict.fromkeys(('combinations', 'permutations'), 'itertools'),
+    **dict.fromkeys(('ceil', 'floor', 'gcd', 'sqrt'), 'math'),
+    'Decimal': 'decimal',
+    'Fraction': 'fractions',
+}
+"""What small models use and forget to import. Each name costs tokens in every run: the prompt lists them."""
+
 
 @cache
 def _prompt(name: str) -> str:
@@ -20,6 +33,10 @@ def _prompt(name: str) -> str:
 
 class SmallPolicy(GeneralPolicy):
     """The general policy, and more for models that copy, forget the protocol and go in circles."""
+
+    def imports(self) -> Mapping[str, str]:
+        """The names of the standard library that are forgotten most."""
+        return IMPORTS
 
     def task_note(self, history: History, *, can_stop: bool) -> str:
         """The tools and the protocol once more: a small model does what it read last. In a talk that would be code.
