@@ -15,12 +15,11 @@ from unittest.mock import patch
 
 from habilis import Agent, Sandbox, flow, step, tool
 from habilis.cli.main import main
-from habilis.forge.build.forge import Forge, Options
+from habilis.forge.build.forge import BuildOptions, Forge
 from habilis.forge.library.library import Library
 from habilis.journal.stores.memory import MemoryStore
 from habilis.models import ScriptedModel
-from habilis.models.contract import NO_OPTIONS, Delta, Message, Reply
-from habilis.models.contract import Options as ModelOptions
+from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply
 from habilis.models.wrapper import WrapperModel
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.host.cell_host import CellHost
@@ -152,12 +151,12 @@ async def frames_of_a_build(folder: Path) -> list[str]:
 
     class Watched(WrapperModel):
         async def stream(
-            self, messages: Sequence[Message], options: ModelOptions = NO_OPTIONS
+            self, messages: Sequence[Message], options: Options = NO_OPTIONS
         ) -> AsyncGenerator[Delta | Reply, None]:
             frames.reach()
             yield await self.inner.request(messages, options)
 
-    forge = Forge(Library(folder), Watched(ScriptedModel(_reply)), options=Options(candidates=1))
+    forge = Forge(Library(folder), Watched(ScriptedModel(_reply)), options=BuildOptions(candidates=1))
     frames = Frames()
     built = await forge.build('Reverse a text', ["reverse('ab') == 'ba'"], journal=MemoryStore())
     assert built.status == 'built', built.reason

@@ -154,7 +154,7 @@ class Recorder:
         """The outcome of the output validators."""
         return await self.scope.step(VALIDATED, work, key=self._key)
 
-    async def cell(
+    def cell(
         self,
         code: str,
         work: Work,
@@ -162,13 +162,13 @@ class Recorder:
         *,
         snapshot: Callable[[], Awaitable[Mapping[str, bytes]]],
         stop: Callable[[], None],
-    ) -> Any:
+    ) -> Awaitable[Any]:
         """The outcome of a cell, recorded with a snapshot of the variables after it. `stop` interrupts the cell."""
 
         def replayed(record: Record) -> None:
             self._snapshots.update(record.attached)
 
-        return await self.scope.step(
+        return self.scope.step(
             CELL,
             lambda: self._pause.watch(work(), stop),
             key=fingerprint(code),
