@@ -12,7 +12,8 @@ from habilis.flows import flow, step
 from habilis.flows.contract import Job
 from habilis.flows.engine import is_abandoned, queue_job, wait_in_store
 from habilis.flows.worker import Worker
-from habilis.journal import RunInfo, Store, leases
+from habilis.journal import RunInfo, Store
+from habilis.journal.leases import claims
 from habilis.journal.runs import read_run
 from habilis.journal.stores.urls import open_store
 from tests.crash.stores import STORES, address
@@ -134,7 +135,7 @@ async def test_workers_leave_a_run_that_was_just_created_to_its_process_for_a_wh
     with dying(store, 1) as its_store:
         await work.start('a', journal=its_store, run_id='one')
     assert not await is_abandoned(store, await store.info('one'))
-    monkeypatch.setattr(leases, 'SECONDS', 0.0)
+    monkeypatch.setattr(claims, 'SECONDS', 0.0)
     assert await is_abandoned(store, await store.info('one'))
     await store.create(RunInfo(run='two', kind='flow', status='queued'))
     assert await is_abandoned(store, await store.info('two'))

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from habilis.sandbox.host.functions import is_async
-from habilis.tools.attempts import call, on_thread, with_retries, with_timeout
+from habilis.tools.attempts import call, on_thread, with_attempts
 from tests.cases import each_case
 
 
@@ -76,9 +76,9 @@ class TooSlow(Exception):
 
 async def test_work_that_takes_too_long_raises_the_given_error() -> None:
     with pytest.raises(TooSlow):
-        await with_timeout(lambda: asyncio.sleep(10), 0.01, TooSlow)
-    assert await with_timeout(coroutine, 10, TooSlow) == 1
-    assert await with_timeout(coroutine, None, TooSlow) == 1
+        await with_attempts(lambda: asyncio.sleep(10), timeout=0.01, timed_out=TooSlow)
+    assert await with_attempts(coroutine, timeout=10, timed_out=TooSlow) == 1
+    assert await with_attempts(coroutine, timeout=None, timed_out=TooSlow) == 1
 
 
 async def test_a_timeout_error_of_the_work_itself_is_not_replaced() -> None:
@@ -86,7 +86,19 @@ async def test_a_timeout_error_of_the_work_itself_is_not_replaced() -> None:
         raise TimeoutError('of the work')
 
     with pytest.raises(TimeoutError, match='of the work'):
-        await with_timeout(work, 10, TooSlow)
+        await with_attempts(work, timeout=10, timed_out=TooSlow)
+
+
+async def test_an_attempt_that_takes_too_long_is_repeated() -> None:
+    seconds = [10.0, 0.0]
+    failures: list[str] = []
+
+    async def note(number: int, error: Exception) -> None:
+        failures.append(type(error).__name__)
+
+    attempt = lambda: asyncio.sleep(seconds.pop(0), 'done')  # noqa: E731
+    work = with_attempts(attempt, timeout=0.05, timed_out=TooSlow, retries=1, delay=0, before_retry=note)
+    assert (await work, failures) == ('done', ['TooSlow'])
 
 
 def failing(times: int, error: Exception) -> Callable[[], Awaitable[str]]:
@@ -107,7 +119,7 @@ async def test_attempts_are_repeated_until_one_succeeds() -> None:
         failures.append((number, str(error)))
 
     attempt = failing(2, ValueError('no'))
-    assert await with_retries(attempt, retries=3, delay=0, before_retry=note) == 'done'
+    assert await with_attempts(attempt, retries=3, delay=0, before_retry=note) == 'done'
     assert failures == [(1, 'no'), (2, 'no')]
 
 
@@ -118,10 +130,10 @@ async def test_the_last_error_is_raised_and_fatal_ones_at_once() -> None:
         failures.append(number)
 
     with pytest.raises(ValueError, match='no'):
-        await with_retries(failing(9, ValueError('no')), retries=2, delay=0, before_retry=note)
+        await with_attempts(failing(9, ValueError('no')), retries=2, delay=0, before_retry=note)
     assert failures == [1, 2]
     with pytest.raises(KeyError):
-        await with_retries(failing(9, KeyError()), retries=2, delay=0, before_retry=note, fatal=(KeyError,))
+        await with_attempts(failing(9, KeyError()), retries=2, delay=0, before_retry=note, fatal=(KeyError,))
     assert failures == [1, 2]
 
 
@@ -135,5 +147,5 @@ async def test_the_delay_doubles_up_to_its_maximum(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(asyncio, 'sleep', sleep)
     attempt = failing(4, ValueError())
-    await with_retries(attempt, retries=4, delay=1, max_delay=3, before_retry=ignore)
+    await with_attempts(attempt, retries=4, delay=1, max_delay=3, before_retry=ignore)
     assert delays == [1, 2, 3, 3]

@@ -34,14 +34,6 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
     pressed = False
     finished = threading.Event()
 
-    async def start() -> T:
-        nonlocal task
-        task = asyncio.current_task()
-        _wake_at_signals()
-        if pressed:
-            raise asyncio.CancelledError
-        return await work()
-
     def handle(_number: int, _frame: object) -> None:
         nonlocal pressed
         if pressed:
@@ -64,7 +56,12 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
     previous = signal.signal(signal.SIGINT, handle)
     try:
         with asyncio.Runner() as runner:
-            return runner.run(start())
+            loop = runner.get_loop()
+            _wake_at_signals(loop)
+            task = loop.create_task(work())
+            if pressed:
+                task.cancel()
+            return loop.run_until_complete(task)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
     finally:
@@ -72,11 +69,11 @@ def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words:
         signal.signal(signal.SIGINT, previous)
 
 
-def _wake_at_signals() -> None:
-    """Let signals wake the running loop: one that arrives just before it sleeps, or at another thread, does not."""
+def _wake_at_signals(loop: asyncio.AbstractEventLoop) -> None:
+    """Let signals wake the loop: one that arrives just before it sleeps, or at another thread, does not."""
     handler = signal.getsignal(signal.SIGINT)
     with contextlib.suppress(NotImplementedError):  # Windows, whose loop is woken anyway
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)
+        loop.add_signal_handler(signal.SIGINT, lambda: None)
         signal.signal(signal.SIGINT, handler)  # it replaced ours, which also works while the loop is busy
 
 

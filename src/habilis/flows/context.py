@@ -47,6 +47,20 @@ class FlowContext:
         self._outputs[name] = self._outputs[f'{name}#{number}'] = value
 
 
+class NewOutput:
+    """The output of a step that starts now, unless the step is part of another step."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._flow = _flow.get() if _step.get() is None else None
+        self._number = 0 if self._flow is None else self._flow.next_number(name)
+
+    def add(self, value: object) -> None:
+        """Add the result of the step to the outputs of the flow."""
+        if self._flow is not None:
+            self._flow.add_output(self._name, self._number, value)
+
+
 _flow: ContextVar[FlowContext | None] = ContextVar('habilis_flow', default=None)
 _step: ContextVar[Scope | None] = ContextVar('habilis_step', default=None)
 

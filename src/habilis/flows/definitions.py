@@ -1,16 +1,25 @@
 """`@step` and `@flow`: functions whose results are recorded, so that a resumed run does not call them again."""
 
+import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from types import MethodType
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast, overload
+from typing import Concatenate, ParamSpec, TypeVar, Unpack, cast, overload
 
 from habilis.core.background_loop import run_blocking, wait_for_result
 from habilis.flows import runs
+from habilis.flows.context import NewOutput
 from habilis.flows.contract import FlowDefinitionError, FlowError, StepOptions
-from habilis.flows.execution import run_in_step, run_nested_flow, run_step
-from habilis.flows.recorded import NO_NAMES, RecordedFunction, caller_names, check_timeout, checked_options
+from habilis.flows.execution import call_of, run_body, run_in_step, run_step
+from habilis.flows.recorded import (
+    NO_NAMES,
+    GivenOptions,
+    RecordedFunction,
+    caller_names,
+    check_timeout,
+    checked_options,
+)
 from habilis.flows.runs import FlowRun
 from habilis.journal import OnChange, Store, current_scope, recording_scope
 from habilis.sandbox.host.functions import is_async
@@ -19,15 +28,16 @@ from habilis.tools.tool import Tool
 P = ParamSpec('P')
 Q = ParamSpec('Q')
 R = TypeVar('R')
+R_co = TypeVar('R_co', covariant=True)
 S = TypeVar('S')
 
 
-class FlowStep(RecordedFunction[P, R]):
+class FlowStep(RecordedFunction[P, R_co]):
     """A function whose calls inside a flow are recorded steps. Outside of a flow it is only called."""
 
     def __init__(
         self,
-        function: Callable[P, Any],
+        function: Callable[P, Awaitable[R_co] | R_co],
         *,
         name: str | None = None,
         options: StepOptions | None = None,
@@ -41,27 +51,43 @@ class FlowStep(RecordedFunction[P, R]):
     def __repr__(self) -> str:
         return f'<step {self.name}>'
 
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # no docstring: a tool shows the function's
-        return await run_step(self, args, kwargs)
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:  # no docstring: a tool shows the function's
+        scope = recording_scope()
+        if scope is None:
+            return await call_of(self.function, *args, **kwargs)()
+        bound = self.inputs.bind(args, kwargs)
+        key, once, output = self.inputs.key(bound), not self.options.idempotent, NewOutput(self.name)
+        value: R_co = await scope.step(
+            self.name,
+            functools.partial(run_step, self, bound, key),
+            key=key,
+            codec=self.inputs.result,
+            opening=self.inputs.opening(bound) if once else None,
+            once=once,
+        )
+        output.add(value)
+        return value
 
     @overload
-    def __get__(self, instance: None, owner: type) -> 'FlowStep[P, R]': ...
+    def __get__(self, instance: None, owner: type) -> 'FlowStep[P, R_co]': ...
     @overload
-    def __get__(self: 'FlowStep[Concatenate[S, Q], R]', instance: S, owner: type | None = None) -> 'FlowStep[Q, R]': ...
-    def __get__(self, instance: object, owner: type | None = None) -> 'FlowStep[..., Any]':
+    def __get__(
+        self: 'FlowStep[Concatenate[S, Q], R_co]', instance: S, owner: type | None = None
+    ) -> 'FlowStep[Q, R_co]': ...
+    def __get__(self, instance: object, owner: type | None = None) -> 'FlowStep[..., R_co]':
         """The step bound to an instance, like a method."""
         if instance is None:
             return self
         bound = MethodType(self.function, instance)
-        return FlowStep[..., Any](bound, name=self.name, options=self.options, local_names=self._local_names)
+        return FlowStep[..., R_co](bound, name=self.name, options=self.options, local_names=self._local_names)
 
 
-class Flow(RecordedFunction[P, R]):
+class Flow(RecordedFunction[P, R_co]):
     """An `async def` whose steps are recorded. Called inside another flow it is a step of that flow's run."""
 
     def __init__(
         self,
-        function: Callable[P, Awaitable[R]],
+        function: Callable[P, Awaitable[R_co]],
         *,
         name: str | None = None,
         timeout: float | None = None,
@@ -75,12 +101,16 @@ class Flow(RecordedFunction[P, R]):
     def __repr__(self) -> str:
         return f'<flow {self.name}>'
 
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:  # no docstring: a tool shows the function's
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:  # no docstring: a tool shows the function's
         bound = self.inputs.bind(args, kwargs)
         scope = recording_scope()
-        if scope is not None:
-            return await run_nested_flow(self, scope, bound)
-        return await runs.drive(self, bound, await runs.create(self, bound))
+        if scope is None:
+            return await runs.drive(self, bound, await runs.create(self, bound))
+        key, output = self.inputs.key(bound), NewOutput(self.name)
+        work = functools.partial(run_body, self, bound)
+        value: R_co = await scope.step(self.name, work, key=key, codec=self.inputs.result, opening=True)
+        output.add(value)
+        return value
 
     async def start(
         self,
@@ -90,7 +120,7 @@ class Flow(RecordedFunction[P, R]):
         session: str = '',
         run_id: str | None = None,
         **kwargs: object,
-    ) -> FlowRun[R]:
+    ) -> FlowRun[R_co]:
         """Start a run in the background and return at once; `await run.result()` waits for its result.
 
         Args:
@@ -106,7 +136,7 @@ class Flow(RecordedFunction[P, R]):
 
     async def resume(
         self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
-    ) -> R:
+    ) -> R_co:
         """Resume a run at its first unrecorded step, at every level; failed steps are retried.
 
         Args:
@@ -119,7 +149,7 @@ class Flow(RecordedFunction[P, R]):
 
     def resume_sync(
         self, run_id: str, *, journal: Store | str | None = None, user: str | None = None, on_change: OnChange = 'fail'
-    ) -> R:
+    ) -> R_co:
         """`resume` without `await`."""
         return run_blocking(self.resume(run_id, journal=journal, user=user, on_change=on_change))
 
@@ -127,7 +157,7 @@ class Flow(RecordedFunction[P, R]):
         """Discard the recorded steps of a run, so that the next resume starts again with its arguments."""
         await runs.reset(run_id, journal=journal, user=user)
 
-    def run_sync(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def run_sync(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call it without `await`: in scripts, notebooks, and in steps that are plain functions."""
         if current_scope() is not None:
             msg = f'{self.name}.run_sync was called inside a flow, which would block itself: await the flow instead'
@@ -135,9 +165,9 @@ class Flow(RecordedFunction[P, R]):
         future = run_in_step(lambda: self(*args, **kwargs))
         return wait_for_result(future) if future is not None else run_blocking(self(*args, **kwargs))
 
-    def as_tool(self) -> Tool[P, R]:
+    def as_tool(self) -> Tool[P, R_co]:
         """The flow as a tool of an agent. It is safe to call again after a crash, because its steps are recorded."""
-        return Tool[P, R](cast('Callable[P, R]', self), name=self.name)
+        return Tool[P, R_co](cast('Callable[P, R_co]', self), name=self.name)
 
 
 # Decorators -----------------------------------------------------------------------------------------------------------
@@ -156,7 +186,9 @@ def step(
     timeout: float | None = None,
     idempotent: bool = True,
 ) -> 'StepMaker': ...
-def step(function: Callable[..., Any] | None = None, /, *, name: str | None = None, **options: Any) -> Any:
+def step(
+    function: Callable[..., object] | None = None, /, *, name: str | None = None, **options: Unpack[GivenOptions]
+) -> object:
     """Make a function a step: inside a flow its result is recorded. A plain function runs on a thread.
 
     Args:
@@ -184,9 +216,9 @@ class StepMaker:
     def __call__(self, function: Callable[P, Awaitable[R]], /) -> FlowStep[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> FlowStep[P, R]: ...
-    def __call__(self, function: Callable[..., Any], /) -> Any:
+    def __call__(self, function: Callable[..., object], /) -> object:
         """Make the function a step."""
-        return FlowStep[..., Any](function, name=self._name, options=self._options, local_names=self._local_names)
+        return FlowStep[..., object](function, name=self._name, options=self._options, local_names=self._local_names)
 
 
 @overload
@@ -196,8 +228,12 @@ def flow(
     *, name: str | None = None, timeout: float | None = None
 ) -> Callable[[Callable[P, Awaitable[R]]], Flow[P, R]]: ...
 def flow(
-    function: Callable[..., Any] | None = None, /, *, name: str | None = None, timeout: float | None = None
-) -> Any:
+    function: Callable[..., Awaitable[object]] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    timeout: float | None = None,
+) -> object:
     """Make an `async def` a flow: its steps are recorded, and it can be resumed.
 
     Args:
@@ -208,7 +244,7 @@ def flow(
     local_names = caller_names(sys._getframe(1))  # pyright: ignore[reportPrivateUsage]
     check_timeout(timeout)
 
-    def make(target: Callable[..., Any]) -> Flow[..., Any]:
-        return Flow[..., Any](target, name=name, timeout=timeout, local_names=local_names)
+    def make(target: Callable[..., Awaitable[object]]) -> Flow[..., object]:
+        return Flow[..., object](target, name=name, timeout=timeout, local_names=local_names)
 
     return make if function is None else make(function)

@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from habilis.core.errors import JournalError, RunBusy, RunNotFound
 from habilis.flows.contract import FlowError, FlowPaused, Job, Outcome
@@ -120,14 +120,14 @@ async def _exists(store: Store, run: str) -> bool:
     return True
 
 
-async def outcome_of(store: Store, run: str, flow: Flow[..., Any]) -> Outcome:
+async def outcome_of(store: Store, run: str, flow: Flow[..., object]) -> Outcome:
     """The outcome of a run that has ended, or waits for a person."""
     info = await store.info(run)
-    value: object = await result_of(flow, store, run) if info.status == 'done' else None
-    if info.status not in _ENDED:
+    value = await result_of(flow, store, run) if info.status == 'done' else None
+    if info.status == 'queued' or info.status == 'running':
         msg = f'{run} has not ended: its status is {info.status}'
         raise FlowError(msg)
-    return Outcome(run=run, status=cast('Any', info.status), value=value, error=info.error)
+    return Outcome(run=run, status=info.status, value=value, error=info.error)
 
 
 async def wait_in_store(store: Store, run: str, *, apps: Sequence[str] = ()) -> Outcome:

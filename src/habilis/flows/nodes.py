@@ -26,7 +26,7 @@ class Node(Protocol):
         ...
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """The type of its output."""
         ...
 
@@ -45,7 +45,7 @@ class WorkflowStep:
     """A step, a flow or a nested workflow, with the outputs that it takes as arguments."""
 
     name: str
-    recorded: FlowStep[..., Any] | Flow[..., Any]
+    recorded: FlowStep[..., object] | Flow[..., object]
     nodes: tuple[Node, ...] = ()
     """The nodes of a nested workflow."""
 
@@ -54,13 +54,13 @@ class WorkflowStep:
 
     parameters: tuple[inspect.Parameter, ...] = ()
 
-    async def run(self, outputs: Outputs) -> Any:
+    async def run(self, outputs: Outputs) -> object:
         """Call it with the outputs that its parameters name."""
         if self.nodes:
             return await self.recorded(select(self.source, outputs))
         return await self.recorded(**self._arguments(self.parameters, outputs))
 
-    async def run_item(self, item: object, outputs: Outputs) -> Any:
+    async def run_item(self, item: object, outputs: Outputs) -> object:
         """Call it with this item as the first argument."""
         return await self.recorded(item, **self._arguments(self.parameters[1:], outputs))
 
@@ -68,7 +68,7 @@ class WorkflowStep:
         return {parameter.name: outputs[parameter.name] for parameter in parameters if parameter.name in outputs}
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """The type of its result."""
         hint = self.recorded.inputs.signature.return_annotation
         return Any if hint is inspect.Signature.empty else hint
@@ -86,7 +86,7 @@ class StepNode:
         return self.step.name
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """See `Node`."""
         return self.step.result
 
@@ -108,9 +108,9 @@ class ParallelNode:
         return ' '.join(step.name for step in self.steps)
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """See `Node`."""
-        return dict[str, _union([step.result for step in self.steps])]  # pyright: ignore[reportInvalidTypeForm]
+        return types.GenericAlias(dict, (str, _union([step.result for step in self.steps])))
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
@@ -135,9 +135,9 @@ class EachNode:
     limit: int | None
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """See `Node`."""
-        return list[self.step.result]
+        return types.GenericAlias(list, (self.step.result,))
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
@@ -163,9 +163,9 @@ class LoopNode:
     limit: int
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """See `Node`."""
-        return list[self.step.result]
+        return types.GenericAlias(list, (self.step.result,))
 
     async def run(self, outputs: dict[str, object]) -> object:
         """See `Node`."""
@@ -191,7 +191,7 @@ class WhenNode:
     otherwise: WorkflowStep | None
 
     @property
-    def result(self) -> Any:
+    def result(self) -> object:
         """See `Node`."""
         return _union([self.then.result, self.otherwise.result if self.otherwise else None])
 
@@ -202,7 +202,7 @@ class WhenNode:
         return value
 
 
-def _union(hints: list[Any]) -> Any:
+def _union(hints: list[object]) -> object:
     try:
         return Any if Any in hints else Union[tuple(hints)]  # noqa: UP007
     except TypeError:  # a hint that is not a type, such as text that could not be resolved

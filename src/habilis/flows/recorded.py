@@ -1,31 +1,46 @@
-"""`RecordedFunction`: a function whose calls are recorded, with its options. The base of `Step` and `Flow`."""
+"""`RecordedFunction`: a function whose calls are recorded, with its options. The base of `FlowStep` and `Flow`."""
 
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, Generic, ParamSpec, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping
+from types import FrameType
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast
 
 from habilis.flows.contract import FlowDefinitionError, StepOptions
 from habilis.flows.inputs import FunctionInputs
 
 P = ParamSpec('P')
-R = TypeVar('R')
+R_co = TypeVar('R_co', covariant=True)
 NO_NAMES: Mapping[str, object] = {}
 _RESERVED = frozenset('/#~(')
 """Characters with a meaning in the paths of a journal."""
 
 
-class RecordedFunction(Generic[P, R]):
+class GivenOptions(TypedDict, total=False):
+    """The options of `step`; see `StepOptions`."""
+
+    retries: int
+    retry_delay: float
+    timeout: float | None
+    idempotent: bool
+
+
+class RecordedFunction(Generic[P, R_co]):
     """A function whose calls are recorded."""
 
     __name__: str
 
     def __init__(
-        self, function: Callable[P, Any], *, name: str | None, options: StepOptions, local_names: Mapping[str, object]
+        self,
+        function: Callable[P, Awaitable[R_co] | R_co],
+        *,
+        name: str | None,
+        options: StepOptions,
+        local_names: Mapping[str, object],
     ) -> None:
-        self.function = function
-        """The original function; calling it records nothing."""
+        self.function: Callable[P, Any] = function
+        """The original function; calling it records nothing. Whoever calls it knows whether to await the result."""
 
         self.name = _checked_name(name or str(getattr(function, '__name__', '')), function)
         self.options = options
@@ -34,7 +49,7 @@ class RecordedFunction(Generic[P, R]):
         if sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
-    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         raise NotImplementedError
 
     @property
@@ -48,7 +63,7 @@ class RecordedFunction(Generic[P, R]):
         return FunctionInputs(self.name, self.function, self._local_names)
 
 
-def checked_options(**given: Any) -> StepOptions:
+def checked_options(**given: Unpack[GivenOptions]) -> StepOptions:
     """Validated options of a step. Raises `FlowDefinitionError`."""
     options = StepOptions(**given)
     check_timeout(options.timeout)
@@ -71,7 +86,7 @@ def check_timeout(value: object) -> None:
         raise FlowDefinitionError(msg)
 
 
-def caller_names(frame: Any) -> Mapping[str, object]:
+def caller_names(frame: FrameType) -> Mapping[str, object]:
     """The local names where a step is defined, to resolve type hints written as text. Empty at module level."""
     local_names = frame.f_locals
     return NO_NAMES if local_names is frame.f_globals else dict(local_names)

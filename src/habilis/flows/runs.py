@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, StoreUnavailable
@@ -74,12 +74,12 @@ def _only(error: BaseException, kinds: type[BaseException] | tuple[type[BaseExce
 # Create and run -------------------------------------------------------------------------------------------------------
 
 
-def new_info(flow: RecordedFunction[..., Any], bound: inspect.BoundArguments, **more: str) -> RunInfo:
+def new_info(flow: RecordedFunction[..., object], bound: inspect.BoundArguments, **more: str) -> RunInfo:
     """The info of a new run of a flow."""
     return RunInfo(kind='flow', name=flow.target, title=flow.inputs.title(bound), **more)  # pyright: ignore[reportArgumentType]
 
 
-def recorded_arguments(flow: RecordedFunction[..., Any], bound: inspect.BoundArguments) -> Json:
+def recorded_arguments(flow: RecordedFunction[..., object], bound: inspect.BoundArguments) -> Json:
     """The value of the first record of a run. Raises `FlowArgumentsError` if the arguments cannot be recorded."""
     written: dict[str, Json] = {'flow': flow.name, 'inputs': cast('Json', flow.inputs.write(bound))}
     module, _, name = flow.target.partition(':')
@@ -88,7 +88,7 @@ def recorded_arguments(flow: RecordedFunction[..., Any], bound: inspect.BoundArg
 
 
 async def create(
-    flow: RecordedFunction[..., Any],
+    flow: RecordedFunction[..., object],
     bound: inspect.BoundArguments,
     *,
     journal: Store | str | None = None,
@@ -134,7 +134,7 @@ async def drive(flow: RecordedFunction[..., R], bound: inspect.BoundArguments | 
     return value
 
 
-def _note(flow: RecordedFunction[..., Any], run: str, error: BaseException) -> str:
+def _note(flow: RecordedFunction[..., object], run: str, error: BaseException) -> str:
     inside = [path.partition('/')[2] for path in failed_paths(error)]
     where = f'in step {inside[0]} of {flow.name}' if inside and inside[0] else f'in {flow.name}'
     return f'{where} {run}; resume it with {flow.name}.resume({run!r})'
@@ -177,7 +177,7 @@ async def flow_info(store: Store, run: str, user: str | None) -> RunInfo:
     return info
 
 
-async def _read_arguments(flow: RecordedFunction[..., Any], journal: Journal) -> inspect.BoundArguments:
+async def _read_arguments(flow: RecordedFunction[..., object], journal: Journal) -> inspect.BoundArguments:
     entry = journal.index.find('')
     if entry is None or entry.opened is None:
         msg = f'{journal.run} has no record of its arguments: delete it, and start a new run'
@@ -248,11 +248,11 @@ class FlowRun(Generic[R]):
 
 
 def start(flow: RecordedFunction[..., R], bound: inspect.BoundArguments, active: ActiveRun) -> FlowRun[R]:
-    """FlowRun the flow in a task of its own."""
+    """Run the flow in a task of its own."""
     return FlowRun(active, asyncio.create_task(drive(flow, bound, active), name=active.journal.run))
 
 
-def _retrieve(task: 'asyncio.Task[Any]') -> None:
+def _retrieve(task: 'asyncio.Task[R]') -> None:
     """Mark an error as retrieved, so that asyncio does not log it: it is in the record of the run."""
     if not task.cancelled():
         task.exception()

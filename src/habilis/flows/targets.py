@@ -4,7 +4,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, cast
+from typing import cast
 
 from habilis.agent import Agent
 from habilis.flows.contract import FlowError
@@ -18,7 +18,7 @@ class TargetNotFound(FlowError):
     """This process cannot import a flow of that name."""
 
 
-def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
+def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., object]:
     """The flow at `module:name`. Raises `TargetNotFound`.
 
     Args:
@@ -37,10 +37,10 @@ def load_target(target: str, *, apps: Sequence[str] = ()) -> Flow[..., Any]:
     raise TargetNotFound(msg)
 
 
-def agent_flow(agent: Agent[Any]) -> Flow[..., Any]:
+def agent_flow(agent: Agent[object]) -> Flow[..., object]:
     """A flow that runs an agent on a task, so that an engine can execute it. It returns the answer."""
 
-    async def work(task: str, variables: dict[str, Any] | None = None) -> Any:
+    async def work(task: str, variables: dict[str, object] | None = None) -> object:
         result = await agent.run(task, variables=variables)
         if result.ended != 'answer':
             msg = f'{agent.name} ended without an answer: {result.ended}'
@@ -63,19 +63,19 @@ def _import(module: str, target: str) -> ModuleType:
         raise TargetNotFound(msg) from error
 
 
-def _find(module: ModuleType, name: str) -> Flow[..., Any] | None:
+def _find(module: ModuleType, name: str) -> Flow[..., object] | None:
     found: object = module
     for part in name.split('.'):
         found = getattr(found, part, None)
     if isinstance(found, Workflow):
         return found.flow
     if isinstance(found, Flow):
-        return cast('Flow[..., Any]', found)
+        return cast('Flow[..., object]', found)
     if isinstance(found, Agent):
-        return agent_flow(cast('Agent[Any]', found))
+        return agent_flow(cast('Agent[object]', found))
     for other in vars(module).values():  # its variable may have another name than the flow
         if isinstance(other, Workflow) and other.name == name:
             return other.flow
-        if isinstance(other, Flow) and cast('Flow[..., Any]', other).function.__qualname__ == name:
-            return cast('Flow[..., Any]', other)
+        if isinstance(other, Flow) and cast('Flow[..., object]', other).function.__qualname__ == name:
+            return cast('Flow[..., object]', other)
     return None

@@ -1,8 +1,8 @@
 """Asyncio tasks of a flow: stop those that are left when it ends, and finish work in spite of cancellation."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import TypeVar
 
 from habilis.journal import Scope
 
@@ -17,7 +17,7 @@ async def stop_tasks(scope: Scope, *, at_once: bool = False) -> None:
     """
     journal, current = scope.journal, asyncio.current_task()
 
-    def others() -> list[asyncio.Task[Any]]:
+    def others() -> list[asyncio.Task[object]]:
         return [task for task in journal.tasks_in(scope.path) if task is not current]
 
     if not others():
@@ -30,7 +30,7 @@ async def stop_tasks(scope: Scope, *, at_once: bool = False) -> None:
         await cancel_tasks(others())
 
 
-async def cancel_tasks(tasks: list[asyncio.Task[Any]]) -> None:
+async def cancel_tasks(tasks: Sequence[asyncio.Task[object]]) -> None:
     """Cancel the tasks and wait until they have ended."""
     for task in tasks:
         task.cancel()
@@ -38,11 +38,11 @@ async def cancel_tasks(tasks: list[asyncio.Task[Any]]) -> None:
         await uncancelled(_gather(tasks))
 
 
-async def _gather(tasks: list[asyncio.Task[Any]]) -> None:
+async def _gather(tasks: Sequence[asyncio.Task[object]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def uncancelled(work: Coroutine[Any, Any, T]) -> T:
+async def uncancelled(work: Coroutine[object, object, T]) -> T:
     """Finish the work even if the waiting task is cancelled meanwhile; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

@@ -2,64 +2,59 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import asdict, dataclass, field
+from typing import cast
 
 from habilis.core.similar_names import similar_names
 from habilis.flows.contract import FlowDefinitionError
 from habilis.flows.definitions import Flow, FlowStep
 from habilis.flows.nodes import INPUT, Node, Select, WorkflowStep
-from habilis.flows.recorded import checked_options
+from habilis.flows.recorded import GivenOptions, checked_options
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def nested_step(
-    flow: Flow[..., Any], nodes: tuple[Node, ...], *, name: str | None, source: str | Select, **options: Any
+    flow: Flow[..., object], nodes: tuple[Node, ...], *, name: str | None, source: str | Select, given: GivenOptions
 ) -> WorkflowStep:
     """A workflow as a step of another one."""
-    flow = _renamed(flow, name, _given(options))
+    flow = _renamed(flow, name, given)
     return WorkflowStep(name=flow.name, recorded=flow, nodes=nodes, source=source)
 
 
-def workflow_step(part: Callable[..., Any], *, name: str | None, **options: Any) -> WorkflowStep:
+def workflow_step(part: Callable[..., object], *, name: str | None, given: GivenOptions) -> WorkflowStep:
     """A function, step or flow as a step of a workflow."""
-    given = _given(options)
     if isinstance(part, Flow):
-        recorded = _renamed(cast('Flow[..., Any]', part), name, given)
+        recorded = _renamed(cast('Flow[..., object]', part), name, given)
     else:
         recorded = _as_step(part, name, given)
     return WorkflowStep(name=recorded.name, recorded=recorded, parameters=_parameters(recorded))
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
-def _renamed(flow: Flow[..., Any], name: str | None, given: dict[str, Any]) -> Flow[..., Any]:
+def _renamed(flow: Flow[..., object], name: str | None, given: GivenOptions) -> Flow[..., object]:
     if given:
         msg = f'{flow.name} is a flow, whose steps have their own options: leave out {", ".join(given)}'
         raise FlowDefinitionError(msg)
     if name in {None, flow.name}:
         return flow
-    return Flow[..., Any](flow.function, name=name, timeout=flow.options.timeout)
+    return Flow[..., object](flow.function, name=name, timeout=flow.options.timeout)
 
 
-def _as_step(part: Callable[..., Any], name: str | None, given: dict[str, Any]) -> FlowStep[..., Any]:
+def _as_step(part: Callable[..., object], name: str | None, given: GivenOptions) -> FlowStep[..., object]:
     if isinstance(part, FlowStep):
-        step = cast('FlowStep[..., Any]', part)
+        step = cast('FlowStep[..., object]', part)
         if not given and name in {None, step.name}:
             return step
-        merged = {field: getattr(step.options, field) for field in step.options.__dataclass_fields__} | given
-        return FlowStep[..., Any](step.function, name=name or step.name, options=checked_options(**merged))
+        options = checked_options(**cast('GivenOptions', asdict(step.options) | given))
+        return FlowStep[..., object](step.function, name=name or step.name, options=options)
     if not callable(part):
         msg = f'{part!r} cannot be a step: give a function, a step, a flow or a Workflow'
         raise FlowDefinitionError(msg)
-    return FlowStep[..., Any](part, name=name, options=checked_options(**given))
+    return FlowStep[..., object](part, name=name, options=checked_options(**given))
 
 
-def _parameters(recorded: FlowStep[..., Any] | Flow[..., Any]) -> tuple[inspect.Parameter, ...]:
+def _parameters(recorded: FlowStep[..., object] | Flow[..., object]) -> tuple[inspect.Parameter, ...]:
     parameters = tuple(inspect.signature(recorded.function).parameters.values())
     for parameter in parameters:
         if parameter.kind in _VARIADIC:

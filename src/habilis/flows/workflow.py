@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from habilis.flows.contract import FlowDefinitionError, StepStatus
 from habilis.flows.definitions import Flow
@@ -18,6 +18,7 @@ from habilis.flows.nodes import (
     WhenNode,
     WorkflowStep,
 )
+from habilis.flows.recorded import GivenOptions
 from habilis.flows.status import flow_status
 from habilis.flows.wiring import OutputNames, nested_step, workflow_step
 from habilis.journal import Store
@@ -30,7 +31,7 @@ class Workflow:
     name an output that does not exist. The output of the last step is the result.
     """
 
-    def __init__(self, name: str, *, input_type: Any = None, timeout: float | None = None) -> None:
+    def __init__(self, name: str, *, input_type: object = None, timeout: float | None = None) -> None:
         """Make an empty workflow.
 
         Args:
@@ -43,7 +44,7 @@ class Workflow:
         self._timeout = timeout
         self._nodes: list[Node] = []
         self._outputs = OutputNames()
-        self._flow: Flow[..., Any] | None = None
+        self._flow: Flow[..., object] | None = None
         self._module = str(sys._getframe(1).f_globals.get('__name__', '__main__'))  # pyright: ignore[reportPrivateUsage]
 
     def __repr__(self) -> str:
@@ -58,7 +59,7 @@ class Workflow:
 
     def step(
         self,
-        part: 'Callable[..., Any] | Workflow',
+        part: 'Callable[..., object] | Workflow',
         *,
         name: str | None = None,
         input: str | Select = INPUT,
@@ -80,7 +81,7 @@ class Workflow:
         self._outputs.check(step)
         return self._add(StepNode(step=step), step.name)
 
-    def parallel(self, *parts: 'Callable[..., Any] | Workflow') -> Self:
+    def parallel(self, *parts: 'Callable[..., object] | Workflow') -> Self:
         """Add steps that run at the same time. They do not see each other's outputs; later steps see all of them."""
         if len(parts) < 2:
             msg = 'parallel: give two steps or more'
@@ -92,7 +93,7 @@ class Workflow:
 
     def each(
         self,
-        part: 'Callable[..., Any] | Workflow',
+        part: 'Callable[..., object] | Workflow',
         *,
         over: str | Select,
         limit: int | None = None,
@@ -118,7 +119,7 @@ class Workflow:
         self,
         *,
         while_: Select,
-        body: 'Callable[..., Any] | Workflow',
+        body: 'Callable[..., object] | Workflow',
         limit: int = 100,
         name: str | None = None,
         input: str | Select = INPUT,
@@ -143,8 +144,8 @@ class Workflow:
     def when(
         self,
         condition: Select,
-        then: 'Callable[..., Any] | Workflow',
-        otherwise: 'Callable[..., Any] | Workflow | None' = None,
+        then: 'Callable[..., object] | Workflow',
+        otherwise: 'Callable[..., object] | Workflow | None' = None,
         *,
         name: str | None = None,
     ) -> Self:
@@ -175,7 +176,7 @@ class Workflow:
     # Use as a flow ----------------------------------------------------------------------------------------------------
 
     @property
-    def flow(self) -> Flow[..., Any]:
+    def flow(self) -> Flow[..., object]:
         """The workflow as a flow: call, start or resume it, or give it to an agent as a tool."""
         if not self._nodes:
             msg = f'{self.name} has no steps yet'
@@ -184,8 +185,8 @@ class Workflow:
             self._flow = self._make_flow(tuple(self._nodes))
         return self._flow
 
-    def _make_flow(self, nodes: tuple[Node, ...]) -> Flow[..., Any]:
-        async def run(input: Any) -> Any:
+    def _make_flow(self, nodes: tuple[Node, ...]) -> Flow[..., object]:
+        async def run(input: object) -> object:
             outputs: dict[str, object] = {INPUT: input}
             value: object = None
             for node in nodes:
@@ -199,7 +200,7 @@ class Workflow:
         run.__annotations__ = {INPUT: input_type, 'return': nodes[-1].result}
         if self._input_type is None:
             run.__defaults__ = (None,)
-        return Flow[..., Any](run, name=self.name, timeout=self._timeout)
+        return Flow[..., object](run, name=self.name, timeout=self._timeout)
 
     async def status(self, store: Store, run: str, *, user: str | None = None) -> list[StepStatus]:
         """The steps of a run: those that have started, then those that have not, as `not run`."""
@@ -212,8 +213,13 @@ class Workflow:
 
 
 def _workflow_step(
-    part: Callable[..., Any] | Workflow, *, name: str | None = None, source: str | Select = INPUT, **options: Any
+    part: Callable[..., object] | Workflow,
+    *,
+    name: str | None = None,
+    source: str | Select = INPUT,
+    **options: float | bool | None,
 ) -> WorkflowStep:
+    given = cast('GivenOptions', {key: value for key, value in options.items() if value is not None})
     if isinstance(part, Workflow):
-        return nested_step(part.flow, tuple(part.nodes), name=name, source=source, **options)
-    return workflow_step(part, name=name, **options)
+        return nested_step(part.flow, tuple(part.nodes), name=name, source=source, given=given)
+    return workflow_step(part, name=name, given=given)

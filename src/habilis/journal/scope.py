@@ -157,7 +157,10 @@ class Scope:
         path = self._next(_safe(name), key)
         if located is not None:
             located(path)
-        return await self._step(path, work, key, codec, opening, once, attach, replayed, inside)
+        entry = self.journal.index.replay_ended(path, key) or await self._matching(path, key)
+        if entry is not None and entry.end is not None:
+            return await self._replay(entry.end, codec, replayed)
+        return await self._run(path, entry, work, key, codec, opening, once, attach, inside)
 
     async def call(
         self,
@@ -174,7 +177,11 @@ class Scope:
 
         `located` is called with the path of the call.
         """
-        return await self._step(self._call_path(name, key, located), work, key, codec, opening, once)
+        path = self._call_path(name, key, located)
+        entry = self.journal.index.replay_ended(path, key) or await self._matching(path, key)
+        if entry is not None and entry.end is not None:
+            return await self._replay(entry.end, codec)
+        return await self._run(path, entry, work, key, codec, opening, once)
 
     def _call_path(self, name: str, key: str, located: Callable[[str], None] | None) -> str:
         """The path of the next call with this name and key."""
@@ -184,28 +191,29 @@ class Scope:
             located(path)
         return path
 
-    async def _step(
+    async def _replay(self, end: Record, codec: Codec[T], replayed: Callable[[Record], None] | None = None) -> T:
+        """The recorded result of a step, or its error."""
+        written = await self.journal.value_of(end) if end.blob else end.value
+        if end.kind == 'failed':
+            raise add_path(decode_error(written), end.path)
+        if replayed is not None:
+            replayed(end)
+        return codec.read(written)
+
+    async def _run(
         self,
         path: str,
+        entry: PathRecords | None,
         work: Callable[[], Awaitable[T]],
         key: str,
         codec: Codec[T],
         opening: Json,
         once: bool,
         attach: Attach | None = None,
-        replayed: Callable[[Record], None] | None = None,
         inside: Json = None,
     ) -> T:
+        """Run the work of a step in its own scope, and record its result or its error."""
         journal = self.journal
-        entry = journal.index.replay_ended(path, key) or await self._matching(path, key)
-        if entry is not None and entry.end is not None:
-            end = entry.end
-            written = await journal.value_of(end) if end.blob else end.value
-            if end.kind == 'failed':
-                raise add_path(decode_error(written), path)
-            if replayed is not None:
-                replayed(end)
-            return codec.read(written)
         if journal.is_halted(path):
             raise Paused(path, 'the flow around it has stopped')
         await journal.start_writing()
@@ -217,35 +225,23 @@ class Scope:
             await journal.write('opened', path, key=key, value=opening)
         journal.start_step(path, once=once, key='' if once else key, value=inside)
         try:
-            value, blobs = await self._run(path, work, key, attach)
+            try:
+                token = Scope(journal, path)._enter()
+                try:
+                    value = await work()
+                finally:
+                    _current.reset(token)
+                if journal.index.has_unreplayed(path):
+                    await self._check_replayed(path)
+                blobs = None if attach is None else await attach()
+            except (Exception, asyncio.CancelledError) as error:
+                await self._record_error(path, key, error)
+                raise
             written = codec.write(value)
             await journal.write('done', path, key=key, value=written, attached=blobs)
         finally:
             journal.finish_step(path)
         return codec.as_replayed(value, written)
-
-    async def _run(
-        self, path: str, work: Callable[[], Awaitable[T]], key: str, attach: Attach | None
-    ) -> tuple[T, Mapping[str, bytes] | None]:
-        """Run the work of a step in its own scope, and record its error."""
-        journal = self.journal
-        try:
-            token = Scope(journal, path)._enter()
-            try:
-                value = await work()
-            finally:
-                _current.reset(token)
-            if journal.index.has_unreplayed(path):
-                await self._check_replayed(path)
-            return value, None if attach is None else await attach()
-        except JournalError:
-            raise
-        except asyncio.CancelledError:
-            journal.step_cancelled(parent_of(path), path, key)
-            raise
-        except Exception as error:
-            await journal.write('failed', path, key=key, value=encode_error(error))
-            raise add_path(error, path)  # noqa: B904
 
     @contextlib.asynccontextmanager
     async def group(self, name: str, *, key: str = '', opening: Json = True) -> AsyncGenerator['Scope']:
@@ -264,16 +260,19 @@ class Scope:
             with inside.entered():
                 yield inside
             await inside.finish()
-        except JournalError:
+        except (Exception, asyncio.CancelledError) as error:
+            await self._record_error(path, key, error)
             raise
-        except asyncio.CancelledError:
-            journal.step_cancelled(parent_of(path), path, key)
-            raise
-        except Exception as error:
-            await journal.write('failed', path, key=key, value=encode_error(error))
-            raise add_path(error, path)  # noqa: B904
         if end is None:
             await journal.write('done', path, key=key)
+
+    async def _record_error(self, path: str, key: str, error: Exception | asyncio.CancelledError) -> None:
+        """Record that a step failed, or was cancelled. Errors of the journal are not those of the step."""
+        if isinstance(error, asyncio.CancelledError):
+            self.journal.step_cancelled(parent_of(path), path, key)
+        elif not isinstance(error, JournalError):
+            await self.journal.write('failed', path, key=key, value=encode_error(error))
+            add_path(error, path)
 
     async def finish(self) -> None:
         """End this scope. Raises `RunChanged` if the code has not replayed everything that was recorded in it."""

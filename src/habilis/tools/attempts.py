@@ -2,10 +2,11 @@
 
 import asyncio
 import contextvars
+import functools
 import inspect
 import math
-from collections.abc import Awaitable, Callable
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 from habilis.core.errors import ToolCallError, ToolDenied, ToolTimeout
 from habilis.core.integers import error_text
@@ -35,7 +36,7 @@ async def on_thread(work: Callable[[], T]) -> T:
     with permit.entered():
         context = contextvars.copy_context()
     try:
-        return await WORKERS.submit(lambda: context.run(_guarded, work))
+        return await WORKERS.submit(functools.partial(context.run, functools.partial(_guarded, work)))
     except asyncio.CancelledError:
         permit.close()
         raise
@@ -65,59 +66,59 @@ def _guarded(work: Callable[[], T]) -> T:
 # Attempts -------------------------------------------------------------------------------------------------------------
 
 
-async def with_timeout(work: Callable[[], Awaitable[T]], seconds: float | None, error: Callable[[], Exception]) -> T:
-    """Await the work; raise `error()` if it takes longer than `seconds`. A function on a thread is not interrupted."""
-    if seconds is None:
-        return await work()
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            return await work()
-    except TimeoutError:
-        if not limit.expired():
-            raise
-        raise error() from None
-
-
-async def with_retries(
+async def with_attempts(
     attempt: Callable[[], Awaitable[T]],
     *,
-    retries: int,
-    delay: float,
-    before_retry: Callable[[int, Exception], Awaitable[None]],
+    timeout: float | None = None,
+    timed_out: Callable[[], Exception] = TimeoutError,
+    retries: int = 0,
+    delay: float = FIRST_DELAY,
     max_delay: float = math.inf,
+    before_retry: Callable[[int, Exception], Awaitable[None]] | None = None,
     fatal: tuple[type[Exception], ...] = (),
 ) -> T:
     """The result of the first attempt that succeeds; raises what the last one raises.
 
     Args:
-        attempt: one attempt.
+        attempt: makes one attempt. A function on a thread is not interrupted by the timeout.
+        timeout: seconds for each attempt.
+        timed_out: makes the error of an attempt that takes longer.
         retries: maximum number of attempts after the first.
         delay: seconds before the first retry; doubled before each further one.
-        before_retry: called with the number of the attempt that failed, and its error.
         max_delay: maximum of the doubled delay.
+        before_retry: called with the number of the attempt that failed, and its error.
         fatal: errors that are raised at once.
     """
-    for number in range(1, retries + 1):
+    number = 1
+    while True:
+        limit = None if timeout is None else asyncio.timeout(timeout)
         try:
-            return await attempt()
+            if limit is None:  # an attempt on the thread of a sandbox has no task, which a timeout needs
+                return await attempt()
+            async with limit:
+                return await attempt()
         except fatal:
             raise
         except Exception as error:
-            failure = error
-        await before_retry(number, failure)
+            is_late = limit is not None and limit.expired() and isinstance(error, TimeoutError)
+            if number > retries and is_late:
+                raise timed_out() from None
+            if number > retries:
+                raise
+            failure = timed_out() if is_late else error
+        if before_retry is not None:
+            await before_retry(number, failure)
         del failure  # it would keep the frames of the failed attempt alive
         await asyncio.sleep(delay)
-        delay = min(max_delay, delay * 2)
-    return await attempt()
+        number, delay = number + 1, min(max_delay, delay * 2)
 
 
 # Tools ----------------------------------------------------------------------------------------------------------------
 
 
-async def call_tool(
+def call_tool(
     name: str, work: Work, *, options: ToolOptions, finish: Callable[[object], object], here: bool = False
-) -> object:
+) -> Coroutine[Any, Any, object]:
     """Call the function of a tool with the timeout and the retries of its options.
 
     Args:
@@ -128,39 +129,30 @@ async def call_tool(
         here: run a plain function on the caller's thread.
     """
 
-    async def once() -> object:
-        return finish(await _tool_result(name, work, here=here))
-
     async def attempt() -> object:
-        return await with_timeout(once, options.timeout, timed_out)
+        try:
+            if is_async(work):
+                check_open()
+                return finish(await cast('Awaitable[object]', work()))
+            result = _guarded(work) if here else await on_thread(work)
+        except SystemExit as error:  # it would end the program that uses the tool
+            msg = f'{name} tried to end the program (exit code {error.code})'
+            raise ToolCallError(msg) from None
+        if inspect.iscoroutine(result):
+            result.close()
+            msg = f'{name} returned a coroutine that nothing awaits: define it with `async def`'
+            raise ToolCallError(msg)
+        return finish(result)
 
-    def timed_out() -> ToolTimeout:
-        return ToolTimeout(f'{name} took longer than {options.timeout:g} s')
-
-    return await with_retries(
+    return with_attempts(
         attempt,
+        timeout=options.timeout,
+        timed_out=lambda: ToolTimeout(f'{name} took longer than {options.timeout:g} s'),
         retries=options.retries,
-        delay=FIRST_DELAY,
         max_delay=MAX_DELAY,
         before_retry=_log_retry,
         fatal=(NeedsAnswer, ToolDenied),
     )
-
-
-async def _tool_result(name: str, work: Work, *, here: bool) -> object:
-    try:
-        if is_async(work):
-            check_open()
-            return await cast('Awaitable[object]', work())
-        result = _guarded(work) if here else await on_thread(work)
-    except SystemExit as error:  # it would end the program that uses the tool
-        msg = f'{name} tried to end the program (exit code {error.code})'
-        raise ToolCallError(msg) from None
-    if inspect.iscoroutine(result):
-        result.close()
-        msg = f'{name} returned a coroutine that nothing awaits: define it with `async def`'
-        raise ToolCallError(msg)
-    return result
 
 
 async def _log_retry(number: int, error: Exception) -> None:

@@ -66,9 +66,9 @@ class CallableTool(Protocol):
     def changed(self, before: inspect.BoundArguments, changes: Mapping[str, object]) -> inspect.BoundArguments: ...
     def complete(self, bound: inspect.BoundArguments) -> dict[str, object]: ...
     def labelled(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]: ...
-    async def run(
+    def run(
         self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
-    ) -> object: ...
+    ) -> Awaitable[object]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +210,11 @@ class Calls:
             with permit.entered():
                 bound = await self._admitted(call, bind)
                 check_open()
-                result = await self._recorded_or_made(call, functools.partial(self._run, call, bound, here))
+                if self._journal is None or tool.options.in_memory:
+                    result = await self._run(call, bound, here)
+                else:
+                    run, once = functools.partial(self._run, call, bound, here), not tool.options.idempotent
+                    result = await self._journal.around_call(call.as_gate_call(), once, run)
         except Exception as error:
             permit.release()
             return self._failed(call, channel, error)
@@ -240,12 +244,6 @@ class Calls:
         with self._counting:
             self._last += 1
             return self._last
-
-    async def _recorded_or_made(self, call: _Call, work: Callable[[], Awaitable[object]]) -> object:
-        """The result, from the journal if the call was recorded."""
-        if self._journal is None or call.tool.options.in_memory:
-            return await work()
-        return await self._journal.around_call(call.as_gate_call(), not call.tool.options.idempotent, work)
 
     async def _run(self, call: _Call, bound: inspect.BoundArguments, here: bool) -> object:
         if call.shown is not None and call.shown != await _preview(call, bound):

@@ -66,23 +66,19 @@ class HostCalls:
             future = asyncio.run_coroutine_threadsafe(made, loop)
             self._waiting.add(future)
         try:
-            return _result(future, loop)
+            while True:
+                try:
+                    return future.result(timeout=LOOP_CHECK_SECONDS)
+                except TimeoutError:
+                    if future.done():  # the tool raised it, or ended at this very moment
+                        return future.result()
+                    if loop.is_closed():
+                        future.cancel()
+                        msg = 'the run ended while the tool was working'
+                        raise ToolCallError(msg) from None
         finally:
             with self._lock:
                 self._waiting.discard(future)
-
-
-def _result(future: 'Future[object]', loop: asyncio.AbstractEventLoop) -> object:
-    while True:
-        try:
-            return future.result(timeout=LOOP_CHECK_SECONDS)
-        except TimeoutError:
-            if future.done():  # the tool raised it, or ended at this very moment
-                return future.result()
-            if loop.is_closed():
-                future.cancel()
-                msg = 'the run ended while the tool was working'
-                raise ToolCallError(msg) from None
 
 
 def _run_at_once(made: Coroutine[Any, Any, object]) -> object:

@@ -5,7 +5,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, cast, overload, runtime_checkable
 
@@ -198,15 +198,15 @@ class Tool(Generic[P, R]):
         """Whether `run(…, here=True)` never waits: a plain function without timeout and retries."""
         return not (self.waits or self.options.timeout is not None or self.options.retries)
 
-    async def run(
+    def run(
         self, bound: inspect.BoundArguments, *, here: bool = False, context: Context[Any] | None = None
-    ) -> object:
+    ) -> Coroutine[Any, Any, object]:
         """Call the function with validated arguments, with the timeout and retries of its options.
 
         A plain function runs on another thread, so that it does not block the event loop; with `here`, on this thread.
         """
         call = functools.partial(self.function, *self._context_argument(context), *bound.args, **bound.kwargs)
-        return await attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
+        return attempts.call_tool(self.name, call, options=self.options, finish=self._finish, here=here)
 
     def _context_argument(self, context: Context[Any] | None) -> tuple[Context[Any], ...]:
         if self.context is None:

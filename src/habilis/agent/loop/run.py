@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Self
 
@@ -18,6 +18,7 @@ from habilis.agent.options import AnyTool, check_types
 from habilis.core.errors import AgentError, JournalError, RunStopped
 from habilis.journal import Paused
 from habilis.models.contract import Message
+from habilis.tools import Toolbox
 from habilis.tools.permits import Permit
 
 STOPPED = 'the run was stopped'
@@ -70,9 +71,39 @@ class Run:
         """
         self._check_ready()
         check_types('a step', {'artifacts': artifacts})
-        self.is_busy, self._task = True, asyncio.current_task()
+        components, events = self._components, self._components.events
+        with self._under_way(tools) as (changed, lent):
+            try:
+                described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
+                can_stop, reached = await self._begin_step(can_stop)
+                if reached is not None:
+                    return await self._end(reached)
+                started, is_replayed = time.perf_counter(), events.is_muted
+                async with self._timed(started, is_replayed=is_replayed):
+                    self.steps.append(await self._turns.take(events.step, can_stop, artifacts or {}, described))
+                seconds = time.perf_counter() - started
+                if len(self.steps) < events.step:  # its time was over
+                    return await self._end_at_timeout(seconds)
+                return await self._end_of_step(self.steps[-1].seconds if is_replayed else seconds)
+            except Paused:
+                self.is_interrupted = True
+                if components.recorder is None or not components.recorder.top:
+                    raise
+                return await self._end('approval')
+            except (Exception, asyncio.CancelledError) as error:
+                self.is_interrupted = self.is_recorded
+                if (stopped := self._taken_stop(error)) is not None:
+                    await self._report_failure(stopped)
+                    raise stopped from None
+                await self._report_failure(error)
+                raise
+
+    @contextlib.contextmanager
+    def _under_way(self, tools: Sequence[AnyTool]) -> Generator[tuple[str, Toolbox]]:
+        """The surroundings of a step. Yields what has changed of the offered tools, and those lent for this step."""
         components = self._components
         recorder = components.recorder
+        self.is_busy, self._task = True, asyncio.current_task()
         changed = components.offered.update(announce=bool(self.steps))
         token = parent_ledgers.set((components.ledger, *components.parent_ledgers))
         calling = calling_run.set(components.as_calling())
@@ -83,21 +114,7 @@ class Run:
                 self.toolbox.lent(tools) as lent,
             ):
                 check_variables(components.spec.variables, lent.names())
-                try:
-                    described = '\n\n'.join(filter(None, (changed, components.tools.describe(lent))))
-                    return await self._step(can_stop, artifacts or {}, described)
-                except Paused:
-                    self.is_interrupted = True
-                    if recorder is None or not recorder.top:
-                        raise
-                    return await self._end('approval')
-                except (Exception, asyncio.CancelledError) as error:
-                    self.is_interrupted = recorder is not None
-                    if (stopped := self._taken_stop(error)) is not None:
-                        await self._report_failure(stopped)
-                        raise stopped from None
-                    await self._report_failure(error)
-                    raise
+                yield changed, lent
         finally:
             calling_run.reset(calling)
             parent_ledgers.reset(token)
@@ -135,40 +152,39 @@ class Run:
             return
         raise AgentError(msg)
 
-    async def _step(self, can_stop: bool, artifacts: Mapping[str, str], tools: str) -> Result[object] | None:
-        """One step within the limits of the run."""
-        components = self._components
-        meter, events, recorder = components.meter, components.events, components.recorder
+    async def _begin_step(self, can_stop: bool) -> tuple[bool, Ended | None]:
+        """Whether the step may end the run, and the limit that is reached, with which the run ends instead."""
+        components, number = self._components, len(self.steps) + 1
+        events, recorder = components.events, components.recorder
         if recorder is not None:
-            can_stop = await recorder.can_stop(len(self.steps) + 1, can_stop)
-        events.step = len(self.steps) + 1
+            can_stop = await recorder.can_stop(number, can_stop)
+        events.step = number
         events.is_muted = is_replayed = recorder is not None and recorder.is_replaying
         if not is_replayed and (reached := components.limit_reached(len(self.steps))):
-            return await self._end(reached)
+            return can_stop, reached
         if components.checkpoints is not None and not self.steps and not is_replayed:
             await components.checkpoints.save(0)
         events.emit(StepStarted())
-        started = time.perf_counter()
+        return can_stop, None
+
+    @contextlib.asynccontextmanager
+    async def _timed(self, started: float, *, is_replayed: bool) -> AsyncGenerator[None]:
+        """Limit the time of the turn inside. A turn whose time is over is left without an error."""
+        meter, events = self._components.meter, self._components.events
         try:
             async with asyncio.timeout(None) as timeout:
                 events.on_live = functools.partial(self._start_clock, timeout)
                 if not is_replayed:
                     events.go_live()
-                self.steps.append(await self._turns.take(events.step, can_stop, artifacts, tools))
+                yield
         except TimeoutError:
             if not meter.is_time_over():
                 raise
-            return await self._end_at_timeout(time.perf_counter() - started)
         except BaseException:
             meter.add(time.perf_counter() - started)
             raise
         finally:
             events.on_live = None
-        meter.add(self.steps[-1].seconds if is_replayed else time.perf_counter() - started)
-        if components.checkpoints is not None and not (recorder is not None and recorder.is_replaying):
-            await components.checkpoints.save(len(self.steps), self.steps[-1].code or '')
-        events.emit(StepFinished(finished=self.steps[-1]))
-        return await self._end_of_step()
 
     def _start_clock(self, timeout: asyncio.Timeout) -> None:
         """The step does something that is not in the record: from now on its time is limited."""
@@ -176,12 +192,16 @@ class Run:
         meter.go_live(len(self.steps), self._components.ledger.total)
         meter.start_clock(timeout)
 
-    async def _end_of_step(self) -> Result[object] | None:
-        components, turns = self._components, self._turns
+    async def _end_of_step(self, seconds: float) -> Result[object] | None:
+        components, turns, recorder = self._components, self._turns, self._components.recorder
+        components.meter.add(seconds)
+        if components.checkpoints is not None and not (recorder is not None and recorder.is_replaying):
+            await components.checkpoints.save(len(self.steps), self.steps[-1].code or '')
+        components.events.emit(StepFinished(finished=self.steps[-1]))
         if components.answer.is_given:
             return await self._end('answer', components.answer.value)
         question, turns.question = turns.question or self.toolbox.take_question(), None
-        if question is not None and not (components.recorder is not None and components.recorder.is_behind):
+        if question is not None and not (recorder is not None and recorder.is_behind):
             return await self._end('question', question=question)
         return await self._end('invalid_output') if turns.repairs > MAX_REPAIRS else None
 

@@ -9,7 +9,6 @@ from habilis.agent.context.prompt import answer_refused, artifacts_message
 from habilis.agent.contract import Step
 from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.events import AnswerRefused, CompactedEvent, ObservationEvent
-from habilis.agent.loop.code_turn import CodeRunner
 from habilis.agent.loop.components import Components
 from habilis.agent.parsing.repetition import is_repeating
 from habilis.agent.parsing.replies import Parsed, parse_reply, parse_words
@@ -42,11 +41,7 @@ class Turns:
         """Ask the model once and do what it says. `tools` describes those that are new, or there for this step only."""
         components, started = self._components, time.perf_counter()
         self.reply, empty_replies, self.empty_replies = None, self.empty_replies, 0
-        extra = [tools] if tools else []
-        if artifacts:
-            extra.append(artifacts_message(artifacts, components.tools.bounds, code=components.code is not None))
-            if components.code:
-                await components.code.set_artifacts(artifacts)
+        extra = await self._shown(artifacts, tools)
         options = Options(
             functions=components.tools.functions,
             temperature=components.temperature,
@@ -56,7 +51,7 @@ class Turns:
         reply = self.reply = await components.model.ask(
             options,
             system=None if can_stop else components.offered.system_without_stop,
-            extra='\n\n'.join(extra),
+            extra=extra,
             code=has_python,
         )
         parsed = parse_reply(reply.text) if has_python else parse_words(reply.text)
@@ -65,8 +60,11 @@ class Turns:
             step = await self._reject(reply, number, SeenReply(form='repeating', text=reply.text))
         elif reply.calls or parsed.calls:
             step = await self._make_calls(reply, parsed, number, can_stop)
+        elif parsed.code is not None and is_cut and not compiles(parsed.code):
+            step = await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         elif parsed.code is not None and components.code is not None:
-            step = await self._run_code(components.code, reply, parsed, number, can_stop)
+            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop)
+            step = await self._take_outcome(reply, parsed.code, outcome, number)
         elif parsed.prose:
             step = await self._take_words(reply, parsed.prose, number, can_stop)
         else:
@@ -74,13 +72,19 @@ class Turns:
             step = await self._reject_empty(reply, number)
         return replace(step, seconds=max(time.perf_counter() - started, _recorded_seconds(step)))
 
+    async def _shown(self, artifacts: Mapping[str, str], tools: str) -> str:
+        """What the model is shown in this step only. Code finds the documents, too."""
+        components = self._components
+        if not artifacts:
+            return tools
+        if components.code is not None:
+            await components.code.set_artifacts(artifacts)
+        documents = artifacts_message(artifacts, components.tools.bounds, code=components.code is not None)
+        return f'{tools}\n\n{documents}' if tools else documents
+
     # Code -------------------------------------------------------------------------------------------------------------
 
-    async def _run_code(self, runner: CodeRunner, reply: Reply, parsed: Parsed, number: int, can_stop: bool) -> Step:
-        code = parsed.code or ''
-        if (parsed.truncated or reply.finish == 'length') and not compiles(code):
-            return await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
-        outcome = await runner.run(code, number=number, can_stop=can_stop)
+    async def _take_outcome(self, reply: Reply, code: str, outcome: CellOutcome, number: int) -> Step:
         observation = await self._observed(outcome)
         if observation is None:
             self._components.conversation.add(reply.message)

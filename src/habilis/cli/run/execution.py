@@ -1,11 +1,12 @@
 """Execute a run request: choose the model, run the agent, print the result."""
 
 import asyncio
+import contextlib
 import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -110,12 +111,18 @@ class Execution:
         return report.interrupt_message(self.steps, self._request.workspace, resume)
 
     async def run(self) -> int:
-        """Choose the model, run the task, print the answer."""
+        """Choose the model, run the task, resume it with the user's answers to its questions, print the answer."""
         try:
-            if self._agent is not None:
-                result, model = await self._run_agent(self._agent)
-            else:
-                result, model = await self._run_new_agent()
+            async with self._opened_agent() as (agent, model, meta):
+                result = await self._start(agent, meta)
+                while result.ended == 'question' and self._user.is_present:
+                    with current_status().paused():
+                        answer = await self._user.answer(result.question or '')
+                        if answer is None:
+                            current_status().stop()
+                            break
+                    result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
+                self._run = result.run_id
         except (HabilisError, asyncio.CancelledError) as error:
             is_ours = not self._request.spec.is_resumption and not isinstance(error, RunBusy)
             if is_ours and not (self.is_recorded and isinstance(error, asyncio.CancelledError)):
@@ -127,13 +134,15 @@ class Execution:
         self._print(result, model)
         return report.exit_code(result)
 
-    async def _run_agent(self, agent: Agent[Any]) -> tuple[Result[Any], str]:
-        model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
-        self._skip_recorded_replies(model)
-        async with agent:
-            return await self._converse(agent, {}), model.name
-
-    async def _run_new_agent(self) -> tuple[Result[Any], str]:
+    @contextlib.asynccontextmanager
+    async def _opened_agent(self) -> 'AsyncGenerator[tuple[Agent[Any], str, Mapping[str, object]]]':
+        """The agent of the user's program, or a new one; the name of its model; what to record of the request."""
+        if (agent := self._agent) is not None:
+            model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
+            self._skip_recorded_replies(model)
+            async with agent:
+                yield agent, model.name, {}
+            return
         request = self._request
         option = None if request.model_is_recorded else '--model'
         wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
@@ -144,7 +153,7 @@ class Execution:
             output_type = OUTPUT_TYPES.get(request.output_type or '')
             meta = request.to_meta(request.model or self._settings.model or model.name)
             async with self._make_agent(model, output_type) as agent:
-                return await self._converse(agent, meta), model.name
+                yield agent, model.name, meta
         finally:
             await model.close()
 
@@ -154,23 +163,11 @@ class Execution:
         if isinstance(model, ScriptedModel) and self._request.spec.is_resumption:
             model.skip(self._request.replies)
 
-    async def _converse(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
-        """Run the agent, and resume it with the user's answers to its questions."""
-        result = await self._start(agent, meta)
-        while result.ended == 'question' and self._user.is_present:
-            with current_status().paused():
-                answer = await self._user.answer(result.question or '')
-                if answer is None:
-                    current_status().stop()
-                    break
-            result = await agent.resume(result.run_id, answer, hooks=self._hooks(agent))
-        self._run = result.run_id
-        return result
-
-    async def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+    def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Coroutine[Any, Any, Result[Any]]:
+        """Run the agent, or resume its run."""
         spec = replace(self._request.spec, run_id=self._run, meta=meta, hooks=self._hooks(agent))
         self.is_recorded = spec.is_resumption
-        return await agent.run_spec(spec)
+        return agent.run_spec(spec)
 
     def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
         """Hooks for an agent of a user's program; an agent created here already has them."""

@@ -8,6 +8,7 @@ not keep the process alive.
 import asyncio
 import atexit
 import contextlib
+import functools
 import os
 import threading
 import weakref
@@ -137,7 +138,7 @@ class Workers:
         with self._lock:
             self._count += 1
             name = f'habilis-{self._count}'
-        start_deep_thread(lambda: self._run(queue), name)
+        start_deep_thread(functools.partial(self._run, queue), name)
         return queue
 
     def _run(self, queue: 'SimpleQueue[WorkerCall[Any]]') -> None:
