@@ -1,6 +1,7 @@
 """Calls of host functions: on the event loop or on a thread, with a timeout and retries. Used by tools and by steps."""
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import inspect
@@ -81,26 +82,22 @@ async def with_attempts(
 
     Args:
         attempt: makes one attempt. A function on a thread is not interrupted by the timeout.
-        timeout: seconds for each attempt.
-        timed_out: makes the error of an attempt that takes longer.
+        timeout: seconds for each attempt; `timed_out` makes the error of one that takes longer.
         retries: maximum number of attempts after the first.
-        delay: seconds before the first retry; doubled before each further one.
-        max_delay: maximum of the doubled delay.
+        delay: seconds before the first retry; doubled before each further one, up to `max_delay`.
         before_retry: called with the number of the attempt that failed, and its error.
         fatal: errors that are raised at once.
     """
     number = 1
     while True:
-        limit = None if timeout is None else asyncio.timeout(timeout)
+        limit = contextlib.nullcontext() if timeout is None else asyncio.timeout(timeout)  # which needs a task
         try:
-            if limit is None:  # an attempt on the thread of a sandbox has no task, which a timeout needs
-                return await attempt()
             async with limit:
                 return await attempt()
         except fatal:
             raise
         except Exception as error:
-            is_late = limit is not None and limit.expired() and isinstance(error, TimeoutError)
+            is_late = isinstance(error, TimeoutError) and isinstance(limit, asyncio.Timeout) and limit.expired()
             if number > retries and is_late:
                 raise timed_out() from None
             if number > retries:

@@ -69,7 +69,6 @@ class Run:
             artifacts: documents for this step: shown to the model by name, and in code in the dict `artifacts`.
             tools: more tools for this step, beside those of the agent.
         """
-        self._check_ready()
         check_types('a step', {'artifacts': artifacts})
         components, events = self._components, self._components.events
         with self._under_way(tools) as (changed, lent):
@@ -101,6 +100,7 @@ class Run:
     @contextlib.contextmanager
     def _under_way(self, tools: Sequence[AnyTool]) -> Generator[tuple[str, Toolbox]]:
         """The surroundings of a step. Yields what has changed of the offered tools, and those lent for this step."""
+        self._check_ready()
         components = self._components
         recorder = components.recorder
         self.is_busy, self._task = True, asyncio.current_task()
