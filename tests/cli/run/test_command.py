@@ -394,6 +394,7 @@ def test_a_journal_that_cannot_be_made_leaves_no_run_to_go_on_with(place: Place)
     last = done.stderr.splitlines()[-1]
     assert 'is unavailable' in last
     assert last.endswith('The run was not started; name another journal with --journal, or off')
+    assert 'What was saved' not in last
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from habilis.core.errors import HabilisError, RunBusy, StoreUnavailable
 from habilis.core.settings import Settings
 from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
-from habilis.journal.errors import RESUME_LATER
 from habilis.journal.stores.urls import OFF
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
@@ -57,8 +56,7 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
         execution.view.end_line()
         if execution.is_recorded:
             raise
-        why = str(error).removesuffix(RESUME_LATER).rstrip('. ')
-        msg = f'{why}. The run was not started; name another journal with --journal, or off'
+        msg = f'{error.reason}. The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
         execution.view.end_line()
