@@ -4,7 +4,7 @@
 that are named for what they return raise `TypeError` for anything else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -38,11 +38,6 @@ def is_mapping(value: object) -> 'TypeIs[Mapping[object, object]]':
 def is_several(value: object) -> 'TypeIs[list[object] | tuple[object, ...] | set[object] | frozenset[object]]':
     """Whether it is a collection of items that is read more than once, and not a text."""
     return isinstance(value, (list, tuple, set, frozenset))
-
-
-def is_iterable(value: object) -> 'TypeIs[Iterable[object]]':
-    """Whether one can loop over it."""
-    return isinstance(value, Iterable)
 
 
 def is_group(error: BaseException) -> 'TypeIs[BaseExceptionGroup[BaseException]]':

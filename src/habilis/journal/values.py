@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Set
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Iterable, Set
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
-from habilis.core.narrowing import is_iterable, is_mapping
+from habilis.core.narrowing import is_mapping
 
 T = TypeVar('T')
 
@@ -168,13 +168,16 @@ def _parts(value: object, depth: int) -> Json:
         return _outline({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
     if is_mapping(value):
         return sorted(([_outline(key, depth), _outline(item, depth)] for key, item in value.items()), key=_canonical)
-    is_set = isinstance(value, Set)
-    if (is_set or isinstance(value, (list, tuple, deque, range))) and is_iterable(value):
+    if _is_collection(value):
         outlines = [_outline(item, depth) for item in value]
-        return sorted(outlines, key=_canonical) if is_set else outlines
+        return sorted(outlines, key=_canonical) if isinstance(value, Set) else outlines
     if callable(value):
         return str(getattr(value, '__qualname__', ''))
     return _memory(value)
+
+
+def _is_collection(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, (Set, list, tuple, deque, range))
 
 
 def _memory(value: object) -> Json:

@@ -6,11 +6,11 @@ import shlex
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
 from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
+from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
@@ -36,7 +36,7 @@ from habilis.models.wrapper import WrapperModel
 from habilis.tools import people_toolset
 
 
-def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
+def execute(request: RunRequest, *, agent: Agent | None = None) -> int:
     """Execute a request and return the exit code. Raises `HabilisError`.
 
     `agent` is the agent of a user's program; without it, one is created from the request.
@@ -75,7 +75,7 @@ def execute(request: RunRequest, *, agent: Agent[Any] | None = None) -> int:
 class Execution:
     """One run, with its view and its user."""
 
-    def __init__(self, request: RunRequest, settings: Settings, agent: Agent[Any] | None = None) -> None:
+    def __init__(self, request: RunRequest, settings: Settings, agent: Agent | None = None) -> None:
         self._request = request
         self._settings = settings
         self._agent = agent
@@ -124,13 +124,13 @@ class Execution:
         self._print(result, model)
         return report.exit_code(result)
 
-    async def _run_agent(self, agent: Agent[Any]) -> tuple[Result[Any], str]:
+    async def _run_agent(self, agent: Agent) -> tuple[Result[object], str]:
         model = await asyncio.to_thread(lambda: agent.model)  # may look for a model, which blocks
         self._skip_recorded_replies(model)
         async with agent:
             return await self._converse(agent, {}), model.name
 
-    async def _run_new_agent(self) -> tuple[Result[Any], str]:
+    async def _run_new_agent(self) -> tuple[Result[object], str]:
         request = self._request
         option = None if request.model_is_recorded else '--model'
         wanted = ModelRequest(name=request.model, option=option, overrides=request.overrides, download=request.download)
@@ -151,7 +151,7 @@ class Execution:
         if isinstance(model, ScriptedModel) and self._request.resume is not None:
             model.skip(self._request.resume.replies)
 
-    async def _converse(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+    async def _converse(self, agent: Agent, meta: Mapping[str, object]) -> Result[object]:
         """Run the agent, and resume it with the user's answers to its questions."""
         result = await self._start(agent, meta)
         while result.ended == 'question' and self._user.is_present:
@@ -164,7 +164,7 @@ class Execution:
         self._run = result.run_id
         return result
 
-    async def _start(self, agent: Agent[Any], meta: Mapping[str, object]) -> Result[Any]:
+    async def _start(self, agent: Agent, meta: Mapping[str, object]) -> Result[object]:
         request, resume = self._request, self._request.resume
         if resume is None:
             return await agent.run(
@@ -183,11 +183,11 @@ class Execution:
             hooks=self._hooks(agent),
         )
 
-    def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
+    def _hooks(self, agent: Agent) -> tuple[Hook, ...]:
         """Hooks for an agent of a user's program; an agent created here already has them."""
         return (self._watch, self.view) if agent is self._agent else ()
 
-    def _make_agent(self, model: Model, output_type: Any) -> Agent[Any]:
+    def _make_agent(self, model: Model, output_type: object) -> Agent:
         return make_agent(
             self._request,
             self._settings,
@@ -211,7 +211,7 @@ class Execution:
             case _:
                 pass
 
-    def _print(self, result: Result[Any], model: str) -> None:
+    def _print(self, result: Result[object], model: str) -> None:
         files = report.files_of(result, self._request.workspace, self._pictures)
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model, files=files)), flush=True)

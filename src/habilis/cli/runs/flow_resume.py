@@ -46,9 +46,7 @@ def resume_flow(
         say(f'interrupted; resume with: {command("resume", app)}')
         return INTERRUPTED
     except FlowPaused as paused:
-        for question in paused.questions:
-            say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
-        say(f'see how to answer: {command("show", "")}')
+        _print_questions(paused, command)
         if as_json:
             print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
         return report.QUESTION
@@ -63,3 +61,9 @@ def resume_flow(
         return report.ANSWERED
     report.print_answer(value)
     return report.ANSWERED
+
+
+def _print_questions(paused: FlowPaused, command: Callable[[str, str], str]) -> None:
+    for question in paused.questions:
+        say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
+    say(f'see how to answer: {command("show", "")}')
