@@ -56,11 +56,15 @@ def resume_flow(
         notes = ''.join(f' ({note})' for note in getattr(error, '__notes__', ()))
         say(f'{run} failed: {one_line(f"{error_text(error)}{notes}", 1000)}')
         return report.FAILED
+    _print_answer(run, value, as_json=as_json)
+    return report.ANSWERED
+
+
+def _print_answer(run: str, value: object, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({'output': report.value_to_json(value), 'ended': 'answer', 'run_id': run}), flush=True)
-        return report.ANSWERED
-    report.print_answer(value)
-    return report.ANSWERED
+    else:
+        report.print_answer(value)
 
 
 def _print_questions(paused: FlowPaused, command: Callable[[str, str], str]) -> None:
