@@ -21,6 +21,7 @@ from habilis.core.codec import (
     CodecError,
     Json,
     NotPlain,
+    TooLarge,
     decode,
     dump,
     dump_with,
@@ -384,3 +385,20 @@ def test_a_message_without_its_long_text_is_plain_json() -> None:
     assert dump_with({'a': 1}, 'state') == dump({'a': 1})
     assert parse_with('{"a":1}', 'state') == {'a': 1}
     assert parse_with('[1]\x1fx', 'state') == [1]
+
+
+class Counterparts:
+    """Its name has a word of the messages about size."""
+
+
+def test_what_is_too_large_is_told_by_its_type_and_not_by_its_message() -> None:
+    nested: list[object] = []
+    for _ in range(MAX_DEPTH + 1):
+        nested = [nested]
+    with pytest.raises(TooLarge):
+        pack({'a': nested})
+    with pytest.raises(TooLarge):
+        pack({(1, 2): nested})
+    with pytest.raises(NotPlain) as other:
+        pack([{'parts': Counterparts()}])
+    assert not isinstance(other.value, TooLarge)

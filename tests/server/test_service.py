@@ -148,3 +148,10 @@ async def test_an_unused_sandbox_expires() -> None:
                     break
                 await asyncio.sleep(0.1)
             assert (await client.get(f'/v1/sandboxes/{made["id"]}')).status_code == 404
+
+
+async def test_a_file_that_is_missing_is_told_from_one_that_cannot_be_read(http: httpx2.AsyncClient, one: str) -> None:
+    await http.put(f'{one}/files/folder/file', content=b'x')
+    assert (await http.get(f'{one}/files/folder/other')).status_code == 404
+    assert (await http.get(f'{one}/files/folder')).status_code == 400
+    assert (await http.get(f'{one}/files/folder/file/below')).status_code == 400

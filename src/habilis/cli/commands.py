@@ -46,18 +46,18 @@ See 'habilis COMMAND --help' for the options of a command.
 class LazyGroup(TyperGroup):
     """Imports a subcommand when it is called, not when it is listed."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         """Names of the subcommands, in help order."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> Any:
         """The subcommand. An unknown name loads all of them, so that typer can suggest one."""
         if cmd_name not in self.commands:
             for name in [cmd_name] if cmd_name in COMMANDS else COMMANDS:
                 self.commands[name] = get_command(import_module(COMMANDS[name][0]).app)
         return self.commands.get(cmd_name)
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: object, formatter: Any) -> None:
         """Write the list of subcommands without importing them."""
         with formatter.section('Commands'):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from habilis.core.status_line import current_status
 
@@ -24,7 +24,9 @@ STOPPING = 'habilis: stopping; press Ctrl-C again to exit at once'
 _SHOW_CURSOR = '\033[?25h'
 
 
-def run_interruptible(work: Callable[[], Coroutine[Any, Any, T]], *, last_words: Callable[[], str] | None = None) -> T:
+def run_interruptible(
+    work: Callable[[], Coroutine[object, object, T]], *, last_words: Callable[[], str] | None = None
+) -> T:
     """Run a coroutine. Raises `KeyboardInterrupt` after Ctrl-C has cancelled it and its cleanup is done.
 
     With `last_words` the process ends soon after Ctrl-C in any case. They make the message that is printed if it ends

@@ -3,12 +3,13 @@
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import typer
 
 from habilis.agent.hooks.sanitize import one_line
+from habilis.core.narrowing import is_list, is_tuple
 from habilis.tools import Toolset
 
 AnyTool = Toolset | Callable[..., Any]
@@ -38,8 +39,7 @@ def load_tools(names: Iterable[str], *, folder: str | None = None) -> list[AnyTo
     tools: list[AnyTool] = []
     for name in names:
         found = load_object(name, option='--tools', example='my_tools:search', folder=folder)
-        several = isinstance(found, list | tuple)
-        for one in cast('Sequence[object]', found) if several else [found]:
+        for one in found if is_list(found) or is_tuple(found) else [found]:
             if not isinstance(one, Toolset) and (not callable(one) or isinstance(one, type)):
                 msg = f'{name} is of type {type(one).__name__}, not a function, a Toolset or a list of them'
                 raise typer.BadParameter(msg, param_hint='--tools')

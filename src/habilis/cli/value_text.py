@@ -3,13 +3,13 @@
 import datetime
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import cast
 from uuid import UUID
 
 from habilis.agent.hooks.sanitize import diff_lines, escape_controls, one_line
 from habilis.core import codec
 from habilis.core.codec import CodecError, Json
 from habilis.core.integers import safe_repr
+from habilis.core.narrowing import fields_in, is_dict
 
 MAX_CALL_CHARS = 200
 """Max characters of a call on one line; a longer one has a line per argument."""
@@ -54,10 +54,9 @@ def request_lines(request: Mapping[str, Json], code: str = '') -> list[str]:
     """What a recorded question is about: the call, or the details that were given with it."""
     tool, arguments = request.get('tool'), unpacked(request.get('arguments'))
     if isinstance(tool, str):
-        given = cast('dict[str, object]', arguments) if isinstance(arguments, dict) else {}
-        return call_lines(tool, given, diff=str(request.get('diff') or ''), code=code)
+        return call_lines(tool, fields_in(arguments), diff=str(request.get('diff') or ''), code=code)
     details = unpacked(request.get('details'))
-    known = cast('dict[object, object]', details) if isinstance(details, dict) else {}
+    known = details if is_dict(details) else {}
     lines = [f'{name}: {value_text(value)}' for name, value in known.items()]
     return escape_controls('\n'.join(lines)).splitlines()
 

@@ -68,6 +68,10 @@ class NotPlain(TypeError):
         self.reason = reason
 
 
+class TooLarge(NotPlain):
+    """A value has too many parts, or is nested too deeply."""
+
+
 class CodecError(ValueError):
     """The text is not a valid message of this codec."""
 
@@ -163,11 +167,11 @@ class _Packer:
     def pack(self, value: object, depth: int) -> Json:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            raise NotPlain('', f'has more than {MAX_NODES:,} parts')
+            raise TooLarge('', f'has more than {MAX_NODES:,} parts')
         if type(value) in _ATOMS:
             return _pack_atom(value)
         if depth >= MAX_DEPTH:
-            raise NotPlain('', f'is nested deeper than {MAX_DEPTH} levels')
+            raise TooLarge('', f'is nested deeper than {MAX_DEPTH} levels')
         if isinstance(value, list):
             return self.items(cast('list[object]', value), depth + 1)
         if isinstance(value, dict):
@@ -191,7 +195,7 @@ class _Packer:
             try:
                 packed.append(self.pack(item, depth))
             except NotPlain as error:
-                raise NotPlain(f'[{index}]{error.path}', error.reason) from None
+                raise type(error)(f'[{index}]{error.path}', error.reason) from None
         return packed
 
     def mapping(self, value: dict[object, object], depth: int) -> Json:
@@ -202,7 +206,7 @@ class _Packer:
             try:
                 packed[cast('str', key)] = self.pack(item, depth)
             except NotPlain as error:
-                raise NotPlain(f'[{_label(key)}]{error.path}', error.reason) from None
+                raise type(error)(f'[{_label(key)}]{error.path}', error.reason) from None
         return packed
 
     def pair(self, key: object, item: object, depth: int) -> Json:
@@ -210,11 +214,11 @@ class _Packer:
         try:
             packed_key = self.pack(key, depth)
         except NotPlain as error:
-            raise NotPlain('', f'has a key that {error.reason}') from None
+            raise type(error)('', f'has a key that {error.reason}') from None
         try:
             return {'$': 'tuple', 'v': [packed_key, self.pack(item, depth)]}
         except NotPlain as error:
-            raise NotPlain(f'[{_label(unpack(packed_key))}]{error.path}', error.reason) from None
+            raise type(error)(f'[{_label(unpack(packed_key))}]{error.path}', error.reason) from None
 
 
 def _plain(value: str | int | float, base: type[str | int | float]) -> str | int | float:

@@ -1,14 +1,14 @@
 """Encodes frozen dataclasses as JSON that later versions can read: replies, cells, results."""
 
 import dataclasses
-from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
 from habilis.core.integers import safe_repr
+from habilis.core.narrowing import is_list, is_mapping, is_tuple
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -74,13 +74,12 @@ def pack_or_repr(value: object) -> Json:
 
 def _without_objects(value: object, depth: int) -> object:
     if depth < codec.MAX_DEPTH // 2:  # packing a dict may take two levels
-        if isinstance(value, tuple):
-            return tuple(_without_objects(item, depth + 1) for item in cast('tuple[object, ...]', value))
-        if isinstance(value, list):
-            return [_without_objects(item, depth + 1) for item in cast('list[object]', value)]
-        if isinstance(value, Mapping):
-            items = cast('Mapping[object, object]', value).items()
-            return {_plain_or_repr(key): _without_objects(item, depth + 1) for key, item in items}
+        if is_tuple(value):
+            return tuple(_without_objects(item, depth + 1) for item in value)
+        if is_list(value):
+            return [_without_objects(item, depth + 1) for item in value]
+        if is_mapping(value):
+            return {_plain_or_repr(key): _without_objects(item, depth + 1) for key, item in value.items()}
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
             return _without_objects(fields, depth + 1)

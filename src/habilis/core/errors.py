@@ -27,6 +27,10 @@ class WorkspaceError(SandboxError):
     """A workspace file cannot be read or written: outside the workspace, missing, or too large."""
 
 
+class WorkspaceFileNotFound(WorkspaceError):
+    """The workspace has no such file or folder."""
+
+
 class PackageError(SandboxError):
     """A package cannot be installed in the sandbox: no such package or version, not pure Python, or no network."""
 
@@ -179,10 +183,13 @@ class NotDurable(JournalError):
 class StoreUnavailable(JournalError):
     """The store is unreachable, full or read-only."""
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, *, passing: bool = False, advice: str = '') -> None:
+        super().__init__(f'{reason}. {advice}' if advice else reason)
         self.passing = passing
         """Whether the error is transient: a lost connection, a restarting server."""
+
+        self.reason = reason
+        """The message without the advice, which is that of a run that was started."""
 
 
 class ForgeError(HabilisError):

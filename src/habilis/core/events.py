@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from habilis.core.previews import short_repr
 
@@ -29,7 +29,7 @@ class Event:
     step: int = 0
     at: datetime = field(default_factory=_now, repr=False)
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Events of every kind are printed in short."""
         super().__init_subclass__(**options)
         cls.__repr__ = Event.__repr__  # before `@dataclass` makes a longer one

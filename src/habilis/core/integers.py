@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import cast
 
+from habilis.core.narrowing import is_dict, is_several
+
 PRINTED_DIGITS = 20_000
 """Longer integers are shortened: the time to write them out grows with the square."""
 
@@ -82,14 +84,13 @@ def _printable(value: object, depth: int) -> object:
         return _Text(integer_text(value))
     if depth >= _MAX_DEPTH:
         return _Text('…')
-    if isinstance(value, dict):
-        items = cast('dict[object, object]', value).items()
-        return {_printable(key, depth + 1): _printable(item, depth + 1) for key, item in items}
-    if isinstance(value, (set, frozenset)):
-        inside = ', '.join(repr(_printable(item, depth + 1)) for item in cast('set[object]', value))
-        return _Text(f'{{{inside}}}' if name == 'set' else f'{name}({{{inside}}})')
-    if isinstance(value, (list, tuple)):
-        items = [_printable(item, depth + 1) for item in cast('list[object]', value)]
+    if is_dict(value):
+        return {_printable(key, depth + 1): _printable(item, depth + 1) for key, item in value.items()}
+    if is_several(value):
+        items = [_printable(item, depth + 1) for item in value]
+        if isinstance(value, (set, frozenset)):
+            inside = ', '.join(map(repr, items))
+            return _Text(f'{{{inside}}}' if name == 'set' else f'{name}({{{inside}}})')
         return items if isinstance(value, list) else tuple(items)
     try:
         return _Text(repr(value))

@@ -49,7 +49,7 @@ def shorten(value: object, length: int) -> str:
 
 
 class _Dataclass(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
 
 def short_repr(value: _Dataclass, length: int = FIELD_LENGTH) -> str:
@@ -63,7 +63,7 @@ def _changed_fields(value: _Dataclass) -> Iterator[tuple[str, object]]:
         item: object = getattr(value, field.name)
         if isinstance(item, float):
             item = float(f'{item:.4g}')
-        factory: Any = field.default_factory
+        factory = field.default_factory
         default: object = field.default if factory is dataclasses.MISSING else factory()
         if field.repr and (item is not default and item != default):
             yield field.name, item

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 from habilis.core.codec import Json
@@ -12,13 +11,13 @@ from habilis.core.codec import Json
 class ScopeState:
     """What this process has done in a scope."""
 
-    owner: 'asyncio.Task[Any] | None' = None
+    owner: 'asyncio.Task[object] | None' = None
     """The task whose steps are numbered here; other tasks get a branch."""
 
     names: dict[str, int] = field(default_factory=dict[str, int])
     """Number of steps so far, by name."""
 
-    branches: 'WeakKeyDictionary[asyncio.Task[Any], str] | None' = None
+    branches: 'WeakKeyDictionary[asyncio.Task[object], str] | None' = None
     """Branches of the live tasks. Created on demand, because most scopes have none."""
 
     cancelled: 'dict[str, str] | None' = None
@@ -43,7 +42,7 @@ class Activity:
 
         self._halted: set[str] = set()
 
-        self._earlier: WeakSet[asyncio.Task[Any]] = WeakSet()
+        self._earlier: WeakSet[asyncio.Task[object]] = WeakSet()
         """Tasks that are older than the replay, so that they do not belong to it."""
 
     def start_replay(self) -> None:
@@ -107,9 +106,9 @@ class Activity:
             return False
         return not any(once and path.startswith(f'{outer}/') for outer, once in self._running.items())
 
-    def tasks_in(self, scope: str) -> 'list[asyncio.Task[Any]]':
+    def tasks_in(self, scope: str) -> 'list[asyncio.Task[object]]':
         """The live tasks that have run steps in or below a scope."""
-        found: set[asyncio.Task[Any]] = set()
+        found: set[asyncio.Task[object]] = set()
         for path, state in self._scopes.items():
             if path == scope or path.startswith(f'{scope}/'):
                 found.update(state.branches or ())

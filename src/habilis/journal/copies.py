@@ -6,10 +6,10 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import cast
 
 from habilis.core.codec import Json, dump, parse
 from habilis.core.errors import CorruptRecord
+from habilis.core.narrowing import expect, json_object
 from habilis.journal.contract import Kind, Record, RunInfo, Store
 from habilis.journal.creation import create_with
 from habilis.journal.encoding import check_blob, decode_info, decode_record, digest_of, encode_info, encode_record
@@ -116,9 +116,9 @@ async def import_run(
 
 def _read_blob(line: str, run: str) -> tuple[str, bytes]:
     try:
-        fields = cast('dict[str, str]', parse(line))
+        fields = json_object(parse(line))
         digest, packed = str(fields['blob']), zlib.decompressobj()
-        data = packed.decompress(base64.b64decode(fields['z'], validate=True), MAX_BLOB)
+        data = packed.decompress(base64.b64decode(expect(fields['z'], str), validate=True), MAX_BLOB)
         if not packed.eof:
             raise ValueError(digest)
     except (ValueError, KeyError, TypeError, zlib.error):

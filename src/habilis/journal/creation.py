@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from habilis.core import codec
 from habilis.core.codec import Json
@@ -75,17 +74,16 @@ def as_blob(value: Json) -> tuple[Json, str, dict[str, bytes]]:
 
 def _max_length(value: Json, depth: int = 0) -> int:
     """The maximum length of the JSON of a value with few parts, to save its encoding; otherwise `_UNKNOWN`."""
-    kind = type(value)
-    if kind is str:
-        return 12 * len(cast('str', value)) + 2  # a character beyond 0xffff is written as two escapes
-    if value is None or kind is bool:
+    if type(value) is str:
+        return 12 * len(value) + 2  # a character beyond 0xffff is written as two escapes
+    if value is None or type(value) is bool:
         return 5
-    if kind is int:
-        return 20 if -_LARGE < cast('int', value) < _LARGE else _UNKNOWN
-    if kind is not dict or depth > 1 or len(cast('dict[str, Json]', value)) > _FEW:
+    if type(value) is int:
+        return 20 if -_LARGE < value < _LARGE else _UNKNOWN
+    if type(value) is not dict or depth > 1 or len(value) > _FEW:
         return _UNKNOWN
     length = 2
-    for name, item in cast('dict[str, Json]', value).items():
+    for name, item in value.items():
         length += 12 * len(name) + 4 + _max_length(item, depth + 1) if type(name) is str else _UNKNOWN
     return length
 

@@ -7,21 +7,28 @@ import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields as fields_of
-from typing import cast, get_args
+from typing import get_args
 
 from pydantic_core import from_json
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
+from habilis.core.narrowing import json_object
 from habilis.journal.contract import BLOB_BYTES, SCHEMA, Kind, Record, RunInfo, Status
 
 logger = logging.getLogger('habilis.journal')
 
-_KINDS = frozenset(get_args(Kind))
-_STATES = frozenset(get_args(Status))
+_KINDS: dict[object, Kind] = {kind: kind for kind in get_args(Kind)}
+_STATES: dict[object, Status] = {status: status for status in get_args(Status)}
 _DECODE_ERRORS = (CodecError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+def _setter(name: str) -> Callable[[Record, object], None]:
+    return getattr(Record, name).__set__
+
+
 _set_seq, _set_path, _set_kind, _set_key, _set_value, _set_blob, _set_attached, _set_at = (
-    cast('Callable[[Record, object], None]', getattr(Record, field.name).__set__) for field in fields_of(Record)
+    _setter(field.name) for field in fields_of(Record)
 )
 _CHECKSUM_LENGTH = 9
 """Eight digits and a space."""
@@ -62,7 +69,7 @@ def decode_record(line: str | bytes, *, run: str, seq: int) -> Record:
     if data[:_CHECKSUM_LENGTH] != b'%08x ' % zlib.crc32(text):
         raise corrupt_record(run, seq, 'its checksum does not match')
     try:
-        return _decode(cast('dict[str, Json]', _parse(text)), run, seq)
+        return _decode(json_object(_parse(text)), run, seq)
     except _DECODE_ERRORS as error:
         raise corrupt_record(run, seq, f'it is not a record ({error})') from None
 
@@ -92,17 +99,18 @@ def _parse(data: bytes) -> Json:
 
 
 def _decode(fields: dict[str, Json], run: str, seq: int) -> Record:
-    version, kind, path, key, blob = fields['v'], fields['k'], fields['p'], fields.get('f', ''), fields.get('b', '')
+    version, path, key, blob = fields['v'], fields['p'], fields.get('f', ''), fields.get('b', '')
     if version != SCHEMA and (not isinstance(version, int) or version > SCHEMA):
         raise corrupt_record(run, seq, f'it was written by a newer Habilis (format {version}, this one reads {SCHEMA})')
     if fields['n'] != seq:
         raise corrupt_record(run, seq, f'its number is {fields["n"]}')
-    if kind not in _KINDS:
-        raise corrupt_record(run, seq, f'its kind {kind!r} is unknown')
+    kind = _KINDS.get(fields['k'])
+    if kind is None:
+        raise corrupt_record(run, seq, f'its kind {fields["k"]!r} is unknown')
     if not (isinstance(path, str) and isinstance(key, str) and isinstance(blob, str)):
         raise TypeError(path, key, blob)
     attached = _attached(fields['a']) if 'a' in fields else {}
-    return new_record(path, cast('Kind', kind), key, fields.get('d'), blob, attached, seq=seq, at=_number(fields['t']))
+    return new_record(path, kind, key, fields.get('d'), blob, attached, seq=seq, at=_number(fields['t']))
 
 
 def new_record(
@@ -122,7 +130,7 @@ def new_record(
 
 
 def _attached(fields: Json) -> dict[str, str]:
-    return {name: _text(digest) for name, digest in cast('dict[str, Json]', fields or {}).items()}
+    return {name: _text(digest) for name, digest in json_object(fields or {}).items()}
 
 
 def encode_info(info: RunInfo) -> str:
@@ -135,7 +143,7 @@ def encode_info(info: RunInfo) -> str:
 def decode_info(text: str) -> RunInfo:
     """The info of a run from its JSON. Raises `CorruptRecord`."""
     try:
-        fields = cast('dict[str, Json]', parse(text))
+        fields = json_object(parse(text))
         version = fields['v']
         if not isinstance(version, int) or version > SCHEMA:
             msg = f'a run was written by a newer Habilis (format {version}, this one reads {SCHEMA}): {text[:100]}'
@@ -145,7 +153,7 @@ def decode_info(text: str) -> RunInfo:
             raise ValueError(texts.get('kind'))
         return RunInfo(
             **texts,  # pyright: ignore[reportArgumentType]
-            status=cast('Status', fields['status']),
+            status=_STATES[fields['status']],
             created=_number(fields['created']),
             updated=_number(fields['updated']),
         )

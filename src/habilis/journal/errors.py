@@ -6,8 +6,7 @@ from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunNotFound, S
 from habilis.core.owners import describe_owner
 from habilis.journal.contract import Record
 
-RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
-"""The end of the message of `store_unavailable`."""
+_RESUME_LATER = 'What was saved is safe: resume the run when the journal is available again'
 
 
 def run_not_found(run: str) -> RunNotFound:
@@ -44,5 +43,5 @@ def lease_lost(run: str) -> LeaseLost:
 
 def store_unavailable(where: str, why: object, *, passing: bool = False, what: str = 'journal') -> StoreUnavailable:
     """The store cannot be used. `passing`: the problem may pass by itself, like a lost connection."""
-    advice = f'. {RESUME_LATER}' if what == 'journal' else ''
-    return StoreUnavailable(f'the {what} at {where} is unavailable: {why}{advice}', passing=passing)
+    advice = _RESUME_LATER if what == 'journal' else ''
+    return StoreUnavailable(f'the {what} at {where} is unavailable: {why}', passing=passing, advice=advice)

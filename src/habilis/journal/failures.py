@@ -4,10 +4,10 @@ import builtins
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
+from habilis.core.narrowing import expect_list, fields_in, is_group
 
 _MAX_DEPTH = 8
 
@@ -32,16 +32,15 @@ def encode_error(error: BaseException, *, depth: int = 0) -> Json:
     fields = {name: value for name, value in vars(error).items() if name != 'habilis_paths' and _is_plain(value)}
     if fields:
         written['fields'] = codec.pack(fields)
-    if isinstance(error, BaseExceptionGroup) and depth < _MAX_DEPTH:
-        group = cast('BaseExceptionGroup[BaseException]', error)
-        written['inner'] = [encode_error(each, depth=depth + 1) for each in group.exceptions]
+    if is_group(error) and depth < _MAX_DEPTH:
+        written['inner'] = [encode_error(each, depth=depth + 1) for each in error.exceptions]
     return written
 
 
 def _args_of(error: BaseException) -> list[object]:
     """The arguments to construct it with."""
-    if isinstance(error, BaseExceptionGroup):
-        return [cast('BaseExceptionGroup[BaseException]', error).message]
+    if is_group(error):
+        return [error.message]
     if isinstance(error, OSError) and error.errno is not None:
         files = [error.filename, None, error.filename2] if error.filename is not None else []
         return [error.errno, error.strerror, *files]
@@ -78,8 +77,8 @@ def decode_error(written: Json) -> Exception:
                 error = made
                 break
         attributes = codec.unpack(fields.get('fields'))
-        if error is not None and isinstance(attributes, dict):
-            vars(error).update(cast('dict[str, object]', attributes))
+        if error is not None:
+            vars(error).update(fields_in(attributes))
     except (TypeError, ValueError, RecursionError):  # not the output of `encode_error`
         error = None
     return _stand_in(name, Exception)(text) if error is None else error
@@ -112,8 +111,9 @@ def _stand_in(name: str, base: type[Exception]) -> type[Exception]:
 def _exception(name: Json) -> type[Exception]:
     """The built-in exception of this name. Groups need more than a message, so they count as `Exception`."""
     found: object = vars(builtins).get(name) if isinstance(name, str) else None
-    is_exception = isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, ExceptionGroup)
-    return cast('type[Exception]', found) if is_exception else Exception
+    if isinstance(found, type) and issubclass(found, Exception) and not issubclass(found, ExceptionGroup):
+        return found
+    return Exception
 
 
 def _built_in(kind: type[BaseException]) -> type[BaseException]:
@@ -122,17 +122,14 @@ def _built_in(kind: type[BaseException]) -> type[BaseException]:
 
 def _arguments(fields: dict[str, Json], text: str) -> list[object]:
     args, inner = fields.get('args'), fields.get('inner')
-    given: object = [text] if args is None else codec.unpack(args)
-    if not isinstance(given, list):
-        raise TypeError(given)
-    arguments = cast('list[object]', given)
+    arguments: list[object] = [text] if args is None else expect_list(codec.unpack(args))
     return [*arguments, [decode_error(each) for each in inner]] if isinstance(inner, list) else arguments
 
 
 def _construct(kind: type[Exception], args: Sequence[object]) -> Exception | None:
     """An instance of the class, constructed by its nearest built-in base class."""
-    for base in cast('tuple[type[Exception], ...]', kind.__mro__):
-        if vars(builtins).get(base.__name__) is not base or base is object:
+    for base in kind.__mro__:
+        if vars(builtins).get(base.__name__) is not base or not issubclass(base, Exception):
             continue
         try:
             error = base.__new__(kind, *args)
@@ -156,7 +153,7 @@ def message_of(error: BaseException) -> str:
 
 def add_path(error: Exception, path: str) -> Exception:
     """Add a path to the steps that an error passed through; returns the error."""
-    paths = cast('tuple[str, ...]', getattr(error, 'habilis_paths', ()))
+    paths: tuple[str, ...] = getattr(error, 'habilis_paths', ())
     with contextlib.suppress(AttributeError, TypeError):
         error.habilis_paths = (*paths, path)  # pyright: ignore[reportAttributeAccessIssue]
     return error
@@ -171,11 +168,10 @@ def _paths_of(error: BaseException, seen: set[int]) -> list[str]:
     if id(error) in seen:
         return []
     seen.add(id(error))
-    own = list(cast('tuple[str, ...]', getattr(error, 'habilis_paths', ())))
+    own: list[str] = [*getattr(error, 'habilis_paths', ())]
     inner: list[str] = []
-    if isinstance(error, BaseExceptionGroup):
-        group = cast('BaseExceptionGroup[BaseException]', error)
-        inner = [path for each in group.exceptions for path in _paths_of(each, seen)]
+    if is_group(error):
+        inner = [path for each in error.exceptions for path in _paths_of(each, seen)]
     if error.__cause__ is not None:
         inner += _paths_of(error.__cause__, seen)
     if error.__context__ is not None:

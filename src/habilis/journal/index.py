@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import cast
 
+from habilis.core.narrowing import list_of
 from habilis.journal.contract import Record
 
 BRANCH = '~'
@@ -120,7 +120,7 @@ class Index:
                 entry = self._entries[record.path] = PathRecords()
             setattr(entry, kind, record)
         elif record.kind == 'voided':
-            self._void(cast('list[str]', record.value))
+            self._void(list_of(str, record.value))
 
     def _register(self, path: str, *, within: str = '') -> None:
         """Add a path and the scopes around it to those that were not replayed yet."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, Self, cast
+from typing import Literal, Self
 
 from habilis.core import owners
 from habilis.core.codec import Json
@@ -149,7 +149,7 @@ class Journal(Activity):
         self.start_replay()
         failures = await self._failures(records) if self.info.status == 'failed' else []
         if failures:
-            voided = partial(Record, path='', kind='voided', value=cast('Json', failures))
+            voided = partial(Record, path='', kind='voided', value=[*failures])
             self.index.add(voided(seq=0))
             self._pending.append(voided)
         if self.info.status != 'running':
@@ -331,6 +331,6 @@ class Journal(Activity):
         """Start a scope again: its completed steps are replayed, its failed steps are retried."""
         inside = [path for path in failed if path.startswith(f'{scope}/')]
         if inside:
-            await self.write('voided', scope, value=cast('Json', inside))
+            await self.write('voided', scope, value=[*inside])
         self.reset_scope(scope)
         self.index.rewind(scope)

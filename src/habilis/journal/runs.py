@@ -6,7 +6,7 @@ Nothing here replays a run or needs its code, so it also works on runs that are 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 from habilis.core.codec import CodecError, Json
 from habilis.core.errors import CorruptRecord, JournalError, RunBusy
@@ -52,7 +52,7 @@ class TolerantStore(StoreWrapper):
             return await super().load(run, after=after)
         except CorruptRecord as error:
             self.damage[run] = error
-            return list(cast('Sequence[Record]', error.before))
+            return [record for record in error.before if isinstance(record, Record)]
 
 
 # RunView --------------------------------------------------------------------------------------------------------------

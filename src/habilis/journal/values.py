@@ -6,8 +6,8 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Mapping, Set
-from typing import Any, Generic, TypeVar, cast
+from collections.abc import Iterable, Set
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from pydantic import BaseModel, PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -15,6 +15,7 @@ from pydantic_core import PydanticSerializationError
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import NotDurable
+from habilis.core.narrowing import is_mapping
 
 T = TypeVar('T')
 
@@ -27,11 +28,11 @@ class Codec(Generic[T]):
 
     def __init__(self, kind: Any = None, *, what: str = 'the value') -> None:
         self._what = what
-        self._adapter: TypeAdapter[Any] | None = None
+        self._adapter: TypeAdapter[T] | None = None
         self._why_not = ''
         if kind is not None and kind is not Any and kind is not type(None):
             try:
-                adapter = TypeAdapter[Any](kind)
+                adapter: TypeAdapter[T] = TypeAdapter(kind)
                 adapter.rebuild()  # raises if a name in it is undefined
                 self._adapter = adapter
             except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
@@ -81,12 +82,12 @@ class Codec(Generic[T]):
         if self._adapter is None:
             return cast('T', plain)
         if 'p' in written:
-            return cast('T', self._adapter.validate_python(plain))
+            return self._adapter.validate_python(plain)
         try:
             text = json.dumps(plain)  # not `dump`: a field may be NaN
         except ValueError:  # an integer that has more digits than JSON is read with
-            return cast('T', self._adapter.validate_python(plain))
-        return cast('T', self._adapter.validate_json(text))
+            return self._adapter.validate_python(plain)
+        return self._adapter.validate_json(text)
 
     def as_replayed(self, value: T, written: Json) -> T:
         """The value as a replay returns it: a subclass of a plain type, for example, becomes that type."""
@@ -99,7 +100,7 @@ class Codec(Generic[T]):
         )
 
 
-PLAIN: Codec[Any] = Codec()
+PLAIN: Codec[object] = Codec()
 
 
 def plain_value(written: Json) -> object:
@@ -165,16 +166,18 @@ def _parts(value: object, depth: int) -> Json:
         return _outline(dict(value), depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _outline({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
-    if isinstance(value, Mapping):
-        pairs = cast('Mapping[object, object]', value).items()
-        return sorted(([_outline(key, depth), _outline(item, depth)] for key, item in pairs), key=_canonical)
-    if isinstance(value, Set):
-        return sorted((_outline(item, depth) for item in cast('Set[object]', value)), key=_canonical)
-    if isinstance(value, (list, tuple, deque, range)):
-        return [_outline(item, depth) for item in cast('Iterable[object]', value)]
+    if is_mapping(value):
+        return sorted(([_outline(key, depth), _outline(item, depth)] for key, item in value.items()), key=_canonical)
+    if _is_collection(value):
+        outlines = [_outline(item, depth) for item in value]
+        return sorted(outlines, key=_canonical) if isinstance(value, Set) else outlines
     if callable(value):
         return str(getattr(value, '__qualname__', ''))
     return _memory(value)
+
+
+def _is_collection(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, (Set, list, tuple, deque, range))
 
 
 def _memory(value: object) -> Json:

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from habilis.core.codec import Json
 from habilis.models.config import ModelConfig
@@ -174,4 +173,4 @@ def _config_key(config: ModelConfig) -> Json:
 
 def _plain(value: Mapping[str, Json]) -> Json:
     """The mapping and its nested mappings as dicts."""
-    return cast('Json', {key: _plain(part) if isinstance(part, Mapping) else part for key, part in value.items()})
+    return {key: _plain(part) if isinstance(part, Mapping) else part for key, part in value.items()}

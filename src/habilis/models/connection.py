@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
+AnyVendorModel = VendorModel[Any]
+
 CONNECT_SECONDS = 10.0
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
 
@@ -45,8 +47,8 @@ class Target:
 class ProviderConnection:
     """An open connection to a provider."""
 
-    model: 'VendorModel[Any]'
-    close: Callable[[], Coroutine[Any, Any, None]]
+    model: AnyVendorModel
+    close: Callable[[], Coroutine[object, object, None]]
 
 
 def connect(target: Target) -> ProviderConnection:
@@ -130,21 +132,21 @@ def _drop_custom_headers(sdk: Any) -> None:
     sdk._custom_headers = {}
 
 
-def _openai(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _openai(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return OpenAIChatModel(target.model, provider=OpenAIProvider(openai_client=_openai_client(target, client)))
 
 
-def _openai_responses(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _openai_responses(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return OpenAIResponsesModel(target.model, provider=OpenAIProvider(openai_client=_openai_client(target, client)))
 
 
-def _openai_compatible(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _openai_compatible(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
@@ -157,14 +159,14 @@ def _openai_compatible(target: Target, client: httpx2.AsyncClient) -> 'VendorMod
     return OpenAIChatModel(target.model, provider=provider)
 
 
-def _openrouter(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _openrouter(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.openrouter import OpenRouterModel
     from pydantic_ai.providers.openrouter import OpenRouterProvider
 
     return OpenRouterModel(target.model, provider=OpenRouterProvider(openai_client=_openai_client(target, client)))
 
 
-def _anthropic(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _anthropic(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -181,7 +183,7 @@ def _anthropic(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]'
     return AnthropicModel(target.model, provider=AnthropicProvider(anthropic_client=sdk))
 
 
-def _google(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _google(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
@@ -189,7 +191,7 @@ def _google(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
     return GoogleModel(target.model, provider=provider)
 
 
-def _mistral(target: Target, client: httpx2.AsyncClient) -> 'VendorModel[Any]':
+def _mistral(target: Target, client: httpx2.AsyncClient) -> AnyVendorModel:
     from pydantic_ai.models.mistral import MistralModel
     from pydantic_ai.providers.mistral import MistralProvider
 
@@ -269,7 +271,7 @@ def _bearer_session(key: str) -> Any:
     return session
 
 
-_MAKERS: Mapping[str, Callable[[Target, httpx2.AsyncClient], 'VendorModel[Any]']] = {
+_MAKERS: Mapping[str, Callable[[Target, httpx2.AsyncClient], AnyVendorModel]] = {
     'openai': _openai,
     'openai-responses': _openai_responses,
     'anthropic': _anthropic,

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
-from typing import cast
 from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 from habilis.core.errors import ModelError
+from habilis.core.narrowing import fields_in, items_in
 from habilis.core.settings import Settings, load_settings
 from habilis.models.config import ModelConfig
 from habilis.models.providers import NO_KEY, OPENAI_COMPATIBLE, PROVIDERS, is_local, shown_url, url_of
@@ -230,9 +230,8 @@ def _listed(body: bytes) -> str | None:
         answer: object = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    data = cast('dict[str, object]', answer).get('data') if isinstance(answer, dict) else None
-    for item in cast('list[object]', data) if isinstance(data, list) else []:
-        name = cast('dict[str, object]', item).get('id') if isinstance(item, dict) else None
+    for item in items_in(fields_in(answer).get('data')):
+        name = fields_in(item).get('id')
         if isinstance(name, str) and 0 < len(name) <= 200 and name.isprintable() and 'embed' not in name.lower():
             return name
     return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from habilis.core.errors import ModelError, ModelRefused
 from habilis.core.settings import Settings, load_settings
 from habilis.models import provider_errors
+from habilis.models.config import ModelConfig
 from habilis.models.model_names import parse_name
 from habilis.models.provider_errors import Endpoint
 from habilis.models.providers import PROVIDERS, key_of, url_of
@@ -58,21 +59,10 @@ class ProviderEmbedder:
         given = {'base_url': base_url, 'api_key': api_key, 'timeout': timeout}
         overrides = Overrides(**{name: value for name, value in given.items() if value is not None})  # pyright: ignore[reportArgumentType]
         config = Registry(settings or load_settings()).get(model, overrides)
-        name = parse_name(config.model, base_url=config.base_url)
-        if name.provider in _OTHER_PROTOCOLS:
-            msg = f'{name.provider} has no OpenAI-compatible embeddings: use openai:…, ollama:…, or a base_url'
-            raise ModelRefused(msg)
-        provider = PROVIDERS[name.provider]
-        self._endpoint = Endpoint(
-            name=name,
-            provider=provider,
-            url=url_of(provider, config.base_url),
-            key=key_of(provider, config.api_key),
-            seconds=config.timeout,
-        )
+        self._endpoint = _endpoint(config)
         self._has_own_url = config.base_url is not None
         self._dimensions = dimensions
-        self._backoff = Backoff(str(name), retries=retries)
+        self._backoff = Backoff(str(self._endpoint.name), retries=retries)
         self._model: OpenAIEmbeddingModel | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         """That of the connections of `_model`."""
@@ -130,3 +120,19 @@ class ProviderEmbedder:
             detail = f'{len(vectors)} vectors for {len(texts)} texts'
             raise provider_errors.invalid_response(self._endpoint, detail=detail)
         return vectors
+
+
+def _endpoint(config: ModelConfig) -> Endpoint:
+    """Where the model is. Raises `ModelNotFound` or `ModelRefused`."""
+    name = parse_name(config.model, base_url=config.base_url)
+    if name.provider in _OTHER_PROTOCOLS:
+        msg = f'{name.provider} has no OpenAI-compatible embeddings: use openai:…, ollama:…, or a base_url'
+        raise ModelRefused(msg)
+    provider = PROVIDERS[name.provider]
+    return Endpoint(
+        name=name,
+        provider=provider,
+        url=url_of(provider, config.base_url),
+        key=key_of(provider, config.api_key),
+        seconds=config.timeout,
+    )

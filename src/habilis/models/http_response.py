@@ -4,7 +4,9 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextvars import ContextVar
-from typing import Any, cast
+from typing import Any
+
+from habilis.core.narrowing import fields_in
 
 _MAX_START = 4000
 _END = re.compile(rb'[\r\n](?:data: ?\[DONE\]|event: ?message_stop)')
@@ -50,7 +52,7 @@ class ObservedResponse:
             body: object = json.loads(self.start)
         except (ValueError, RecursionError):
             return None
-        return cast('dict[str, object]', body).get('error') if isinstance(body, dict) else None
+        return fields_in(body).get('error')
 
     @property
     def redirect(self) -> str | None:

@@ -17,6 +17,7 @@ from habilis.core.errors import (
     ModelUnavailable,
     RateLimited,
 )
+from habilis.core.narrowing import is_dict, items_in
 from habilis.core.secrets import redact
 from habilis.models.http_response import ObservedResponse
 from habilis.models.model_names import ModelName
@@ -302,11 +303,8 @@ def _text_in(body: object) -> str:
         except ValueError:
             return body
         return body if isinstance(inner, str | int | float | None) else _text_in(inner)
-    if isinstance(body, dict):
-        fields = cast('dict[str, object]', body)
+    if is_dict(body):
         for name in ('error', 'message', 'Message', 'detail', 'msg', 'Error', 'errors', 'title'):
-            if text := _text_in(fields.get(name)):
+            if text := _text_in(body.get(name)):
                 return text
-    if isinstance(body, list):
-        return '; '.join(filter(None, (_text_in(item) for item in cast('list[object]', body)[:3])))
-    return ''
+    return '; '.join(filter(None, (_text_in(item) for item in items_in(body)[:3])))

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import UnionType
-from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.core.narrowing import is_mapping, is_several
 from habilis.core.previews import shorten
 from habilis.sandbox.code_rules import CodeRules
 from habilis.sandbox.contract import Mount
@@ -60,8 +60,8 @@ def _are(kind: Kind) -> Callable[[object], bool]:
     """Several of a kind, or None. One that can be read only once is checked later."""
 
     def test(value: object) -> bool:
-        if isinstance(value, list | tuple | set | frozenset):
-            return all(isinstance(item, kind) for item in cast('Iterable[object]', value))
+        if is_several(value):
+            return all(isinstance(item, kind) for item in value)
         return value is None or (isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping))
 
     return test
@@ -69,10 +69,9 @@ def _are(kind: Kind) -> Callable[[object], bool]:
 
 def _mapping_to(kind: Kind) -> Callable[[object], bool]:
     def test(value: object) -> bool:
-        if not isinstance(value, Mapping):
+        if not is_mapping(value):
             return value is None
-        items = cast('Mapping[object, object]', value).items()
-        return all(isinstance(key, str) and isinstance(item, kind) for key, item in items)
+        return all(isinstance(key, str) and isinstance(item, kind) for key, item in value.items())
 
     return test
 
@@ -81,8 +80,8 @@ _are_texts, _are_paths = _are(str), _are(_PATH)
 
 
 def _are_mounts(value: object) -> bool:
-    test = _mapping_to(_PATH) if isinstance(value, Mapping) else _are(Mount)
-    return test(cast('object', value))
+    test = _mapping_to(_PATH) if is_mapping(value) else _are(Mount)
+    return test(value)
 
 
 _SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {

@@ -1,9 +1,9 @@
 """The result of a cell as JSON, for the command line and the server."""
 
 import dataclasses
-from typing import cast
 
 from habilis.core.codec import Json, pack
+from habilis.core.narrowing import is_tuple
 from habilis.sandbox.contract import Cell
 
 
@@ -21,6 +21,6 @@ def _dataclass_to_json(thing: object) -> dict[str, Json]:
 def _field_to_json(value: object) -> Json:
     if dataclasses.is_dataclass(value):
         return _dataclass_to_json(value)
-    if isinstance(value, tuple):
-        return [_field_to_json(item) for item in cast('tuple[object, ...]', value)]
+    if is_tuple(value):
+        return [_field_to_json(item) for item in value]
     return pack(value)

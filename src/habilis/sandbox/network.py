@@ -165,6 +165,10 @@ class Network:
             connection.close()
 
 
+def _is_host(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and '/' not in value
+
+
 def make_network(granted: bool | Iterable[str] | None) -> Network | None:
     """The network for the setting `network=`: none, any public host, or host patterns (`*` matches any part)."""
     if granted is False or granted is None:
@@ -172,8 +176,8 @@ def make_network(granted: bool | Iterable[str] | None) -> Network | None:
     if granted is True:
         return Network(Grant(('*',)))
     hosts = (granted,) if isinstance(granted, str) else tuple(granted)
-    for host in cast('tuple[object, ...]', hosts):
-        if not isinstance(host, str) or not host or '/' in host:
+    for host in hosts:
+        if not _is_host(host):
             msg = (
                 f'{host!r} is not a host; name it as in network=["api.example.com", "*.example.org", "localhost:8000"]'
             )

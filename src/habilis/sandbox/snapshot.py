@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from habilis.core.errors import SnapshotError
+from habilis.core.narrowing import fields_in, is_list, items_in
 
 MAGIC = b'habilis snapshot 1\n'
 MAX_CELLS = 1 << 53
@@ -70,8 +71,8 @@ def from_bytes(data: bytes) -> SavedVariables:
     try:
         match json.loads(text):
             case {'python': str(python), 'cells': int(cells), 'lost': [*lost], **rest} if 0 <= cells < MAX_CELLS:
-                names = tuple(name for name in cast('list[object]', lost) if isinstance(name, str))
-                packages = _parse_packages(cast('dict[str, object]', rest).get('packages'))
+                names = tuple(name for name in items_in(lost) if isinstance(name, str))
+                packages = _parse_packages(fields_in(rest).get('packages'))
                 return SavedVariables(
                     state=state.decode('latin-1'), python=python, cells=cells, lost=names, packages=packages
                 )
@@ -92,11 +93,10 @@ def _parse_packages(data: object) -> tuple[str, ...]:
         return ()
     from habilis.sandbox.packages.installation import is_pin
 
-    if not isinstance(data, list) or not all(
-        isinstance(one, str) and is_pin(one) for one in cast('list[object]', data)
-    ):
-        raise ValueError(cast('object', data))
-    return tuple(cast('list[str]', data))
+    packages = tuple(one for one in items_in(data) if isinstance(one, str) and is_pin(one))
+    if not is_list(data) or len(packages) < len(data):
+        raise ValueError(data)
+    return packages
 
 
 def _checksum(content: bytes) -> bytes:

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from habilis.core.codec import NotPlain
-from habilis.core.errors import SandboxError
+from habilis.core.errors import SandboxError, WorkspaceFileNotFound
 from habilis.sandbox.backends import backend
 from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.server import openapi
@@ -81,10 +81,10 @@ def _endpoint(service: Service, operation: Operation) -> Callable[[Request], Awa
             return _error(error.status, error)
         except TooMany as error:
             return _error(429, error, {'Retry-After': str(int(error.retry_after) or 1)})
-        except NotThere as error:
+        except (NotThere, WorkspaceFileNotFound) as error:
             return _error(404, error)
         except (BadRequest, NotPlain, SandboxError, ValueError) as error:
-            return _error(404 if isinstance(error.__cause__, FileNotFoundError) else 400, error)
+            return _error(400, error)
 
     return endpoint
 

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from pathlib import PurePosixPath
-from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
@@ -97,7 +96,7 @@ class _Connection:
         while True:
             message = await self._socket.receive()
             if message['type'] == 'websocket.disconnect':
-                raise WebSocketDisconnect(cast('int', message.get('code') or 1006))
+                raise WebSocketDisconnect(int(message.get('code') or 1006))
             if hosted.connections != self._number:  # the client has connected again meanwhile
                 await self._close(NO_SUCH_GUEST, 'there is a newer connection')
                 return False
@@ -125,7 +124,7 @@ async def _greet(service: Service, socket: WebSocket) -> tuple[str, HostedGuest,
         hello = _Hello.model_validate_json(frame.body[:MAX_HELLO])
     except (CodecError, ValidationError) as error:
         raise _RefusedSocket(REFUSED, f'malformed hello: {type(error).__name__}') from None
-    owner = cast('str', socket.scope['owner'])
+    owner = str(socket.scope['owner'])
     if hello.id is not None:
         found = service.registry.find(owner, hello.id)
         if not isinstance(found, HostedGuest):

@@ -1,7 +1,7 @@
 """What is sent over HTTP, as pydantic models. Requests are checked by them; the OpenAPI document is made of them."""
 
 import re
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -65,7 +65,7 @@ class CreateRequest(Strict):
     """A new sandbox. It has a workspace of its own."""
 
     limits: LimitsModel = Field(default_factory=lambda: LimitsModel.model_validate({}))
-    variables: dict[str, Any] = {}
+    variables: dict[str, object] = {}
     env: dict[str, str] = {}
 
 
@@ -104,15 +104,15 @@ class CellModel(BaseModel):
     """Result of a cell. Values that JSON has no type for are `{"$": type, "v": …}`."""
 
     ok: bool
-    value: Any
+    value: object
     text: str | None
     stdout: str
     stderr: str
-    error: dict[str, Any] | None
+    error: dict[str, object] | None
     seconds: float
-    files: list[dict[str, Any]]
-    calls: list[dict[str, Any]]
-    displays: list[dict[str, Any]]
+    files: list[dict[str, object]]
+    calls: list[dict[str, object]]
+    displays: list[dict[str, object]]
     lost: list[str]
 
 

@@ -2,7 +2,7 @@
 
 import html
 from collections.abc import Sequence
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -25,7 +25,7 @@ _STREAM = (
 )
 
 
-def document(operations: Sequence[Operation]) -> dict[str, Any]:
+def document(operations: Sequence[Operation]) -> dict[str, object]:
     """The OpenAPI document."""
     models = {model for operation in operations for model in (operation.request, operation.response)}
     described = [model for model in {*models, ErrorModel} if _is_model(model)]
@@ -33,7 +33,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
         [(model, 'serialization') for model in sorted(described, key=lambda model: model.__name__)],
         ref_template='#/components/schemas/{model}',
     )
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, dict[str, object]] = {}
     for operation in operations:
         path = operation.path.replace(':path}', '}')
         paths.setdefault(path, {})[operation.method.lower()] = _describe(operation, path)
@@ -64,8 +64,11 @@ def page(operations: Sequence[Operation]) -> str:
     )
 
 
-def _describe(operation: Operation, path: str) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _describe(operation: Operation, path: str) -> dict[str, object]:
+    content = _content(operation.response)
+    if operation.request is ExecuteRequest:
+        content[EVENTS] = {'schema': {'type': 'string', 'description': _STREAM}}
+    described: dict[str, object] = {
         'summary': operation.summary,
         'operationId': operation.handler.__name__,
         'parameters': [
@@ -73,17 +76,15 @@ def _describe(operation: Operation, path: str) -> dict[str, Any]:
             for name in ('id', 'path')
             if f'{{{name}}}' in path
         ],
-        'responses': {'200': {'description': 'Done.', 'content': _content(operation.response)}}
+        'responses': {'200': {'description': 'Done.', 'content': content}}
         | {status: {'description': text, 'content': _content(ErrorModel)} for status, text in _ERRORS.items()},
     }
-    if operation.request is ExecuteRequest:
-        described['responses']['200']['content'][EVENTS] = {'schema': {'type': 'string', 'description': _STREAM}}
     if operation.request is not None:
         described['requestBody'] = {'required': True, 'content': _content(operation.request)}
     return described
 
 
-def _content(model: type[BaseModel] | type[bytes] | None) -> dict[str, Any]:
+def _content(model: type[BaseModel] | type[bytes] | None) -> dict[str, object]:
     if _is_model(model):
         return {'application/json': {'schema': {'$ref': f'#/components/schemas/{model.__name__}'}}}
     return {'application/octet-stream': {'schema': {'type': 'string', 'format': 'binary'}}}

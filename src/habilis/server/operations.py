@@ -232,7 +232,7 @@ def _sandbox(service: Service, request: Request) -> HostedSandbox:
 
 
 def _relative(request: Request) -> str:
-    path = cast('str', request.path_params['path'])
+    path = str(request.path_params['path'])
     if path.startswith('/'):
         msg = f'{path!r} is not a path inside the workspace'
         raise WorkspaceError(msg)

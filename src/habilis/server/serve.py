@@ -23,13 +23,13 @@ _BAD_REQUEST = b'HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: cl
 
 def make_server(settings: ServiceSettings) -> uvicorn.Server:
     """A server that can be started with `serve` and stopped with `should_exit`."""
-    http, websocket = _protocols(Connections(settings))
+    connections = Connections(settings)
     config = uvicorn.Config(
         make_app(settings),
         host=settings.host,
         port=settings.port,
-        http=http,
-        ws=websocket,
+        http=_http_protocol(connections),
+        ws=_websocket_protocol(connections),
         ws_max_size=MAX_FRAME,
         ws_per_message_deflate=False,
         proxy_headers=bool(settings.trusted_proxies),
@@ -49,8 +49,8 @@ def listen(settings: ServiceSettings) -> socket.socket:
     return socket.create_server((settings.host.strip('[]'), settings.port), family=family, backlog=512)
 
 
-def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSocketsSansIOProtocol]]:
-    """The protocols of uvicorn, with connections that are watched."""
+def _http_protocol(connections: Connections) -> type[H11Protocol]:
+    """The HTTP protocol of uvicorn, with connections that are watched."""
 
     class Http(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -79,6 +79,12 @@ def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSoc
                 return 'a request', cycle
             return ('the body', cycle) if cycle.more_body else None
 
+    return Http
+
+
+def _websocket_protocol(connections: Connections) -> type[WebSocketsSansIOProtocol]:
+    """The WebSocket protocol of uvicorn, with connections that are watched."""
+
     class WebSocket(WebSocketsSansIOProtocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -106,7 +112,7 @@ def _protocols(connections: Connections) -> tuple[type[H11Protocol], type[WebSoc
         def _awaited(self) -> object:
             return None if self.handshake_complete else 'a handshake'
 
-    return Http, WebSocket
+    return WebSocket
 
 
 def _address(client: tuple[str, int] | None) -> str:

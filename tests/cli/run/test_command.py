@@ -394,6 +394,7 @@ def test_a_journal_that_cannot_be_created_leaves_no_run_to_resume(place: Place) 
     last = done.stderr.splitlines()[-1]
     assert 'is unavailable' in last
     assert last.endswith('The run was not started; name another journal with --journal, or off')
+    assert 'What was saved' not in last
 
 
 @pytest.mark.parametrize(

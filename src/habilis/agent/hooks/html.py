@@ -14,6 +14,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, cast
 
 from habilis.agent.hooks.sanitize import escape_controls
+from habilis.core.narrowing import is_dict, is_list, is_tuple
 from habilis.core.previews import shorten
 from habilis.sandbox.contract import Cell, Display
 
@@ -100,10 +101,10 @@ def value_block(value: object) -> str:
     record = _record(value)
     if record:
         return table((), [(str(name), item) for name, item in record.items()])
-    items = cast('Sequence[object]', value) if isinstance(value, (list, tuple)) else ()
+    items = value if is_list(value) or is_tuple(value) else ()
     rows = [_record(item) for item in items[:MAX_ROWS]]
     if not rows or not all(rows):
-        return code_block(_formatted(cast('object', value)), CODE_STYLE)
+        return code_block(_formatted(value), CODE_STYLE)
     columns = list(dict.fromkeys(name for row in rows for name in row))[:MAX_COLUMNS]
     more = block(f'… {len(items) - len(rows):,} more rows') if len(items) > len(rows) else ''
     return table([*map(str, columns)], ([row.get(column, '') for column in columns] for row in rows)) + more
@@ -114,11 +115,10 @@ def _record(value: object) -> Mapping[object, object]:
     from pydantic import BaseModel
 
     if isinstance(value, BaseModel):
-        return cast('Mapping[object, object]', dict(value))
+        return {**dict(value)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    small = isinstance(value, dict) and len(cast('dict[object, object]', value)) <= MAX_ROWS
-    return cast('dict[object, object]', value) if small else {}
+    return value if is_dict(value) and len(value) <= MAX_ROWS else {}
 
 
 def _formatted(value: object) -> str:

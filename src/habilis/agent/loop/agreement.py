@@ -8,14 +8,14 @@ import asyncio
 import math
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import Agreement
 from habilis.agent.loop.sandboxes import Sandboxes
+from habilis.core.narrowing import is_dict, is_list, is_tuple
 from habilis.sandbox import Sandbox
 from habilis.sandbox.options import SandboxSettings
 
@@ -108,12 +108,10 @@ def same_answer(one: object, other: object) -> bool:
         return one.strip() == other.strip()
     if type(one) is not type(other):
         return False
-    if isinstance(one, list | tuple):
-        ones, others = cast('Sequence[object]', one), cast('Sequence[object]', other)
-        return len(ones) == len(others) and all(map(same_answer, ones, others))
-    if isinstance(one, dict):
-        mine, theirs = cast('Mapping[object, object]', one), cast('Mapping[object, object]', other)
-        return mine.keys() == theirs.keys() and all(same_answer(mine[key], theirs[key]) for key in mine)
+    if (is_list(one) and is_list(other)) or (is_tuple(one) and is_tuple(other)):
+        return len(one) == len(other) and all(map(same_answer, one, other))
+    if is_dict(one) and is_dict(other):
+        return one.keys() == other.keys() and all(same_answer(one[key], other[key]) for key in one)
     return one == other
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 from habilis.agent.context.observation import tool_log
 from habilis.agent.context.output import as_text
@@ -11,6 +10,7 @@ from habilis.agent.context.prompt import PYTHON, step_tools_message
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.core.errors import JournalError
 from habilis.core.integers import error_text, integer_text, read_integer
+from habilis.core.narrowing import fields_in, is_dict, is_several
 from habilis.core.similar_names import similar_names
 from habilis.journal import Paused
 from habilis.models.contract import Function, FunctionCall
@@ -69,8 +69,8 @@ class ToolCaller:
         if not self._python or call.name not in CODE_FUNCTIONS:
             return None
         arguments = _read(call.arguments)
-        if isinstance(arguments, dict):
-            values = [value for value in cast('dict[str, object]', arguments).values() if isinstance(value, str)]
+        if is_dict(arguments):
+            values = [value for value in arguments.values() if isinstance(value, str)]
             return values[0] if values else None
         return arguments if isinstance(arguments, str) else call.arguments  # the code itself, without JSON around it
 
@@ -101,9 +101,9 @@ class ToolCaller:
             near = similar_names(call.name, names, n=3, cutoff=0.4) or names
             return f'There is no function {call.name!r}; there is {", ".join(near) or "none"}.'
         arguments = _read(call.arguments or '{}')
-        if not isinstance(arguments, dict):
+        if not is_dict(arguments):
             return f'The arguments of {call.name} must be a JSON object.'
-        return self._toolbox.prepare(call.name, cast('dict[str, object]', arguments))
+        return self._toolbox.prepare(call.name, fields_in(arguments))
 
     async def _call(self, call: PreparedCall | str) -> str:
         if isinstance(call, str):
@@ -136,13 +136,11 @@ def _written(value: object) -> str:
 
 def _as_json(value: object) -> object:
     """Plain data with the keys and lists that JSON has. A set is sorted: its order would differ in each process."""
-    if isinstance(value, dict):
-        items = cast('dict[object, object]', value).items()
-        return {_key(key): _as_json(item) for key, item in items}
-    if isinstance(value, (set, frozenset)):
-        return [_as_json(item) for item in sorted(cast('set[object]', value), key=_place)]
-    if isinstance(value, (list, tuple)):
-        return [_as_json(item) for item in cast('list[object]', value)]
+    if is_dict(value):
+        return {_key(key): _as_json(item) for key, item in value.items()}
+    if is_several(value):
+        is_set = isinstance(value, (set, frozenset))
+        return [_as_json(item) for item in (sorted(value, key=_place) if is_set else value)]
     return _number(value) if isinstance(value, int) else value
 
 

@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
 
 from habilis.agent.parsing.blocks import PYTHON_LABELS
 from habilis.agent.parsing.syntax import is_code, read_literal, unframe
+from habilis.core.narrowing import fields_in, is_dict, is_mapping
 
 PYTHON_FUNCTIONS = PYTHON_LABELS | {'run_python', 'execute_python', 'python_interpreter', 'code_interpreter'}
 CODE_KEYS = ('code', 'python', 'source', 'script')
@@ -72,12 +71,12 @@ def parse_call_json(text: str) -> TextCall | None:
 
 
 def _call_from(data: object, depth: int = 0) -> TextCall | None:
-    if not isinstance(data, dict) or depth == _MAX_DEPTH:
+    if not is_dict(data) or depth == _MAX_DEPTH:
         return None
-    fields = cast('dict[str, object]', data)
+    fields = data
     name = next((fields[key] for key in _NAME_KEYS if key in fields), None)
-    if isinstance(name, dict):  # {"type": "function", "function": {"name": ...}}
-        return _call_from(cast('object', name), depth + 1)
+    if is_dict(name):  # {"type": "function", "function": {"name": ...}}
+        return _call_from(name, depth + 1)
     key = next((key for key in _ARGUMENT_KEYS if key in fields), None)
     if not isinstance(name, str) or key is None:
         return None
@@ -95,18 +94,15 @@ def _code_of(given: object) -> str | None:
     """The code in the arguments of a function that runs Python."""
     if isinstance(given, str):
         return given if given.strip() else None
-    if not isinstance(given, Mapping):
+    if not is_mapping(given):
         return None
-    fields = cast('Mapping[str, object]', given)
-    values = [fields[key] for key in CODE_KEYS if key in fields] or list(fields.values())
+    values = [given[key] for key in CODE_KEYS if key in given] or list(given.values())
     return next((value for value in values if isinstance(value, str) and value.strip()), None)
 
 
 def _call_from_code_field(data: object) -> TextCall | None:
     """The call in `{"code": "print(1)"}`. None for `{"code": "US"}`."""
-    if not isinstance(data, dict):
-        return None
-    fields = cast('dict[str, object]', data)
+    fields = fields_in(data)
     found = (fields[key] for key in CODE_KEYS if key in fields)
     code = next((value for value in found if isinstance(value, str) and is_code(unframe(value))), None)
     return _python_call(code) if code is not None else None
@@ -126,7 +122,7 @@ def _read_object(text: str) -> dict[str, object] | None:
             data = read(text)
         except (ValueError, RecursionError):
             continue
-        return cast('dict[str, object]', data) if isinstance(data, dict) else None
+        return fields_in(data) if is_dict(data) else None
     return None
 
 
@@ -144,7 +140,7 @@ def _call_from_broken_json(text: str) -> TextCall | None:
         return None
     whole = found['end'] == '"'
     try:
-        code = cast('str', json.loads(f'"{_INCOMPLETE_ESCAPE.sub("", found["text"])}"', strict=False))
+        code: str = json.loads(f'"{_INCOMPLETE_ESCAPE.sub("", found["text"])}"', strict=False)
     except ValueError:
         return None
     if whole and not named and not is_code(unframe(code)):

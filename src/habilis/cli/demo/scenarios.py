@@ -90,7 +90,7 @@ async def _two_models(demo: Demo, models: DemoModels) -> DemoResult:
 
 
 def _check(
-    demo: Demo, result: Result[Any], problem: str | None = None, *, before: Result[object] | None = None
+    demo: Demo, result: Result[object], problem: str | None = None, *, before: Result[object] | None = None
 ) -> DemoResult:
     output: object = result.output.strip() if isinstance(result.output, str) else result.output
     if result.ended != 'answer':

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
 
 import typer
 
@@ -16,7 +15,7 @@ from habilis.memory import Entry, Fact, Memory
 def with_memory(
     where: str | None,
     user: str | None,
-    work: Callable[[Memory], Coroutine[Any, Any, int]],
+    work: Callable[[Memory], Coroutine[object, object, int]],
     *,
     by_meaning: bool = False,
     embedder_name: str | None = None,
@@ -37,7 +36,7 @@ def with_memory(
     return run_interruptible(run)
 
 
-def entry_json(entry: Entry) -> dict[str, Any]:
+def entry_json(entry: Entry) -> dict[str, object]:
     """An entry as JSON types."""
     return {'type': 'fact' if isinstance(entry, Fact) else 'turn', **asdict(entry)}
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.options import AnyTool
 from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
 from habilis.core.settings import Settings
@@ -32,11 +33,11 @@ def make_agent(
     settings: Settings,
     model: Model,
     *,
-    tools: Sequence[Any],
+    tools: Sequence[AnyTool],
     hooks: Sequence[Hook],
     approve: Approve | None,
     **more: Any,
-) -> Agent[Any]:
+) -> Agent:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
     return Agent[Any](
         model,

@@ -13,6 +13,7 @@ from typing import Any
 from habilis.agent.agent import Agent
 from habilis.agent.contract import Result
 from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarted
+from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
@@ -31,7 +32,6 @@ from habilis.core.errors import HabilisError, RunBusy, StoreUnavailable
 from habilis.core.settings import Settings
 from habilis.core.status_line import current_status
 from habilis.journal.copies import new_run_id
-from habilis.journal.errors import RESUME_LATER
 from habilis.journal.stores.urls import OFF
 from habilis.models.contract import Model
 from habilis.models.scripted import ScriptedModel
@@ -59,8 +59,7 @@ def execute(request: CommandRequest, *, agent: Agent[Any] | None = None) -> int:
         execution.view.end_line()
         if execution.is_recorded:
             raise
-        why = str(error).removesuffix(RESUME_LATER).rstrip('. ')
-        msg = f'{why}. The run was not started; name another journal with --journal, or off'
+        msg = f'{error.reason}. The run was not started; name another journal with --journal, or off'
         raise StoreUnavailable(msg) from error
     except HabilisError:
         execution.view.end_line()
@@ -169,11 +168,11 @@ class Execution:
         self.is_recorded = spec.is_resumption
         return agent.run_spec(spec)
 
-    def _hooks(self, agent: Agent[Any]) -> 'tuple[Any, ...]':
+    def _hooks(self, agent: Agent) -> tuple[Hook, ...]:
         """Hooks for an agent of a user's program; an agent created here already has them."""
         return (self._watch, self.view) if agent is self._agent else ()
 
-    def _make_agent(self, model: Model, output_type: Any) -> Agent[Any]:
+    def _make_agent(self, model: Model, output_type: object) -> Agent:
         return make_agent(
             self._request,
             self._settings,
@@ -197,7 +196,7 @@ class Execution:
             case _:
                 pass
 
-    def _print(self, result: Result[Any], model: str) -> None:
+    def _print(self, result: Result[object], model: str) -> None:
         files = report.files_of(result, self._request.workspace, self._pictures)
         if self._request.as_json:
             print(json.dumps(report.result_to_json(result, model=model, files=files)), flush=True)

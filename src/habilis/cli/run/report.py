@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 from habilis.agent.context.output import as_text
 from habilis.agent.contract import LOCAL_SECONDS, Ended, Result, Step
@@ -36,7 +35,7 @@ def runs_command(name: str, run: str, options: str = '', value: str = '') -> str
     return f'habilis runs {name} {shlex.quote(run)}{value}{options}'
 
 
-def exit_code(result: Result[Any]) -> int:
+def exit_code(result: Result[object]) -> int:
     """Exit code for a result."""
     return EXIT_CODES.get(result.ended, LIMIT_REACHED)
 
@@ -60,7 +59,7 @@ def print_answer(output: object) -> None:
         print(answer_text(output), flush=True)
 
 
-def files_of(result: Result[Any], workspace: str | None, pictures: Path) -> list[FileChange]:
+def files_of(result: Result[object], workspace: str | None, pictures: Path) -> list[FileChange]:
     """The files that the run created or changed, by their paths on this machine; with its saved pictures."""
     found: dict[str, FileChange] = {}
     for cell in (step.cell for step in result.steps if step.cell):
@@ -81,7 +80,7 @@ def file_lines(files: Sequence[FileChange]) -> Iterator[str]:
         yield f'and {len(files) - MAX_LISTED_FILES:,} more files'
 
 
-def result_to_json(result: Result[Any], *, model: str, files: Sequence[FileChange] = ()) -> dict[str, Json]:
+def result_to_json(result: Result[object], *, model: str, files: Sequence[FileChange] = ()) -> dict[str, Json]:
     """All fields of the result. Values JSON has no type for become `{"$": type, "v": …}`."""
     return {
         'output': value_to_json(result.output),
@@ -124,7 +123,7 @@ def count_steps(number: int) -> str:
 
 
 def limit_message(
-    result: Result[Any],
+    result: Result[object],
     settings: Settings,
     output_type: str | None = None,
     resume: str | None = None,
@@ -160,7 +159,7 @@ def _limits(settings: Settings) -> Mapping[Ended, tuple[str, str]]:
     }
 
 
-def pending_lines(result: Result[Any], command: Callable[[str, str], str], *, with_code: bool) -> Iterator[str]:
+def pending_lines(result: Result[object], command: Callable[[str, str], str], *, with_code: bool) -> Iterator[str]:
     """Pending approvals and questions, each with the command that answers it."""
     several = len(result.waiting) > 1
     for waiting in result.waiting:

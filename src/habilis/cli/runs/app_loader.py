@@ -13,7 +13,7 @@ from habilis.flows.workflow import Workflow
 AnyFlow = Flow[..., Any]
 
 
-def load_app(name: str, *, journal: str | None, user: str | None) -> 'Agent[Any] | AnyFlow':
+def load_app(name: str, *, journal: str | None, user: str | None) -> 'Agent | AnyFlow':
     """Import `module:name`, also from the current folder. Raises `BadParameter`.
 
     `journal` and `user` become environment variables, so that the program uses them as its settings.

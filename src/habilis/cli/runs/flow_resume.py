@@ -46,9 +46,7 @@ def resume_flow(
         say(f'interrupted; resume with: {command("resume", app)}')
         return INTERRUPTED
     except FlowPaused as paused:
-        for question in paused.questions:
-            say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
-        say(f'see how to answer: {command("show", "")}')
+        _print_questions(paused, command)
         if as_json:
             print(json.dumps({'output': None, 'ended': 'approval', 'run_id': run}), flush=True)
         return report.QUESTION
@@ -58,8 +56,18 @@ def resume_flow(
         notes = ''.join(f' ({note})' for note in getattr(error, '__notes__', ()))
         say(f'{run} failed: {one_line(f"{error_text(error)}{notes}", 1000)}')
         return report.FAILED
+    _print_answer(run, value, as_json=as_json)
+    return report.ANSWERED
+
+
+def _print_answer(run: str, value: object, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps({'output': report.value_to_json(value), 'ended': 'answer', 'run_id': run}), flush=True)
-        return report.ANSWERED
-    report.print_answer(value)
-    return report.ANSWERED
+    else:
+        report.print_answer(value)
+
+
+def _print_questions(paused: FlowPaused, command: Callable[[str, str], str]) -> None:
+    for question in paused.questions:
+        say(f'{one_line(question.path, 200)} needs an answer: {escape_controls(question.text)}')
+    say(f'see how to answer: {command("show", "")}')

@@ -4,7 +4,8 @@ import keyword
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import cast
+
+from habilis.core.narrowing import items_in
 
 DELIMITERS = ' \t\n`~!@#$%^&*()-=+[{]}\\|;:\'",<>/?'
 INDENT = '    '
@@ -49,9 +50,7 @@ class Completer:
 
     def _names(self, expression: str) -> list[str]:
         value = self._evaluate(expression)
-        return (
-            [name for name in cast('list[object]', value) if isinstance(name, str)] if isinstance(value, list) else []
-        )
+        return [name for name in items_in(value) if isinstance(name, str)]
 
 
 def _starting_with(start: str, names: Sequence[str]) -> list[str]:

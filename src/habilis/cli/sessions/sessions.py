@@ -38,7 +38,7 @@ class _Opened:
         return [run for run in found if run.session]
 
 
-def _with(places: Places, work: Callable[[_Opened], Coroutine[Any, Any, int]]) -> int:
+def _with(places: Places, work: Callable[[_Opened], Coroutine[object, object, int]]) -> int:
     settings = read_settings(lambda: settings_with_options(asdict(places)))
 
     async def run() -> int:

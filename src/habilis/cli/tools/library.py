@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from habilis.cli.interrupt import run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
@@ -29,7 +29,7 @@ def open_library(folder: str | None) -> Library:
 
 def run_with_library(
     folder: str | None,
-    work: Callable[[Library], Coroutine[Any, Any, T]],
+    work: Callable[[Library], Coroutine[object, object, T]],
     *,
     last_words: Callable[[], str] | None = None,
 ) -> T:

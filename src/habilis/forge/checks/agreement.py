@@ -10,6 +10,7 @@ from typing import Any, Literal, cast, get_args, get_origin
 
 from habilis.core.errors import ToolCallError
 from habilis.core.limits import Limits
+from habilis.core.narrowing import is_list
 from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.annotations import read_parameters
 from habilis.forge.checks.calls import call_candidate
@@ -115,9 +116,9 @@ async def outcomes_of(candidate: Candidate, inputs: Sequence[Sequence[object]]) 
     )
     async with sandbox:
         cell = await sandbox.run(f'{await guest_code()}\n_results(forge_request)')
-    if cell.error is not None or not isinstance(cell.value, list):
+    if cell.error is not None or not is_list(cell.value):
         return [f'!{cell.error.type if cell.error else "no results"}'] * len(inputs)
-    return [str(result) for result in cast('list[object]', cell.value)]
+    return [str(result) for result in cell.value]
 
 
 async def _outcome(candidate: Candidate, arguments: Sequence[object]) -> str:

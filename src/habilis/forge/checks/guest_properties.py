@@ -6,10 +6,10 @@ import types
 import typing
 from typing import Any
 
-from habilis.forge.checks.guest_tests import _load  # pyright: ignore[reportPrivateUsage]
+from habilis.forge.checks.guest_tests import Callable, Request, _load  # pyright: ignore[reportPrivateUsage]
 
 
-def _is_of(value: Any, hint: Any) -> bool:
+def _is_of(value: Any, hint: object) -> bool:
     """Whether a value has the declared type. A type that cannot be checked fits everything."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Union or origin is types.UnionType:
@@ -35,27 +35,29 @@ def _is_of(value: Any, hint: Any) -> bool:
     return True
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(one: object, other: object) -> bool:
     return one == other or repr(one) == repr(other) or ' at 0x' in repr(one)
 
 
 def _properties(  # pyright: ignore[reportUnusedFunction]
-    request: dict[str, Any],
-) -> list[list[Any]]:
+    request: Request,
+) -> list[list[object]]:
     """For each input: the seconds of the call, the kind of what is wrong with it, and details."""
     function = getattr(_load(request), request['name'])
     try:
         declared = typing.get_type_hints(function).get('return', Any)
     except Exception:
         declared = Any
-    outcomes: list[list[Any]] = []
+    outcomes: list[list[object]] = []
     for number, arguments in enumerate(request['inputs']):
         print(f'{request["mark"]} {number}', flush=True)
         outcomes.append(_look_at(function, arguments, declared, again=request['again']))
     return outcomes
 
 
-def _look_at(function: Any, arguments: list[Any], declared: Any, *, again: bool) -> list[Any]:
+def _look_at(
+    function: Callable[..., object], arguments: list[object], declared: object, *, again: bool
+) -> list[object]:
     given, kept = copy.deepcopy(arguments), copy.deepcopy(arguments)
     started = time.perf_counter()
     try:

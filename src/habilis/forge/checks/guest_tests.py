@@ -10,9 +10,12 @@ import re
 import sys
 import traceback
 import types
+from collections.abc import Callable, Iterable
 from time import perf_counter as _clock  # bound before a tool can replace it
 from typing import Any
 
+Request = dict[str, Any]
+Test = Callable[..., object]
 _SHOWN = {
     got: ast.parse(f"f'got {{_habilis_{got}!r}}, expected {{_habilis_{wanted}!r}}'[:500]", mode='eval').body
     for got, wanted in (('left', 'right'), ('right', 'left'))
@@ -55,7 +58,7 @@ def _failure(error: BaseException, filename: str, source: str) -> str:
     return f'{where}{kind}: {said}' if said else f'{where}{kind}'
 
 
-def _load(request: dict[str, Any]) -> types.ModuleType:
+def _load(request: Request) -> types.ModuleType:
     """The modules `library` and `tool`."""
     library = types.ModuleType('library')
     sys.modules['library'] = library
@@ -70,14 +73,14 @@ def _load(request: dict[str, Any]) -> types.ModuleType:
 
 
 def _call(  # pyright: ignore[reportUnusedFunction]
-    request: dict[str, Any],
+    request: Request,
 ) -> object:
     tool = _load(request)
     return getattr(tool, request['name'])(*request['args'], **request['kwargs'])
 
 
 def _results(  # pyright: ignore[reportUnusedFunction]
-    request: dict[str, Any],
+    request: Request,
 ) -> list[str]:
     """Results of calls as text; the class of an exception after `!`."""
     tool = _load(request)
@@ -91,7 +94,7 @@ def _results(  # pyright: ignore[reportUnusedFunction]
 
 
 def _time(  # pyright: ignore[reportUnusedFunction]
-    request: dict[str, Any],
+    request: Request,
 ) -> float:
     """Seconds per call. Each pass over the inputs has a module of its own: no result can come from a cache."""
     _load(request)
@@ -99,7 +102,7 @@ def _time(  # pyright: ignore[reportUnusedFunction]
     passes = request.setdefault('passes', 1)  # as many as the last measurement needed
     best, left = math.inf, 4
     while left:
-        work: list[tuple[Any, Any]] = []
+        work: list[tuple[Callable[..., object], list[list[object]]]] = []
         for _ in range(passes):
             tool = types.ModuleType('tool')
             exec(code, tool.__dict__)
@@ -139,13 +142,13 @@ def _few_of_pytest() -> types.ModuleType:
     return module
 
 
-def _parametrize(names: Any, values: Any) -> Any:
+def _parametrize(names: str | Iterable[str], values: Iterable[Any]) -> Callable[[Test], Test]:
     """`pytest.mark.parametrize`: the test stays one test, which is called with each of the values."""
     keys = [name.strip() for name in names.split(',')] if isinstance(names, str) else list(names)
 
-    def mark(test: Any) -> Any:
+    def mark(test: Test) -> Test:
         rows = [dict(zip(keys, value if len(keys) > 1 else [value], strict=True)) for value in values]
-        test.cases = [{**case, **row} for case in getattr(test, 'cases', [{}]) for row in rows]
+        test.__dict__['cases'] = [{**case, **row} for case in getattr(test, 'cases', [{}]) for row in rows]
         return test
 
     return mark
@@ -172,7 +175,7 @@ class _Near(float):
 
 
 def _run(  # pyright: ignore[reportUnusedFunction]
-    request: dict[str, Any],
+    request: Request,
 ) -> list[list[str]]:
     _load(request)
     source = request['tests']

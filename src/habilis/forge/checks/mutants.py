@@ -3,8 +3,8 @@
 import ast
 import copy
 from collections.abc import Iterator
-from typing import cast
 
+from habilis.core.narrowing import is_list
 from habilis.core.syntax import parse_expression, parse_module
 from habilis.forge.contract import Mutant
 
@@ -161,6 +161,5 @@ def _exchange(parent: ast.AST, node: ast.AST, new: ast.AST) -> None:
     for name, value in ast.iter_fields(parent):
         if value is node:
             setattr(parent, name, new)
-        elif isinstance(value, list):
-            items = cast('list[object]', value)
-            setattr(parent, name, [new if item is node else item for item in items])
+        elif is_list(value):
+            setattr(parent, name, [new if item is node else item for item in value])

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from typing import cast
 
 from habilis.core.limits import Limits
+from habilis.core.narrowing import items_in
 from habilis.core.syntax import parse_module
 from habilis.forge.contract import Candidate, TestOutcome, Verification
 from habilis.forge.javascript.definition import has_function
@@ -141,9 +141,8 @@ def used_tools(candidate: Candidate) -> list[Candidate]:
 def _read(cell: Cell, mark: str) -> Verification:
     if cell.error is not None:
         return Verification(error=_why_stopped(cell, mark), seconds=cell.seconds)
-    outcomes = cast('list[object]', cell.value if isinstance(cell.value, list) else [])
     tests: list[TestOutcome] = []
-    for outcome in outcomes:
+    for outcome in items_in(cell.value):
         match outcome:
             case [str(name), str(error)]:
                 tests.append(TestOutcome(name=name, error=error))

@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -297,7 +297,9 @@ class StoreConformance(ValuesConformance):
         value: list[Json] = [1]
         await store.append('run-1', [record(1, value)], epoch=lease.epoch)
         value.append(2)
-        cast('list[Json]', (await store.load('run-1'))[0].value).append(3)
+        loaded = (await store.load('run-1'))[0].value
+        assert isinstance(loaded, list)
+        loaded.append(3)
         assert (await store.load('run-1'))[0].value == [1]
 
     async def test_an_old_epoch_is_refused_on_every_connection(self, store: Store, again: Connect) -> None:

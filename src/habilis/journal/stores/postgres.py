@@ -9,10 +9,11 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from habilis.core.codec import dump, parse
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
+from habilis.core.narrowing import expect
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
@@ -225,7 +226,7 @@ class PostgresStore:
         row = await self._row(sql.LEASE, [_key(run)])
         if row is None:
             raise run_not_found(run)
-        return Lease(epoch=row[0], owner=cast('str', parse(f'"{row[1]}"')), until=row[2])
+        return Lease(epoch=row[0], owner=expect(parse(f'"{row[1]}"'), str), until=row[2])
 
     # Records ----------------------------------------------------------------------------------------------------------
 
@@ -291,7 +292,7 @@ class PostgresStore:
         after = max(after, 0)
         async with self._connected() as connection:
             cursor = await connection.execute(self._text(sql.LINES), [_key(run), after], prepare=True)
-            lines = [cast('str', row[0]) for row in await cursor.fetchall()]
+            lines: list[str] = [row[0] for row in await cursor.fetchall()]
         if not lines:
             await self.info(run)
         return decode_records(lines, run=run, after=after)
@@ -303,7 +304,7 @@ class PostgresStore:
             row = await cursor.fetchone()
         if row is None:
             await self.info(run)
-        return check_blob(None if row is None else cast('bytes', row[0]), digest, run=run)
+        return check_blob(None if row is None else row[0], digest, run=run)
 
     def for_another_loop(self) -> 'PostgresStore':
         """See `Store`."""

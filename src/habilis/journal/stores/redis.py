@@ -14,6 +14,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Protocol, cast
 
 from habilis.core.errors import JournalError, SettingsError, StoreUnavailable
+from habilis.core.narrowing import expect, expect_list, list_of, optional
 from habilis.journal.contract import Lease, Record, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
@@ -118,7 +119,7 @@ class RedisStore:
             await connection.disconnect()
 
     async def _check_version(self, connection: _RedisConnection) -> None:
-        found = cast('bytes | None', await _ask(connection, 'GET', self._prefix + b'version'))
+        found = optional(await _ask(connection, 'GET', self._prefix + b'version'), bytes)
         if found is not None and not (found.isdigit() and int(found) <= scripts.VERSION):
             await self._drop()
             msg = (
@@ -159,7 +160,7 @@ class RedisStore:
 
     async def info(self, run: str) -> RunInfo:
         """See `Store`."""
-        text = cast('bytes | None', await self._do('HGET', self._key('run:', run), 'info'))
+        text = optional(await self._do('HGET', self._key('run:', run), 'info'), bytes)
         if text is None:
             raise run_not_found(run)
         return decode_info(text.decode())
@@ -169,11 +170,11 @@ class RedisStore:
     ) -> list[RunInfo]:
         """See `Store`."""
         index = self._prefix + b'runs' if user is None else self._key('user:', user)
-        names = cast('list[bytes]', await self._do('ZRANGE', index, 0, -1))
+        names = list_of(bytes, await self._do('ZRANGE', index, 0, -1))
         infos: list[RunInfo] = []
         for start in range(0, len(names), _PAGE_SIZE):
             keys = [self._prefix + b'run:' + name for name in names[start : start + _PAGE_SIZE]]
-            texts = cast('list[bytes | None]', await self._do('EVAL', scripts.INFOS, len(keys), *keys))
+            texts = _optional_bytes(await self._do('EVAL', scripts.INFOS, len(keys), *keys))
             found = zip(names[start:], texts, strict=False)  # without a text if it was deleted meanwhile
             infos += decode_infos((name.decode(errors='replace'), text.decode()) for name, text in found if text)
         return select_runs(infos, user=user, session=session, status=status)
@@ -189,10 +190,10 @@ class RedisStore:
         """See `Store`."""
         claimant = _bytes(owner)
         over_ = b'' if over is None else over
-        found = cast('list[bytes]', await self._run(scripts.CLAIM, run, claimant, float(seconds), over_))
-        if len(found) == 1:
+        _, *found = expect_list(await self._run(scripts.CLAIM, run, claimant, float(seconds), over_))
+        if not found:
             raise run_not_found(run)
-        _, epoch, holder, until = found
+        epoch, holder, until = list_of(bytes, found)
         if holder != claimant:
             raise run_busy(run, _text(holder))
         return Lease(epoch=int(epoch), owner=owner, until=float(until))
@@ -204,8 +205,8 @@ class RedisStore:
 
     async def lease(self, run: str) -> Lease:
         """See `Store`."""
-        found = cast('list[bytes | None]', await self._do('HMGET', self._key('run:', run), 'epoch', 'owner', 'until'))
-        epoch, owner, until = found
+        found = await self._do('HMGET', self._key('run:', run), 'epoch', 'owner', 'until')
+        epoch, owner, until = _optional_bytes(found)
         if epoch is None or owner is None or until is None:
             raise run_not_found(run)
         return Lease(epoch=int(epoch), owner=_text(owner), until=float(until))
@@ -239,16 +240,16 @@ class RedisStore:
         lines: list[bytes] = []
         count = _PAGE_SIZE
         while count == _PAGE_SIZE:
-            reply = await self._run(scripts.LOAD, run, after + len(lines), _PAGE_SIZE)
-            exists, count, text = cast('tuple[int, int, bytes]', reply)
+            exists, counted, text = expect_list(await self._run(scripts.LOAD, run, after + len(lines), _PAGE_SIZE))
+            count = expect(counted, int)
             if not exists:
                 raise run_not_found(run)
-            lines += text.split(b'\n') if count else []
+            lines += expect(text, bytes).split(b'\n') if count else []
         return decode_records(lines, run=run, after=after)
 
     async def blob(self, run: str, digest: str) -> bytes:
         """See `Store`."""
-        data = cast('bytes | None', await self._do('HGET', self._key('blobs:', run), _bytes(digest)))
+        data = optional(await self._do('HGET', self._key('blobs:', run), _bytes(digest)), bytes)
         if data is None:
             await self.info(run)
         return check_blob(data, digest, run=run)
@@ -257,7 +258,7 @@ class RedisStore:
 
     async def warnings(self) -> list[str]:
         """Settings of the server that put runs at risk."""
-        text = cast('bytes', await self._do('INFO')).decode('utf-8', 'replace')
+        text = expect(await self._do('INFO'), bytes).decode('utf-8', 'replace')
         found = {name: value for name, _, value in (line.partition(':') for line in text.splitlines())}
         problems: list[str] = []
         if found.get('aof_enabled', '0') == '0':
@@ -317,6 +318,10 @@ _shas: dict[str, str] = {}
 
 def _bytes(text: str) -> bytes:
     return text.encode('utf-8', 'surrogatepass')
+
+
+def _optional_bytes(reply: object) -> list[bytes | None]:
+    return [optional(item, bytes) for item in expect_list(reply)]
 
 
 def _text(data: bytes) -> str:

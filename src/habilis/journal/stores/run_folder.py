@@ -18,10 +18,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import CorruptRecord
+from habilis.core.narrowing import expect, json_object, list_of, number, optional
 from habilis.journal.contract import Lease, Record, RunInfo
 from habilis.journal.encoding import corrupt_record, decode_info, decode_records, digest_of, encode_info
 from habilis.journal.errors import lease_lost
@@ -140,10 +140,9 @@ class RunFolder:
         if data is None:
             return Lease(epoch=0), 0.0
         try:
-            fields = cast('dict[str, Json]', parse(data.decode()))
+            fields = json_object(parse(data.decode()))
             epoch, owner, until, claimed = (fields[name] for name in ('epoch', 'owner', 'until', 'claimed'))
-            lease = Lease(epoch=int(cast('int', epoch)), owner=str(owner), until=float(cast('float', until)))
-            return lease, float(cast('float', claimed))
+            return Lease(epoch=expect(epoch, int), owner=str(owner), until=number(until)), number(claimed)
         except (CodecError, KeyError, TypeError, ValueError):
             msg = f'{self._text}{LEASE} is damaged; remove it if no process is executing {self.run}'
             raise CorruptRecord(msg) from None
@@ -317,9 +316,9 @@ class RunFolder:
             return
         checksum, _, text = data.decode('ascii', 'replace').partition(' ')
         if checksum == _checksum(text):
-            plan = cast('dict[str, Json]', parse(text))
-            lines = [line.encode() for line in cast('list[str]', plan['lines'])]
-            self._redo(cast('int', plan['base']), lines, cast('str | None', plan['info']))
+            plan = json_object(parse(text))
+            lines = [line.encode() for line in list_of(str, plan['lines'])]
+            self._redo(expect(plan['base'], int), lines, optional(plan['info'], str))
         os.unlink(self._text + PENDING)  # an incomplete plan was never executed
 
     def _redo(self, base: int, lines: Sequence[bytes], info: str | None) -> None:

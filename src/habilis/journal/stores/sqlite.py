@@ -9,8 +9,8 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
+from habilis.core.narrowing import expect, number
 from habilis.journal.contract import Durability, Lease, Record, RunInfo, Status
 from habilis.journal.encoding import (
     check_blob,
@@ -86,10 +86,11 @@ class SqliteStore:
         given = {name: _key(value) for name, value in filters.items() if value is not None}
         where = f'WHERE {" AND ".join(f"{name} = :{name}" for name in given)}' if given else ''
         sql = f'SELECT run, info FROM runs {where}'
-        rows = cast(
-            'list[tuple[object, object]]',
-            await self._file.do(lambda connection: connection.execute(sql, given).fetchall()),
-        )
+
+        def work(connection: sqlite3.Connection) -> list[tuple[object, object]]:
+            return connection.execute(sql, given).fetchall()
+
+        rows = await self._file.do(work)
         return select_runs(decode_infos((run, str(text)) for run, text in rows))
 
     async def delete(self, run: str) -> None:
@@ -112,7 +113,7 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> Lease:
             row = _row_of(connection, run, 'epoch, owner, until, claimed')
             held, now = _lease(row), time.time()
-            lease = next_lease(held, now=now, claimed=cast('float', row[3]), owner=owner, seconds=seconds, over=over)
+            lease = next_lease(held, now=now, claimed=number(row[3]), owner=owner, seconds=seconds, over=over)
             if lease is None:
                 raise run_busy(run, held.owner)
             connection.execute(
@@ -246,4 +247,4 @@ def _columns(info: RunInfo) -> tuple[object, ...]:
 
 def _lease(row: tuple[object, ...]) -> Lease:
     epoch, owner, until = row[:3]
-    return Lease(epoch=cast('int', epoch), owner=_unkey(owner), until=cast('float', until))
+    return Lease(epoch=expect(epoch, int), owner=_unkey(owner), until=number(until))

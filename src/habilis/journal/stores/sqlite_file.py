@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from habilis.core.errors import StoreUnavailable
 from habilis.core.folders import own_data_folder
+from habilis.core.narrowing import expect
 from habilis.journal.errors import store_unavailable
 
 LOCK_SECONDS = 10.0
@@ -268,7 +269,7 @@ def _prepare(connection: sqlite3.Connection, path: Path, schema: Schema) -> None
 
 def _is_new(connection: sqlite3.Connection, path: Path, schema: Schema) -> bool:
     application, version, tables = (
-        cast('int', connection.execute(sql).fetchone()[0])
+        expect(connection.execute(sql).fetchone()[0], int)
         for sql in ('PRAGMA application_id', 'PRAGMA user_version', 'SELECT count(*) FROM sqlite_master')
     )
     if application == schema.application and version > schema.version:
@@ -292,7 +293,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def _code(error: sqlite3.Error) -> int | None:
     """The primary result code; None for errors of the Python module itself."""
-    code = cast('int | None', getattr(error, 'sqlite_errorcode', None))
+    code: int | None = getattr(error, 'sqlite_errorcode', None)
     return None if code is None else code & 0xFF
 
 

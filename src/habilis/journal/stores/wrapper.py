@@ -1,7 +1,7 @@
 """A store in front of another one: the base of stores that change some operations."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from habilis.journal.contract import Lease, Record, RunInfo, Status, Store
 
@@ -14,7 +14,7 @@ class StoreWrapper:
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    async def _do(self, operation: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _do(self, operation: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
         """Every operation passes here. `operation` is the name of the method."""
         return await work()
 

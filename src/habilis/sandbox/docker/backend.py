@@ -4,7 +4,6 @@ import atexit
 import os
 import threading
 from queue import SimpleQueue
-from typing import Any
 
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Guest, GuestSpec, Mount, PythonTarget
@@ -112,7 +111,7 @@ def _memory_and_cpu(limits: Limits) -> dict[str, int]:
     return {'mem_limit': memory, 'memswap_limit': memory, 'cpu_period': 100_000, 'cpu_quota': int(limits.cpu * 100_000)}
 
 
-def _host_config(engine: DockerEngine, spec: GuestSpec) -> dict[str, Any]:
+def _host_config(engine: DockerEngine, spec: GuestSpec) -> dict[str, object]:
     return {
         **_memory_and_cpu(spec.limits),
         'read_only': True,
@@ -125,7 +124,7 @@ def _host_config(engine: DockerEngine, spec: GuestSpec) -> dict[str, Any]:
     }
 
 
-def _bind(mount: Mount) -> dict[str, Any]:
+def _bind(mount: Mount) -> dict[str, object]:
     # Other disks below a read-only folder would be writable with an older engine, so they are left out.
     options = {} if mount.writable else {'NonRecursive': True}
     return {

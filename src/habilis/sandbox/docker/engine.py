@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from habilis.core.errors import BackendNotFound, SandboxError
 from habilis.core.owners import new_owner, owner_state
@@ -56,7 +56,7 @@ class DockerEngine:
     def __init__(self, seconds: int = SECONDS) -> None:
         self.owner = new_owner()
         try:
-            place = cast('dict[str, Any]', docker.utils.kwargs_from_env())  # pyright: ignore[reportUnknownMemberType]
+            place = docker.utils.kwargs_from_env()  # pyright: ignore[reportUnknownMemberType]
             self.api: Any = docker.APIClient(version='auto', timeout=seconds, **place)
             self._info: dict[str, Any] = self.api.info()
         except DockerException as error:
@@ -78,14 +78,14 @@ class DockerEngine:
         """Whether the engine runs as an ordinary user, who is root inside."""
         return any('rootless' in option for option in self._info.get('SecurityOptions') or ())
 
-    def create(self, image: str, command: list[str], *, host: Mapping[str, Any], **options: Any) -> str:
+    def create(self, image: str, command: list[str], *, host: Mapping[str, object], **options: object) -> str:
         """Create a container without network and rights, labelled as ours. Returns its id."""
         settings = self.api.create_host_config(**{**_LOCKED_DOWN, **host})
         with _explained():
             made = self.api.create_container(
                 image, entrypoint=command, command=[], labels={OWNER: self.owner}, host_config=settings, **options
             )
-        return cast('str', made['Id'])
+        return str(made['Id'])
 
     def start(self, container: str) -> None:
         """Start a container."""
@@ -105,7 +105,7 @@ class DockerEngine:
     def exit_code(self, container: str) -> int | None:
         """Wait for the end of a container; None if it was removed."""
         try:
-            return cast('int', self.api.wait(container, timeout=SECONDS)['StatusCode'])
+            return int(self.api.wait(container, timeout=SECONDS)['StatusCode'])
         except (DockerException, OSError):
             return None
 

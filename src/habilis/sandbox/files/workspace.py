@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from habilis.core.errors import WorkspaceError
+from habilis.core.errors import WorkspaceError, WorkspaceFileNotFound
 from habilis.core.similar_names import similar_names
 from habilis.sandbox.contract import FileChange
 from habilis.sandbox.files.protected_files import GIT_FILES, is_git_folder, protected_part
@@ -339,7 +339,7 @@ def _explained(path: str, step: str, folder: int, error: OSError) -> WorkspaceEr
             near = similar_names(step, (entry.name for entry in entries))
         at = path.rfind(step)
         advice = f'; did you mean {path[:at] + near[0] + path[at + len(step) :]!r}?' if near else ''
-        return WorkspaceError(f'{path!r}: no such file or folder{advice}')
+        return WorkspaceFileNotFound(f'{path!r}: no such file or folder{advice}')
     if isinstance(error, IsADirectoryError):
         return WorkspaceError(f'{path!r} is a folder, not a file')
     if error.errno in (errno.ELOOP, errno.ENOTDIR):

@@ -68,9 +68,9 @@ class Bridge:
         """Ask the host for a line of input."""
         return str(result_of(parse(self._ask('i' + dump(prompt)))))
 
-    def network(self, request: list[Json]) -> Json:
+    def network(self, request: Json) -> Json:
         """Request an operation on a connection."""
-        answer = parse(self._ask('n' + dump(cast('Json', request))))
+        answer = parse(self._ask('n' + dump(request)))
         result_of(answer)
         return cast('dict[str, Json]', answer)['ok']
 
@@ -81,11 +81,11 @@ class Bridge:
         return reply
 
 
-def do_work(work: Json) -> Json:
+def do_work(work: Any) -> dict[str, Json]:
     """Do what a tool of the host wants done here: run a command."""
     from habilis.sandbox.guest.shell import run_command
 
-    return run_command(**cast('dict[str, Any]', work))
+    return run_command(**work)
 
 
 def _bounded(tool: str, message: str) -> str:

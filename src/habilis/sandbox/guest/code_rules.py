@@ -13,7 +13,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 from habilis.sandbox.guest.code_analysis import (
     DANGEROUS_BUILTINS,
@@ -59,11 +62,11 @@ class CodeRules:
 
     def __post_init__(self) -> None:
         for field, patterns in (('imports', self.imports or ()), ('allow', self.allow)):
-            if not isinstance(cast('object', patterns), tuple | list):
+            if not _is_sequence(patterns):
                 msg = f"{field} must be a tuple of names, such as ('math',), not {patterns!r:.100}"
                 raise TypeError(msg)
             for pattern in patterns:
-                if not isinstance(cast('object', pattern), str) or not _PATTERN.fullmatch(pattern):
+                if not _is_pattern(pattern):
                     msg = f"{field}: {pattern!r} is not a dotted name; write 'numpy', 'numpy.*' or '*'"
                     raise ValueError(msg)
 
@@ -91,10 +94,7 @@ class CodeRules:
     @classmethod
     def from_json(cls, data: object) -> 'CodeRules':
         """Rules from a plain dict; a ValueError names the key that is unknown or of the wrong type."""
-        if not isinstance(data, dict):
-            msg = f'code rules are a dict, not {data!r}'
-            raise ValueError(msg)
-        given = cast('dict[object, object]', data)
+        given = _entries(data)
         for key in given:
             if key not in _KEYS:
                 msg = f'{key!r} is not a key of code rules; the keys are {", ".join(_KEYS)}'
@@ -145,11 +145,25 @@ def refused_import(rules: CodeRules, name: str, line: int) -> RefusedImport:
     return RefusedImport(msg, line=line, name=name)
 
 
+def _entries(data: object) -> dict[object, object]:
+    if not isinstance(data, dict):
+        msg = f'a policy is a dict, not {data!r}'
+        raise ValueError(msg)
+    return cast('dict[object, object]', data)
+
+
+def _is_pattern(value: object) -> bool:
+    return isinstance(value, str) and bool(_PATTERN.fullmatch(value))
+
+
+def _is_sequence(value: object) -> 'TypeGuard[Sequence[object]]':
+    return isinstance(value, list | tuple)
+
+
 def _names(key: str, value: object) -> tuple[str, ...]:
-    if isinstance(value, list | tuple):
-        items = cast('Sequence[object]', value)
-        names = tuple(item for item in items if isinstance(item, str))
-        if len(names) == len(items):
+    if _is_sequence(value):
+        names = tuple(item for item in value if isinstance(item, str))
+        if len(names) == len(value):
             return names
     msg = f'{key!r} must be a list of strings, not {value!r}'
     raise ValueError(msg)

@@ -5,7 +5,7 @@ import io
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from habilis.core.codec import Json
 
@@ -19,7 +19,7 @@ METHODS = {
 }
 
 
-_shown: 'weakref.WeakSet[Any]' = weakref.WeakSet()
+_shown: 'weakref.WeakSet[object]' = weakref.WeakSet()
 """Figures that were displayed as they are now."""
 
 
@@ -31,7 +31,7 @@ def displays_of(value: object) -> list[Json]:
         return _render(value)
     found: list[Json] = []
     for method, mime in METHODS.items():
-        render = cast('Callable[[object], object] | None', getattr(type(value), method, None))
+        render: Callable[[object], object] | None = getattr(type(value), method, None)
         if render is None:
             continue
         try:
@@ -72,6 +72,6 @@ def _render(figure: Any) -> list[Json]:
     return [['image/png', base64.b64encode(buffer.getvalue()).decode('ascii')]]
 
 
-def _forget(figure: Any, is_stale: bool) -> None:
+def _forget(figure: object, is_stale: bool) -> None:
     """Called by matplotlib when a figure changes."""
     _shown.discard(figure)

@@ -6,10 +6,13 @@ import asyncio
 import sys
 from asyncio import base_events
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from habilis.core.codec import Json
 from habilis.sandbox.guest.host_selector import HostSelector
+
+if TYPE_CHECKING:
+    from habilis.sandbox.guest.native_loop import NativeLoop
 
 T = TypeVar('T')
 
@@ -28,7 +31,7 @@ class GuestLoop(base_events.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Required by the event loop; there is no other thread to wake."""
 
-    def run_in_executor(self, executor: object, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
+    def run_in_executor(self, executor: object, func: Callable[..., T], *args: object) -> asyncio.Future[T]:  # type: ignore[override]
         """Run the function at once, so that `asyncio.to_thread` works: there are no threads inside."""
         future: asyncio.Future[T] = self.create_future()
         try:
@@ -41,7 +44,7 @@ class GuestLoop(base_events.BaseEventLoop):
         """Called at the end of a cell; there is nothing to free."""
 
 
-def new_loop(selector: HostSelector) -> Any:
+def new_loop(selector: HostSelector) -> GuestLoop | NativeLoop:
     """The event loop for this platform."""
     if sys.platform == 'wasi':
         return GuestLoop(selector)
@@ -75,6 +78,6 @@ class GuestPolicy(_Policy):
         """Set the current loop."""
         self._loop = loop
 
-    def get_child_watcher(self) -> Any:
+    def get_child_watcher(self) -> object:
         """What waits for processes, before Python 3.14."""
         return asyncio.ThreadedChildWatcher()

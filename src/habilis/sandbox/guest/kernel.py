@@ -15,9 +15,9 @@ import time
 import types
 from asyncio import events
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from habilis.core.codec import Json, NotPlain, dump, pack, parse_with, unpack
+from habilis.core.codec import Json, NotPlain, TooLarge, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, optional_rules, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
 from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
@@ -34,7 +34,10 @@ from habilis.sandbox.guest.tools import HostTool, make_tool
 from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, kind_of, remember_source
 from habilis.sandbox.guest.value_text import PLAIN, descriptions, limit_digits, text_of
 
-Request = dict[str, Json]
+if TYPE_CHECKING:
+    from habilis.sandbox.guest.messages import Request, Setup, ToolDescription
+
+Answer = dict[str, Json]
 _PYTHON = f'{sys.implementation.name} {sys.version_info.major}.{sys.version_info.minor}'
 _VALUE = ' value'  # not an identifier, so no cell can have it as a name
 _HIDDEN = frozenset({'__builtins__', '__warningregistry__', '__annotations__', '__conditional_annotations__', _VALUE})
@@ -124,42 +127,42 @@ class Kernel:
         operation = request['op']
         return self._encode(_HANDLERS[operation](self, request), 'state' if operation in _SAVING else None)
 
-    def _encode(self, answer: Json, long: str | None) -> str:
+    def _encode(self, answer: Answer, long: str | None) -> str:
         try:
-            return dump(answer) if long is None else encode_answer(cast('Request', answer), long)
+            return dump(answer) if long is None else encode_answer(answer, long)
         except MemoryError as error:  # there was memory for the value, not for its encoding
             self.reserve = None
             return dump({'error': describe(error, 'memory')})
 
-    def set_up(self, setup: Request) -> None:
+    def set_up(self, setup: Setup) -> None:
         """Prepare a new sandbox for its first cell: random seed, tools, paths, variables."""
         random.seed()
         sys.argv = ['']
         if 'env' in setup:  # the interpreter may have started long before this sandbox
-            os.environ.update(cast('dict[str, str]', setup['env']))
-        paths = cast('list[str]', setup.get('paths', []))
+            os.environ.update(setup['env'])
+        paths = setup.get('paths', [])
         sys.path += [self.places.get(path, path) for path in paths]
         if sys.platform != 'wasi':
             offer_python([self.places.get(path, path) for path in paths if path != setup.get('cwd')])
-        self._offer(cast('list[dict[str, Json]]', setup.get('tools', [])))
+        self._offer(setup.get('tools', []))
         if setup.get('network'):
             self.has_network = True
             network.install(self.bridge.network)
         if 'cwd' in setup:
             self.has_files = True
-            cwd = cast('str', setup['cwd'])
+            cwd = setup['cwd']
             os.chdir(self.places.get(cwd, cwd))
-        self._set(cast('Request', setup.get('variables', {})))
+        self._set(setup.get('variables', {}))
 
     # The requests -----------------------------------------------------------------------------------------------------
 
-    def run(self, request: Request) -> Json:
+    def run(self, request: Request) -> Answer:
         """Run one cell, as a request with more than code."""
-        rules: Any = request.get('code_rules')
-        answer = self.run_cell(cast('str', request['code']), None if rules is None else CodeRules.from_json(rules))
+        rules = request.get('code_rules')
+        answer = self.run_cell(request['code'], None if rules is None else CodeRules.from_json(rules))
         return self._add_descriptions(answer) if request.get('describe') else answer
 
-    def run_cell(self, code: str, rules: CodeRules | None) -> Request:
+    def run_cell(self, code: str, rules: CodeRules | None) -> Answer:
         """Run one cell."""
         self.cells += 1
         self.code_rules = rules
@@ -168,7 +171,7 @@ class Kernel:
         stdout, stderr = self.stdout, self.stderr
         sys.stdout, sys.stderr = stdout, stderr  # a cell may have replaced them
         stdout.writes = stderr.writes = 0
-        answer: Request = {}
+        answer: Answer = {}
         try:
             self._execute(code, f'{CELL_PREFIX}{self.cells}>', answer)
         except Broken:
@@ -186,33 +189,33 @@ class Kernel:
             self._save_if_quick(answer)
         return answer
 
-    def warm(self, request: Request) -> Json:
+    def warm(self, request: Request) -> Answer:
         """Run harmless cells, so that the memory of a first cell is loaded."""
         for code in WARM_CELLS:
             self.run_cell(code, None)
         self.reset()
         return {}
 
-    def save(self, request: Request) -> Json:
+    def save(self, request: Request) -> Answer:
         """All variables, as text that the host stores without reading it."""
         data, lost = state.save(self._user_values(), self.namespace, self._shared_objects())
         self.quick = None
-        return {'state': data.decode('latin-1'), 'python': _PYTHON, 'lost': cast('Json', lost)}
+        return {'state': data.decode('latin-1'), 'python': _PYTHON, 'lost': [*lost]}
 
-    def load(self, request: Request) -> Json:
+    def load(self, request: Request) -> Answer:
         """Restore variables that `save` returned, in this sandbox or another."""
         if request['python'] != _PYTHON:
             return {'problem': f'the snapshot was made by {request["python"]}, this sandbox runs {_PYTHON}'}
         try:
-            state.load(cast('str', request['state']).encode('latin-1'), self.namespace, self._shared_objects())
+            state.load(request['state'].encode('latin-1'), self.namespace, self._shared_objects())
         except Exception as error:
             return {'problem': f'the snapshot cannot be restored here: {type(error).__name__}: {error}'}
-        self.cells = cast('int', request.get('cells', 0))
+        self.cells = request.get('cells', 0)
         return {}
 
-    def get_variables(self, request: Request) -> Json:
+    def get_variables(self, request: Request) -> Answer:
         """The values of some variables, or of all that are plain data."""
-        wanted = cast('list[str] | None', request['names'])
+        wanted = request['names']
         values: dict[str, Json] = {}
         missing: dict[str, Json] = {}
         for name in self._user_values() if wanted is None else wanted:
@@ -226,28 +229,28 @@ class Kernel:
         leave_out_large(values, missing)
         return {'values': values, 'missing': missing}
 
-    def set_variables(self, request: Request) -> Json:
+    def set_variables(self, request: Request) -> Answer:
         """Set variables from the host."""
-        self._set(cast('Request', request['values']))
+        self._set(request['values'])
         return {}
 
-    def _set(self, variables: Request) -> None:
+    def _set(self, variables: dict[str, Json]) -> None:
         self.namespace.update({name: unpack(value) for name, value in variables.items()})
 
-    def use_tools(self, request: Request) -> Json:
+    def use_tools(self, request: Request) -> Answer:
         """Replace the tools. A variable of the name of an earlier tool is kept."""
         for name, tool in self.tools.items():
             if self.namespace.get(name) is tool:
                 del self.namespace[name]
         self.tools = {}
-        self._offer(cast('list[dict[str, Json]]', request['tools']))
+        self._offer(request['tools'])
         return {}
 
-    def names(self, request: Request) -> Json:
+    def names(self, request: Request) -> Answer:
         """The variables, each with its type and size."""
         return descriptions(self._user_values())
 
-    def _add_descriptions(self, answer: Request) -> Request:
+    def _add_descriptions(self, answer: Answer) -> Answer:
         """Describe the variables in the answer, unless code of the user would run for it; then the host asks later."""
         try:
             values = self._user_values()
@@ -261,7 +264,7 @@ class Kernel:
         """The tools that no variable of the same name hides."""
         return {name for name, tool in self.tools.items() if self.namespace.get(name) is tool}
 
-    def _offer(self, descriptions: list[dict[str, Json]]) -> None:
+    def _offer(self, descriptions: list[ToolDescription]) -> None:
         for description in descriptions:
             tool = make_tool(self.bridge, self.selector, description)
             self.tools[tool.__name__] = tool
@@ -269,7 +272,7 @@ class Kernel:
 
     # One cell ---------------------------------------------------------------------------------------------------------
 
-    def _execute(self, code: str, filename: str, answer: Request) -> None:
+    def _execute(self, code: str, filename: str, answer: Answer) -> None:
         try:
             remember_source(filename, code)
             expression = self._compile_expression(code, filename)
@@ -326,7 +329,7 @@ class Kernel:
         finally:
             loop.rest()
 
-    def _answer_value(self, value: object, answer: Request) -> None:
+    def _answer_value(self, value: object, answer: Answer) -> None:
         if value is None:
             return
         if type(value) is int and -_INT64 < value < _INT64:  # the most frequent case
@@ -337,7 +340,7 @@ class Kernel:
             answer['value'] = pack(value)
             whole = True
         except NotPlain as error:
-            whole = 'parts' not in error.reason and 'nested' not in error.reason
+            whole = not isinstance(error, TooLarge)
         answer['text'] = text_of(value, whole)
         self.displays.extend(displays_of(value))
 
@@ -373,7 +376,7 @@ class Kernel:
             return None if self.has_network else NO_NETWORK
         return None
 
-    def _save_if_quick(self, answer: Request) -> None:
+    def _save_if_quick(self, answer: Answer) -> None:
         """Send the variables with the answer if they are small; else the host asks for them later."""
         self.namespace.pop(_VALUE, None)
         values = self._user_values()
@@ -431,7 +434,7 @@ class Kernel:
                 self.selector.resolve(number, reply)
 
 
-_HANDLERS: dict[str, Callable[[Kernel, Request], Json]] = {
+_HANDLERS: dict[str, Callable[[Kernel, Request], Answer]] = {
     'run': Kernel.run,
     'warm': Kernel.warm,
     'save': Kernel.save,

@@ -6,9 +6,14 @@ import ast
 import linecache
 import types
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from habilis.sandbox.guest.tracebacks import is_library_file, is_user_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    Position = tuple[int | None, int | None, int | None, int | None]
 
 MAX_KEYS = 20
 MAX_CHARACTERS = 60
@@ -32,11 +37,10 @@ def existing_keys(error: KeyError) -> str:
 def _failed_expression(traceback: types.TracebackType) -> ast.expr | None:
     """The expression whose evaluation failed; None before Python 3.11, which has no exact positions."""
     code = traceback.tb_frame.f_code
-    positions: Any = getattr(code, 'co_positions', None)
+    positions: Callable[[], Iterable[Position]] | None = getattr(code, 'co_positions', None)
     if positions is None:
         return None
-    place: tuple[Any, ...] = list(positions())[traceback.tb_lasti // 2]
-    first, last, start, end = place
+    first, last, start, end = list(positions())[traceback.tb_lasti // 2]
     lines = linecache.getlines(code.co_filename)[first - 1 : last] if first and last and start is not None else []
     if not lines:
         return None
@@ -75,7 +79,7 @@ def _kind(value: object) -> type[object]:
     return type(value)
 
 
-def _listed(name: str, keys: Any) -> str:
+def _listed(name: str, keys: Collection[object]) -> str:
     if not len(keys):
         return f'no {name}'
     more = f' and {len(keys) - MAX_KEYS:,} more' if len(keys) > MAX_KEYS else ''

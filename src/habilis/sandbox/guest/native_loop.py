@@ -7,6 +7,7 @@ import asyncio
 import selectors
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from habilis.sandbox.guest.host_selector import HostSelector
@@ -22,9 +23,9 @@ class _NativeSelector(selectors.PollSelector):  # which holds no descriptor of i
     def __init__(self, host: HostSelector) -> None:
         super().__init__()
         self._host = host
-        self.loop: Any = None
+        self.loop: NativeLoop
 
-    def select(self, timeout: float | None = None) -> list[Any]:
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """The descriptors that are ready. Answers of the host are given to those who wait for them."""
         has_others = len(self.get_map()) > (self.loop.has_self_pipe) or threading.active_count() > 1
         if has_others and not self._host.has_calls:
@@ -95,7 +96,7 @@ class NativeLoop(asyncio.SelectorEventLoop):
         if self._csock is not None:
             super()._close_self_pipe()  # type: ignore[misc]
 
-    def add_signal_handler(self, sig: int, callback: Any, *args: Any) -> None:
+    def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: object) -> None:
         """Signals wake the loop through the same pipe."""
         self.open_self_pipe()
         super().add_signal_handler(sig, callback, *args)

@@ -13,12 +13,20 @@ import socket
 import sys
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from habilis.core.codec import Json
 from habilis.sandbox.guest import tunnels
 
-Ask = Callable[[list[Json]], Json]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Buffer
+
+    Descriptors = Iterable[Any]
+    Selected = tuple[list[Any], list[Any], list[Any]]
+
+Ask = Callable[[list[Json]], Any]
 proxy_port: int | None = None
 """Port of the proxy, in a sandbox that has one instead."""
 
@@ -48,12 +56,13 @@ class HostSocket:
         """Start TLS on the connection."""
         self.ask(['tls', self._number, name, verify])
 
-    def send(self, data: Any, flags: int = 0) -> int:
+    def send(self, data: Buffer, flags: int = 0) -> int:
         """Send some bytes; returns how many were sent."""
         text = base64.b64encode(bytes(data)).decode('ascii')
-        return cast('int', self.ask(['send', self._number, text, self._timeout]))
+        sent: int = self.ask(['send', self._number, text, self._timeout])
+        return sent
 
-    def sendall(self, data: Any, flags: int = 0) -> None:
+    def sendall(self, data: Buffer, flags: int = 0) -> None:
         """Send all bytes."""
         view = memoryview(data).cast('B')
         while view:
@@ -61,9 +70,9 @@ class HostSocket:
 
     def recv(self, size: int, flags: int = 0) -> bytes:
         """Receive at most `size` bytes; none at the end."""
-        return base64.b64decode(cast('str', self.ask(['recv', self._number, size, self._timeout])))
+        return base64.b64decode(self.ask(['recv', self._number, size, self._timeout]))
 
-    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0) -> int:
+    def recv_into(self, buffer: Buffer, size: int = 0, flags: int = 0) -> int:
         """Receive into a buffer."""
         view = memoryview(buffer).cast('B')
         data = self.recv(size or len(view))
@@ -100,13 +109,13 @@ class HostSocket:
     def shutdown(self, how: int) -> None:
         """Ignored: `close` is enough."""
 
-    def makefile(self, mode: str = 'r', buffering: int | None = None, **options: Any) -> Any:
+    def makefile(self, mode: str = 'r', buffering: int | None = None, **options: Any) -> io.IOBase:
         """A file object for the connection."""
         raw = socket.SocketIO(cast('Any', self), 'rw' if 'w' in mode and 'r' in mode else 'w' if 'w' in mode else 'r')
         self._io_refs += 1
         if buffering == 0:
             return raw
-        buffered: Any = io.BufferedReader(raw) if 'w' not in mode else io.BufferedWriter(raw)
+        buffered = io.BufferedReader(raw) if 'w' not in mode else io.BufferedWriter(raw)
         return buffered if 'b' in mode else io.TextIOWrapper(buffered, **options)
 
     def _decref_socketios(self) -> None:
@@ -161,9 +170,9 @@ def install(ask: Ask) -> None:
         importlib.reload(importlib.import_module(name))
 
 
-def _addresses(host: object, port: object, *_: object, **__: object) -> list[tuple[Any, ...]]:
+def _addresses(host: object, port: object, *_: object, **__: object) -> list[tuple[object, ...]]:
     """Returns the name itself: the host resolves it when it connects."""
-    return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (str(host or 'localhost'), int(cast('int', port or 0))))]
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, '', (str(host or 'localhost'), int(str(port or 0))))]
 
 
 def _ssl_module() -> types.ModuleType:
@@ -177,7 +186,7 @@ def _ssl_module() -> types.ModuleType:
     shim.PROTOCOL_TLS = shim.PROTOCOL_TLS_CLIENT = 16
     shim.HAS_SNI = True
     shim.OPENSSL_VERSION = "the host's"
-    return cast('types.ModuleType', shim)
+    return shim
 
 
 def _verified(*_: object, **__: object) -> TLSContext:
@@ -190,11 +199,13 @@ def _unverified(*_: object, **__: object) -> TLSContext:
     return context
 
 
-def sleeping_select(sleep: Callable[[float], None]) -> Callable[..., Any]:
+def sleeping_select(sleep: Callable[[float], None]) -> Callable[..., Selected]:
     """A `select.select` that can sleep, the only thing to wait for inside."""
     real = select.select
 
-    def wait(readers: Any, writers: Any, others: Any, timeout: float | None = None, /) -> Any:
+    def wait(
+        readers: Descriptors, writers: Descriptors, others: Descriptors, timeout: float | None = None, /
+    ) -> Selected:
         if readers or writers or others or timeout is None:
             return real(readers, writers, others, timeout)
         sleep(timeout)

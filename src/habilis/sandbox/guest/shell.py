@@ -42,7 +42,7 @@ class BoundedOutput:
         return head.decode('utf-8', 'replace') + note + tail.decode('utf-8', 'replace')
 
 
-def run_command(command: str, workdir: str, seconds: float, limit: int) -> Json:
+def run_command(command: str, workdir: str, seconds: float, limit: int) -> dict[str, Json]:
     """Run a command with bash, or sh where there is none. Its process group is killed after so many seconds.
 
     Processes in the background go on, until the sandbox ends.

@@ -16,6 +16,7 @@ import pickle
 import sys
 import types
 import typing
+from collections.abc import Callable
 from typing import Any, cast
 
 import cloudpickle  # pyright: ignore[reportMissingTypeStubs]
@@ -48,7 +49,7 @@ class Saver(_Pickler):
         file.write(_REMEMBER_NAMESPACE)
         self.memo = {id(namespace): (0, namespace)}
 
-    def reducer_override(self, obj: object) -> Any:
+    def reducer_override(self, obj: object) -> object:
         """Shared objects and modules are saved by name, functions of the cells with the shared namespace; the rest as
         cloudpickle does it."""
         if name := self._shared.get(id(obj)):
@@ -81,7 +82,7 @@ class Loader(pickle.Unpickler):
         """The namespace: the only persistent id."""
         return self._namespace
 
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
+    def find_class(self, module_name: str, global_name: str, /) -> object:
         """Resolve shared objects to those of this sandbox."""
         if module_name == __name__ and global_name == _shared_object.__name__:
             return self._shared_object
@@ -184,14 +185,14 @@ def _is_large(value: object) -> bool:
         return False
 
 
-def _reduce(obj: object) -> Any:
+def _reduce(obj: object) -> object:
     """How to rebuild an object that is neither a function nor a class.
 
     Some would be looked up in `__main__` by name, where they do not exist yet during loading.
     """
     if isinstance(obj, BaseException) and type(obj).__reduce__ is BaseException.__reduce__:
         return (_make_exception, (type(obj), obj.args), obj.__dict__)  # its `__init__` may take other arguments
-    reduced: Any = obj.__reduce_ex__(5)
+    reduced: object = obj.__reduce_ex__(5)
     if not isinstance(reduced, str) or getattr(obj, '__module__', None) != '__main__':
         return reduced
     if isinstance(obj, functools._lru_cache_wrapper):  # pyright: ignore[reportPrivateUsage]
@@ -206,7 +207,7 @@ def _make_exception(kind: type[BaseException], args: tuple[object, ...]) -> Base
     return kind.__new__(kind, *args)
 
 
-def _make_cached(function: Any, parameters: Any) -> object:
+def _make_cached(function: Callable[..., object], parameters: dict[str, Any]) -> object:
     return functools.lru_cache(**parameters)(function)
 
 

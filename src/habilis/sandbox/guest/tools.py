@@ -3,25 +3,27 @@
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
-from habilis.core.codec import Json
 from habilis.sandbox.guest.bridge import Bridge, pack_arguments
 from habilis.sandbox.guest.host_selector import HostSelector
+
+if TYPE_CHECKING:
+    from habilis.sandbox.guest.messages import ToolDescription
 
 
 class HostTool:
     """A function that calls the host. It is saved by name, so an alias of a tool survives a snapshot."""
 
-    def __init__(self, name: str, call: Callable[..., object], description: dict[str, Json]) -> None:
+    def __init__(self, name: str, call: Callable[..., object], description: 'ToolDescription') -> None:
         self.__name__ = self.__qualname__ = name
-        self.__doc__ = cast('str | None', description.get('doc'))
-        self._signature = cast('str', description.get('signature') or '(…)')
+        self.__doc__ = description.get('doc')
+        self._signature = description.get('signature') or '(…)'
         self._call = call
         if description.get('is_async') and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> object:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Call the tool on the host."""
         return self._call(*args, **kwargs)
 
@@ -42,10 +44,10 @@ class HostTool:
             return inspect.signature(made['tool'])
 
 
-def make_tool(bridge: Bridge, selector: HostSelector, description: dict[str, Json]) -> HostTool:
+def make_tool(bridge: Bridge, selector: HostSelector, description: 'ToolDescription') -> HostTool:
     """Create a tool from the description that the host sent."""
-    name = cast('str', description['name'])
-    names = cast('list[str]', description.get('parameters') or [])
+    name = description['name']
+    names = description.get('parameters') or []
 
     def call(*args: object, **kwargs: object) -> object:
         return bridge.call(name, pack_arguments(name, names, args, kwargs))

@@ -115,7 +115,7 @@ def _short_of(value: Any) -> str:
     return text if len(text) <= MAX_SHORT else ''
 
 
-def _is_short(value: Any) -> bool:
+def _is_short(value: object) -> bool:
     if type(value) is int:
         return -_INT64 < value < _INT64
     return type(value) is not str or len(value) <= MAX_SHORT

@@ -2,10 +2,11 @@
 
 import dataclasses
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import cast
 
 from habilis.core.codec import NotPlain, pack
+from habilis.core.narrowing import is_mapping, is_several
 
 _METHODS = ('tolist', 'to_dicts', 'to_dict', 'model_dump', '_asdict')
 """In this order: a column of a table has both of the first kinds."""
@@ -39,10 +40,10 @@ def _first_not_plain(value: object) -> object:
 
 
 def _parts(value: object) -> Iterator[object]:
-    if isinstance(value, Mapping):
-        yield from cast('Mapping[object, object]', value).values()
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        yield from cast('list[object]', value)
+    if is_mapping(value):
+        yield from value.values()
+    elif is_several(value):
+        yield from value
 
 
 def _takes_orient(method: object) -> bool:

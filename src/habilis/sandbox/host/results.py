@@ -163,9 +163,11 @@ def _parse_displays(data: Json) -> tuple[Display, ...]:
         raise Malformed('displays')
     shown: list[Display] = []
     for item in data[:MAX_DISPLAYS]:
-        if not (isinstance(item, list) and len(item) == 2 and all(isinstance(part, str) for part in item)):
-            raise Malformed('displays')
-        mime, text = cast('tuple[str, str]', tuple(item))
+        match item:
+            case [str(mime), str(text)]:
+                pass
+            case _:
+                raise Malformed('displays')
         binary = mime.startswith('image/') and mime != 'image/svg+xml'
         try:
             shown.append(Display(mime=mime, data=base64.b64decode(text, validate=True) if binary else text))

@@ -20,7 +20,7 @@ import wasmtime
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import GuestDied, Interrupted
 from habilis.sandbox.host.workers import Interruptible, require_deep_stack
-from habilis.sandbox.wasm.engine import NO_FINALIZER, Ticker, coarse, ffi, on_epoch, running
+from habilis.sandbox.wasm.engine import NO_FINALIZER, Ticker, coarse, context_of, ffi, on_epoch, running
 
 WASM_STACK = 16 << 20
 """Large, so that QuickJS notices deep recursion first, and throws a `RangeError`."""
@@ -202,7 +202,7 @@ class JavaScriptGuest(Interruptible):
 
     def _export(self, name: bytes) -> Any:
         found = ffi.wasmtime_extern_t()
-        context: Any = cast('Any', self._store)._context()
+        context = context_of(self._store)
         instance = byref(cast('Any', self._instance)._instance)
         if not ffi.wasmtime_instance_export_get(
             context, instance, ctypes.create_string_buffer(name), len(name), byref(found)
@@ -257,7 +257,7 @@ def _cause(error: BaseException) -> BaseException:
     if isinstance(failure, Interrupted):
         return GuestDied('cancelled', 'interrupted')
     if failure is not None:
-        return cast('BaseException', failure)
+        return failure
     text = str(error)
     if 'call stack exhausted' in text:
         return GuestDied('stack', 'the call stack is exhausted')

@@ -9,9 +9,9 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
+from habilis.core.errors import PackageError
 from habilis.sandbox.contract import PythonTarget
 
-NATIVE_ADVICE = 'this needs native code'
 NAMED_VERSIONS = 5
 """Maximum number of versions in a message."""
 
@@ -43,57 +43,66 @@ class _File:
     """The versions of Python it needs; empty for any."""
 
 
-def explain(wanted: list[str], log: str, python: PythonTarget) -> str:
+class NeedsNativeCode(PackageError):
+    """A package has native code, which the sandbox cannot run."""
+
+
+def explain(wanted: list[str], log: str, python: PythonTarget) -> PackageError:
     """What went wrong and what to do, from the log of `pip install -vv`."""
     everything = ', '.join(wanted)
     if _HASH.search(log):
-        return f'the hash of a file of {everything} does not match: it is damaged, or not the file that was meant'
+        why = f'the hash of a file of {everything} does not match: it is damaged, or not the file that was meant'
+        return PackageError(why)
     if found := _MISSING.search(log):
         return _explain_missing(found[1], found[2], log, python)
     if _UNREACHABLE.search(log):
-        return _unreachable(everything)
+        return PackageError(_unreachable(everything))
     lines = [line for line in log.splitlines() if line.startswith('ERROR')] or log.splitlines()[-3:]
-    return f'cannot get {everything}:\n' + '\n'.join(lines[:6])
+    return PackageError(f'cannot get {everything}:\n' + '\n'.join(lines[:6]))
 
 
-def _explain_missing(text: str, parent: str | None, log: str, python: PythonTarget) -> str:
+def _explain_missing(text: str, parent: str | None, log: str, python: PythonTarget) -> PackageError:
     """Why no file fits a requirement, which may be that of another package."""
     try:
         requirement = Requirement(text)
     except InvalidRequirement:
-        return f'there is no package {text!r}'
+        return PackageError(f'there is no package {text!r}')
     files = _files(requirement.name, log)
     if not files:
-        return _no_files(requirement, log)
+        return PackageError(_no_files(requirement, log))
     name, newest_first = requirement.name, sorted({file.version for file in files}, reverse=True)
     fitting = [version for version in newest_first if requirement.specifier.contains(version, prereleases=True)]
     needed = f' (needed by {parent})' if parent else ''
     if not fitting:
         known = ', '.join(map(str, _finals(newest_first)[:NAMED_VERSIONS]))
-        return f'there is no {name}{requirement.specifier}{needed}; the newest versions of {name} are {known}'
+        why = f'there is no {name}{requirement.specifier}{needed}; the newest versions of {name} are {known}'
+        return PackageError(why)
     version = _finals(fitting)[0]
-    reason = _reason(name, needed, version, [file for file in files if file.version == version], python)
+    released = [file for file in files if file.version == version]
+    reason = _reason(name, needed, version, released, python)
     pure = _finals(sorted((file.version for file in files if file.kind == 'pure'), reverse=True))
-    return f'{reason}; the newest version that works here is {pure[0]}' if pure else reason
+    return type(reason)(f'{reason}; the newest version that works here is {pure[0]}') if pure else reason
 
 
 def native_advice(name: str) -> str:
     """What to do about a package that `wasm` cannot run."""
-    return f"{NATIVE_ADVICE}: Agent(sandbox='process', packages=[{name!r}])"
+    return f"this needs native code: Agent(sandbox='process', packages=[{name!r}])"
 
 
-def _reason(name: str, needed: str, version: Version, files: list[_File], python: PythonTarget) -> str:
+def _reason(name: str, needed: str, version: Version, files: list[_File], python: PythonTarget) -> PackageError:
     """Why no file of a release can be installed. `needed` says by which package it is needed."""
     needs = [file.needs for file in files if file.kind == 'python']
     if needs:
-        return f'{name}{needed} {version} needs Python {needs[0]}, and the sandbox runs Python {python.version}'
+        why = f'needs Python {needs[0]}, and the sandbox runs Python {python.version}'
+        return PackageError(f'{name}{needed} {version} {why}')
     if any(file.kind == 'native' for file in files):
         if python.platforms:
-            return f'{name}{needed} {version} has no wheel for Python {python.version} on {python.platforms[0]}'
+            why = f'has no wheel for Python {python.version} on {python.platforms[0]}'
+            return PackageError(f'{name}{needed} {version} {why}')
         only = f'{name}{needed} is not pure Python: version {version} has only native wheels, which cannot run here'
-        return f'{only}; {native_advice(name)}'
+        return NeedsNativeCode(f'{only}; {native_advice(name)}')
     source = f'{name}{needed} {version} is published only as source'
-    return f'{source}; build a wheel of it (pip wheel) and give its path'
+    return PackageError(f'{source}; build a wheel of it (pip wheel) and give its path')
 
 
 def _no_files(requirement: Requirement, log: str) -> str:

@@ -19,15 +19,11 @@ from habilis.core.folders import cache_folder
 from habilis.sandbox.contract import WASM_PYTHON, PythonTarget
 from habilis.sandbox.files.cache_entry import new_entry
 from habilis.sandbox.files.file_lock import file_lock
-from habilis.sandbox.packages.failures import NATIVE_ADVICE, explain, native_advice
+from habilis.sandbox.packages.failures import NeedsNativeCode, explain, native_advice
 from habilis.sandbox.progress import progress
 
 PROGRESS_AFTER = 2.0
 """Seconds after which an installation shows that it is running."""
-
-
-class NeedsNativeCode(PackageError):
-    """A package has native code, which this sandbox cannot run."""
 
 
 def merge(packages: Sequence[str], more: Iterable[str], *, replaces: bool) -> list[str]:
@@ -222,8 +218,7 @@ def _fetch(packages: list[str], target: Path, python: PythonTarget) -> None:
     environment = {name: value for name, value in os.environ.items() if name != 'PYTHONWARNINGS'}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode != 0:
-        reason = explain(packages, done.stdout + done.stderr, python)
-        raise (NeedsNativeCode if NATIVE_ADVICE in reason else PackageError)(reason)
+        raise explain(packages, done.stdout + done.stderr, python)
 
 
 def _pip_target(python: PythonTarget) -> list[str]:

@@ -16,11 +16,10 @@ import select
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.fork_checks import ForkRefused
-from habilis.sandbox.process.forks import PRIVATE, Fork, Mounted, join_group
+from habilis.sandbox.process.forks import PRIVATE, Fork, Mounted, MountRequest, Request, join_group
 from habilis.sandbox.process.mapped_mounts import exists, mapped_mount, new_user, owner_of
 
 
@@ -49,7 +48,7 @@ def main() -> None:
             data, descriptors = calls.receive(socket)
             if not data:
                 return
-            request = json.loads(data)
+            request: Request = json.loads(data)
             if request['op'] == 'spawn':
                 _spawn(request, descriptors, statuses)
             else:
@@ -91,7 +90,7 @@ def _report_ended(statuses: dict[int, int]) -> None:
             os.close(told)
 
 
-def _answer(descriptor: int, answer: dict[str, Any], *descriptors: int) -> bool:
+def _answer(descriptor: int, answer: dict[str, object], *descriptors: int) -> bool:
     """Answer a request. False if the host has given it up."""
     try:
         calls.send(descriptor, json.dumps(answer).encode(), descriptors)
@@ -103,7 +102,7 @@ def _answer(descriptor: int, answer: dict[str, Any], *descriptors: int) -> bool:
 # Guests that bubblewrap starts ----------------------------------------------------------------------------------------
 
 
-def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, int]) -> None:
+def _spawn(request: Request, descriptors: list[int], statuses: dict[int, int]) -> None:
     """Start bubblewrap. The descriptors: for the answer, for the exit code, stdin, stdout, stderr, and the others."""
     answer, status, *passed = descriptors
     trees: Mounted = []
@@ -128,7 +127,7 @@ def _spawn(request: dict[str, Any], descriptors: list[int], statuses: dict[int, 
             os.close(descriptor)
 
 
-def _map(mounts: list[dict[str, Any]]) -> tuple[int | None, Mounted]:
+def _map(mounts: list[MountRequest]) -> tuple[int | None, Mounted]:
     """The user of a guest, and its mounts mapped to that user. Without them where the file system cannot do it."""
     user = new_user()
     trees: Mounted = []
@@ -144,7 +143,7 @@ def _map(mounts: list[dict[str, Any]]) -> tuple[int | None, Mounted]:
     return user, trees
 
 
-def _become_guest(request: dict[str, Any], passed: list[int], trees: Mounted) -> None:
+def _become_guest(request: Request, passed: list[int], trees: Mounted) -> None:
     """Become bubblewrap. The first three descriptors are its standard streams, the others get the numbers from 3 on."""
     try:
         calls.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -169,7 +168,7 @@ def _become_guest(request: dict[str, Any], passed: list[int], trees: Mounted) ->
 # Guests that are forked -----------------------------------------------------------------------------------------------
 
 
-def _fork_worker(request: dict[str, Any], descriptors: list[int], own: Sequence[int]) -> None:
+def _fork_worker(request: Request, descriptors: list[int], own: Sequence[int]) -> None:
     """Handle a request in a process of its own, which has none of the descriptors of other guests."""
     mounts: Mounted = []
     try:
@@ -187,7 +186,7 @@ def _fork_worker(request: dict[str, Any], descriptors: list[int], own: Sequence[
             os.close(descriptor)
 
 
-def _run_worker(request: dict[str, Any], descriptors: list[int], mounts: Mounted) -> None:
+def _run_worker(request: Request, descriptors: list[int], mounts: Mounted) -> None:
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -200,7 +199,7 @@ def _run_worker(request: dict[str, Any], descriptors: list[int], mounts: Mounted
         os._exit(0)
 
 
-def _copy(mount: dict[str, Any], user: int) -> int:
+def _copy(mount: MountRequest, user: int) -> int:
     source = mount['source']
     made = mapped_mount(source, user) if os.geteuid() == 0 else calls.copy_mount(source)
     calls.set_mount_attributes(made, PRIVATE | (0 if mount['writable'] else calls.READ_ONLY))

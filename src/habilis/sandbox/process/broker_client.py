@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar
 
@@ -107,7 +107,7 @@ class BrokerClient:
         self.can_fork = False
         """Whether it may give forked guests namespaces of their own."""
 
-    def ask(self, request: dict[str, Any], descriptors: Sequence[int]) -> 'Answer':
+    def ask(self, request: Mapping[str, object], descriptors: Sequence[int]) -> 'Answer':
         """Send a request. The answer may be awaited later."""
         own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         data, passed = json.dumps(request).encode(), (other.fileno(), *descriptors)

@@ -6,7 +6,7 @@ import select
 import signal
 import time
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from habilis.sandbox.process import fork_checks as checks
 from habilis.sandbox.process import kernel_calls as calls
@@ -24,11 +24,35 @@ _BUBBLEWRAP = 2
 _JOINED = {'user': calls.NEW_USERS, 'net': calls.NEW_NETWORK, 'mnt': calls.NEW_MOUNTS}
 
 
+class MountRequest(TypedDict):
+    """A folder of the host in a guest."""
+
+    source: str
+    target: str
+    writable: bool
+
+
+class Request(TypedDict):
+    """A request of the host. It has the fields of its operation."""
+
+    op: str
+    command: list[str]
+    settings: dict[str, Any]
+    mounts: list[MountRequest]
+    user: int
+    group: str | None
+    main: int
+    first: int
+    depth: int
+    tmpfs: dict[str, str]
+    inodes: list[Inode]
+
+
 class Fork:
     """One fork. The descriptors: for the answer, the listener of the guest, its control socket, the other end of that
     of the new guest, and those for the guest. `mounts` are the folders of the new guest."""
 
-    def __init__(self, request: dict[str, Any], descriptors: Sequence[int], mounts: Mounted) -> None:
+    def __init__(self, request: Request, descriptors: Sequence[int], mounts: Mounted) -> None:
         self._request = request
         self._mounts = mounts
         self._reply, self._listener, self._control, self._new_control, *self._passed = descriptors
@@ -101,7 +125,7 @@ class Fork:
         calls.send(self._control, json.dumps(self._request['settings']).encode(), self._passed)
 
     def _inodes_of_origin(self) -> Collection[Inode]:
-        return {self._new_inode_of_origin, *(tuple(inode) for inode in self._request['inodes'])}
+        return {self._new_inode_of_origin, *((device, number) for device, number in self._request['inodes'])}
 
     def _start(self, target: ForkTarget, control: int) -> None:
         if target is self._made[0]:

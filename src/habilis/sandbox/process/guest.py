@@ -208,18 +208,7 @@ class ProcessGuest(PipeGuest):
         assert self._listener is not None
         streams = Streams(2)
         group = origin.groups.make(origin.limits) if origin.groups else None
-        request = {
-            'op': 'fork',
-            'settings': settings,
-            'first': self.pid,
-            'depth': origin.depth,
-            'main': origin.main,
-            'user': origin.user,
-            'inodes': self._inodes,
-            'group': group and str(group.folder),
-            'tmpfs': origin.private_folders,
-            'mounts': [mount_json(mount) for mount in mounts],
-        }
+        request = self._fork_request(origin, mounts) | {'settings': settings, 'group': group and str(group.folder)}
         try:
             with origin.family:
                 passed = [self._listener, self._control.fileno(), streams.control.fileno(), *streams.passed]
@@ -246,6 +235,18 @@ class ProcessGuest(PipeGuest):
             os.close(streams.statuses[1])
             return twin, (0, -1, -1)
         return twin, (pids[1], handles[1], streams.statuses[1])
+
+    def _fork_request(self, origin: Origin, mounts: Sequence[Mount]) -> dict[str, object]:
+        return {
+            'op': 'fork',
+            'first': self.pid,
+            'depth': origin.depth,
+            'main': origin.main,
+            'user': origin.user,
+            'inodes': self._inodes,
+            'tmpfs': origin.private_folders,
+            'mounts': [mount_json(mount) for mount in mounts],
+        }
 
     def _request_fork(self) -> None:
         timer = threading.Timer(FORK_SECONDS, self.interrupt)

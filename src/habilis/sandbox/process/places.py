@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 Function = Callable[..., Any]
+FilePath = str | bytes | os.PathLike[str]
 
 _PATHS = frozenset({'path', 'file', 'filename', 'database', 'src', 'dst'})
 """Names of the parameters of these functions that are paths."""
@@ -72,7 +73,7 @@ def _finding(original: Function, resolve: Callable[[object], object], count: int
     """The function, with so many first arguments resolved. Errors name the paths that it was given."""
 
     @functools.wraps(original)
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> object:
         given: dict[str, object] = {}
 
         def find(path: object) -> object:
@@ -96,7 +97,7 @@ def _scanning(scandir: Function) -> Function:
     """`os.scandir`, whose entries have the path that it was given, and not that of the place."""
 
     @functools.wraps(scandir)
-    def call(path: Any = '.') -> Any:
+    def call(path: FilePath | int = '.') -> object:
         entries = scandir(path)
         return entries if isinstance(path, int) else _Entries(entries, os.fspath(path))
 
@@ -104,7 +105,7 @@ def _scanning(scandir: Function) -> Function:
 
 
 class _Entries:
-    def __init__(self, entries: Any, path: Any) -> None:
+    def __init__(self, entries: Any, path: str | bytes) -> None:
         self._entries, self._path = entries, path
         self.close = entries.close
 
@@ -123,13 +124,13 @@ class _Entries:
 
 
 class _ListedEntry:
-    def __init__(self, entry: Any, path: Any) -> None:
+    def __init__(self, entry: object, path: str | bytes) -> None:
         self._entry, self.path = entry, path
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._entry, name)
 
-    def __fspath__(self) -> Any:
+    def __fspath__(self) -> str | bytes:
         return self.path
 
     def __repr__(self) -> str:

@@ -12,10 +12,10 @@ import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path, PurePosixPath
-from typing import cast
 
 from habilis.core.codec import CodecError, Json, dump, parse
 from habilis.core.errors import WorkspaceError
+from habilis.core.narrowing import expect
 
 MAX_FILES = 10_000
 MAX_BYTES = 256 << 20
@@ -158,7 +158,7 @@ def collect(folders: Sequence[SyncedFolder], *, writable_only: bool = False) -> 
             continue
         for change in folder.changes():
             batch.append([number, *change])
-            size += len(cast('str', change[-1]))
+            size += len(expect(change[-1], str))
             if size > BATCH:
                 yield dump(batch)
                 batch, size = [], 0

@@ -84,8 +84,9 @@ class FramedGuest(ABC):
 
 
 def _pair(body: str) -> tuple[str, str]:
-    fields = parse(body)
-    if isinstance(fields, list) and len(fields) == 2 and all(isinstance(field, str) for field in fields):
-        return cast('str', fields[0]), cast('str', fields[1])
-    msg = 'malformed frame'
-    raise CodecError(msg)
+    match parse(body):
+        case [str(first), str(second)]:
+            return first, second
+        case _:
+            msg = 'malformed frame'
+            raise CodecError(msg)

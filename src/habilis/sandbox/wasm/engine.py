@@ -6,6 +6,7 @@ text to text, so this module calls the C functions directly: 19 µs a call inste
 """
 
 import ctypes
+import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from habilis.sandbox.contract import GuestDied, GuestSpec, HostSide, Interrupted
 from habilis.sandbox.host.workers import STACK, require_deep_stack
 
 # The bindings are generated, untyped and pinned with the wasmtime version.
-ffi: Any = cast('Any', wasmtime)._bindings
+ffi = importlib.import_module('wasmtime._bindings')
 
 WASM_STACK = STACK - (16 << 20)
 """Large, so that Python raises `RecursionError` before the stack overflows."""
@@ -34,15 +35,31 @@ CLOCK_RESOLUTION = 100_000
 MAX_MESSAGE = 256 << 20
 
 _STRING = ctypes.c_uint8(ffi.WASMTIME_COMPONENT_STRING.value if hasattr(ffi, 'WASMTIME_COMPONENT_STRING') else 12).value
-_bytes_new: Any = ffi._wasm_byte_vec_new
-_bytes_delete: Any = ffi._wasm_byte_vec_delete
-_call: Any = ffi._wasmtime_component_func_call
-_set_epoch_deadline: Any = ffi._wasmtime_context_set_epoch_deadline
+_bytes_new = ffi._wasm_byte_vec_new
+_bytes_delete = ffi._wasm_byte_vec_delete
+_call = ffi._wasmtime_component_func_call
+_set_epoch_deadline = ffi._wasmtime_context_set_epoch_deadline
 _as_bytes = ctypes.POINTER(ctypes.c_uint8)
 _TEXT_OFFSET = ffi.wasmtime_component_val_t.of.offset
 NO_FINALIZER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(0)
-running = threading.local()
-"""`running.host` is the host side of the guest that runs on this thread."""
+
+
+class _Running(threading.local):
+    """What runs on this thread. `host` is the host side of the guest."""
+
+    host: Any = None
+    guest: Any = None
+    failure: BaseException | None = None
+    started: float = 0.0
+    used: float = 0.0
+
+
+running = _Running()
+
+
+def context_of(store: Any) -> Any:
+    """The context of a store, which the bindings keep to themselves."""
+    return store._context()
 
 
 class _Argument(ctypes.Structure):
@@ -143,11 +160,11 @@ class WasmGuest:
         instance = engine.linker.instantiate(self._store, engine.component)
         function: Any = instance.get_func(self._store, engine.enter_index)
         self._function = byref(function._func)
-        self._context: Any = cast('Any', self._store)._context()
-        self._parameters: Any = (ffi.wasmtime_component_val_t * 1)()
+        self._context = context_of(self._store)
+        self._parameters = (ffi.wasmtime_component_val_t * 1)()
         self._parameters[0].kind = _STRING
         self._argument = _Argument.from_buffer(self._parameters, _TEXT_OFFSET)
-        self._result: Any = ffi.wasmtime_component_val_t()
+        self._result = ffi.wasmtime_component_val_t()
         self._answer = _Answer.from_buffer(self._result, _TEXT_OFFSET)
         self._references = byref(self._result), byref(self._result.of.string)
 
@@ -220,13 +237,13 @@ class WasmGuest:
         _bytes_delete(answered)
         return text.decode('utf-8', 'replace')
 
-    def _cause(self, pointer: Any) -> BaseException:
+    def _cause(self, pointer: object) -> BaseException:
         error = cast('Any', wasmtime.WasmtimeError)._from_ptr(pointer)
         failure = running.failure
         if isinstance(failure, Interrupted):
             return GuestDied('cancelled', 'interrupted')
         if failure is not None:
-            return cast('BaseException', failure)
+            return failure
         if isinstance(error, wasmtime.ExitTrap):
             return GuestDied('exit', f'the code ended the interpreter with exit code {error.code}')
         text = str(error)
@@ -255,7 +272,9 @@ class WasmGuest:
 
 
 @ffi.wasmtime_component_func_callback_t  # type: ignore[misc]
-def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any, results: Any, _nresults: Any) -> int:
+def _on_host_call(
+    _data: object, _context: object, _type: object, args: Any, _nargs: object, results: Any, _nresults: object
+) -> int:
     try:
         message = args[0].of.string
         if message.size > MAX_MESSAGE:
@@ -280,7 +299,7 @@ def _on_host_call(_data: Any, _context: Any, _type: Any, args: Any, _nargs: Any,
     ctypes.POINTER(ctypes.c_uint64),
     ctypes.POINTER(ctypes.c_uint8),
 )
-def on_epoch(_context: Any, _data: Any, delta: Any, kind: Any) -> int:
+def on_epoch(_context: object, _data: object, delta: Any, kind: Any) -> int:
     delta[0] = 1
     kind[0] = 0
     guest = getattr(running, 'guest', None)
@@ -297,7 +316,7 @@ def _fail(error: BaseException) -> int:
     """Make the guest trap; `WasmGuest._cause` returns the error."""
     running.failure = error
     pointer = ffi.wasmtime_error_new(ctypes.create_string_buffer(b'ended by the host'))
-    return cast('int', ctypes.cast(pointer, ctypes.c_void_p).value)
+    return ctypes.cast(pointer, ctypes.c_void_p).value or 0
 
 
 def coarse(nanoseconds: int) -> int:
@@ -305,19 +324,19 @@ def coarse(nanoseconds: int) -> int:
     return nanoseconds // CLOCK_RESOLUTION * CLOCK_RESOLUTION
 
 
-def _monotonic_now(_store: Any) -> int:
+def _monotonic_now(_store: object) -> int:
     return coarse(time.monotonic_ns())
 
 
-def _wall_now(_store: Any) -> component.Record:
+def _wall_now(_store: object) -> component.Record:
     return _record(*divmod(coarse(time.time_ns()), 1_000_000_000))
 
 
-def _monotonic_resolution(_store: Any) -> int:
+def _monotonic_resolution(_store: object) -> int:
     return CLOCK_RESOLUTION
 
 
-def _wall_resolution(_store: Any) -> component.Record:
+def _wall_resolution(_store: object) -> component.Record:
     return _record(0, CLOCK_RESOLUTION)
 
 
@@ -327,7 +346,7 @@ def _record(seconds: int, nanoseconds: int) -> component.Record:
     return record
 
 
-def _no_native_sleep(_store: Any, _length: int) -> None:
+def _no_native_sleep(_store: object, _length: int) -> None:
     """Refuse native sleep, which could not be interrupted. The kernel sleeps on the host."""
     msg = 'native sleep is not available in the sandbox; use time.sleep or asyncio.sleep'
     running.failure = GuestDied('broken', msg)

@@ -12,11 +12,11 @@ import bisect
 import json
 import struct
 from dataclasses import dataclass
-from typing import cast
 
 from habilis.core.codec import parse, unpack
 from habilis.core.errors import SandboxError
 from habilis.core.limits import Limits
+from habilis.core.narrowing import fields_in
 from habilis.sandbox.contract import GuestSpec
 from habilis.sandbox.host.warm_guests import SilentHost
 from habilis.sandbox.host.workers import start_deep_thread
@@ -74,11 +74,13 @@ def _list_objects(data: bytes) -> tuple[list[tuple[int, int]], int]:
         guest.close()
 
     start_deep_thread(work, 'habilis-immortal').join()
-    answer = cast('dict[str, object]', unpack(parse(answers[0]))) if answers else {}
-    if 'value' not in answer:
-        msg = f'the component that was just built does not work: {answer.get("error")}'
-        raise SandboxError(msg)
-    packed, mortal = cast('tuple[bytes, int]', answer['value'])
+    answer = fields_in(unpack(parse(answers[0]))) if answers else {}
+    match answer.get('value'):
+        case (bytes(packed), int(mortal)):
+            pass
+        case _:
+            msg = f'the component that was just built does not work: {answer.get("error")}'
+            raise SandboxError(msg)
     numbers = struct.unpack(f'<{len(packed) // 4}I', packed)
     return list(zip(numbers[::2], numbers[1::2], strict=True)), mortal
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, Field
@@ -20,6 +20,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from habilis.core.errors import SandboxError
+from habilis.core.narrowing import expect, fields_in
 from habilis.sandbox.contract import Cell, Display
 from habilis.server.access import BodyRefused
 from habilis.server.e2b.callers import NOT_FOUND, error
@@ -63,8 +64,8 @@ class _NewSandbox(BaseModel):
     timeout: float = Field(300, ge=0)
     metadata: dict[str, str] = {}
     env: dict[str, str] = Field({}, alias='envVars')
-    iam: Any = None
-    volumes: Any = Field(None, alias='volumeMounts')
+    iam: object = None
+    volumes: object = Field(None, alias='volumeMounts')
 
 
 class _Timeout(BaseModel):
@@ -128,7 +129,7 @@ class E2bApi:
         if wanted.iam or wanted.volumes:
             msg = 'this server has no identities and no volumes'
             raise _RefusedRequest(400, msg)
-        service, owner = self._service, cast('str', request.scope['owner'])
+        service, owner = self._service, str(request.scope['owner'])
 
         async def make() -> HostedMachine:
             backend = await asyncio.to_thread(service.machine_backend)
@@ -174,7 +175,7 @@ class E2bApi:
         return JSONResponse(_access(name, machine))
 
     def _find(self, request: Request) -> tuple[str, HostedMachine]:
-        name = cast('str', request.path_params['id'])
+        name = str(request.path_params['id'])
         found = self._service.registry.find(request.scope['owner'], name)
         if not isinstance(found, HostedMachine) or found.ended:
             raise _RefusedRequest(404, NOT_FOUND)
@@ -187,20 +188,20 @@ class E2bApi:
 
     async def _download(self, request: Request) -> Response:
         machine, path = _machine(request), request.query_params.get('path', '')
-        first = cast('bytes', await machine.ask('read', path, 0, CHUNK))
+        first = expect(await machine.ask('read', path, 0, CHUNK), bytes)
 
         async def content() -> AsyncGenerator[bytes]:
             data, offset = first, 0
             while data:
                 yield data
                 offset += len(data)
-                data = cast('bytes', await machine.ask('read', path, offset, CHUNK)) if len(data) == CHUNK else b''
+                data = expect(await machine.ask('read', path, offset, CHUNK), bytes) if len(data) == CHUNK else b''
 
         return StreamingResponse(content(), media_type='application/octet-stream', headers=AS_FILE)
 
     async def _upload(self, request: Request) -> Response:
         machine, path = _machine(request), request.query_params.get('path', '')
-        written: list[Any] = []
+        written: list[object] = []
         if not request.headers.get('content-type', '').startswith('multipart/'):
             data = await request.body()
             if request.headers.get('content-encoding') == 'gzip':
@@ -210,7 +211,9 @@ class E2bApi:
             async with request.form() as form:
                 parts = [part for part in form.getlist('file') if isinstance(part, UploadFile)]
                 written += [await _write(machine, path or part.filename or '', await part.read()) for part in parts]
-        return JSONResponse([{key: entry[key] for key in ('name', 'type', 'path')} for entry in written])
+        return JSONResponse(
+            [{key: entry[key] for key in ('name', 'type', 'path')} for entry in map(fields_in, written)]
+        )
 
     # The code interpreter ---------------------------------------------------------------------------------------------
 
@@ -228,8 +231,8 @@ class E2bApi:
     async def _make_context(self, request: Request) -> Response:
         wanted = await _parse(request, _NewContext)
         _require_python(wanted.language)
-        entry = cast('dict[str, Any]', await _machine(request).ask('stat', wanted.cwd))
-        name, context = self._contexts_of(request).make(entry['path'])
+        entry = fields_in(await _machine(request).ask('stat', wanted.cwd))
+        name, context = self._contexts_of(request).make(expect(entry.get('path'), str))
         return JSONResponse(_describe_context(name, context))
 
     async def _list_contexts(self, request: Request) -> Response:
@@ -271,7 +274,7 @@ async def _parse(request: Request, model: type[M]) -> M:
 
 
 def _machine(request: Request) -> HostedMachine:
-    return cast('HostedMachine', request.scope['machine'])
+    return expect(request.scope['machine'], HostedMachine)
 
 
 def _number(text: str | None, default: int) -> int:
@@ -302,7 +305,7 @@ def _describe(name: str, machine: HostedMachine) -> dict[str, object]:
     }
 
 
-async def _write(machine: HostedMachine, path: str, data: bytes) -> Any:
+async def _write(machine: HostedMachine, path: str, data: bytes) -> object:
     if not path:
         msg = 'path: which file is to be written?'
         raise _RefusedRequest(400, msg)

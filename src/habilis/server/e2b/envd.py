@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from habilis.core.narrowing import expect_list
 from habilis.server.access import BodyRefused
 from habilis.server.e2b.callers import NOT_FOUND
 from habilis.server.e2b.commands import Command, Ended, Follower
@@ -59,10 +60,10 @@ class _Codec:
     _codec: Any = ENVD_JSON_CODEC
     name = ENVD_JSON_CODEC.name
 
-    def encode(self, message: Any) -> Any:
-        return message.data if isinstance(message, _Encoded) else self._codec.encode(message)
+    def encode(self, message: Any) -> bytes:
+        return message.data if isinstance(message, _Encoded) else bytes(ENVD_JSON_CODEC.encode(message))
 
-    def decode(self, data: Any, message_class: Any) -> Any:
+    def decode(self, data: bytes | bytearray, message_class: Any) -> Any:
         try:
             check_json(bytes(data))
         except ValueError as error:
@@ -96,7 +97,7 @@ class _Service:
         await self._app({**scope, 'headers': headers}, receive_some, send)
 
 
-async def ask(operation: str, *arguments: object) -> Any:
+async def ask(operation: str, *arguments: object) -> object:
     """Have something done in the machine of the request."""
     with _explained():
         return await current_machine.get().ask(operation, *arguments)
@@ -133,18 +134,18 @@ class _Commands(Process):
             async for event in events:
                 yield pb.StartResponse(event=event)
 
-    async def connect(self, request: pb.ConnectRequest, ctx: Any) -> AsyncIterator[pb.ConnectResponse]:
+    async def connect(self, request: pb.ConnectRequest, ctx: object) -> AsyncIterator[pb.ConnectResponse]:
         """Send what a command writes from now on."""
         async with aclosing(_events(_command(request.process).follow())) as events:
             async for event in events:
                 yield pb.ConnectResponse(event=event)
 
-    async def list(self, request: pb.ListRequest, ctx: Any) -> pb.ListResponse:
+    async def list(self, request: pb.ListRequest, ctx: object) -> pb.ListResponse:
         """The commands that run."""
         commands = [command for command in current_machine.get().commands.values() if command.argv and command.pid]
         return pb.ListResponse(processes=[_describe(command) for command in commands])
 
-    async def send_input(self, request: pb.SendInputRequest, ctx: Any) -> pb.SendInputResponse:
+    async def send_input(self, request: pb.SendInputRequest, ctx: object) -> pb.SendInputResponse:
         """Write to stdin."""
         given = request.input.input if request.input else None
         if given is None or given.field != 'stdin':
@@ -152,12 +153,12 @@ class _Commands(Process):
         await ask('input', _command(request.process).name, given.value)
         return pb.SendInputResponse()
 
-    async def close_stdin(self, request: pb.CloseStdinRequest, ctx: Any) -> pb.CloseStdinResponse:
+    async def close_stdin(self, request: pb.CloseStdinRequest, ctx: object) -> pb.CloseStdinResponse:
         """Close stdin."""
         await ask('close_input', _command(request.process).name)
         return pb.CloseStdinResponse()
 
-    async def send_signal(self, request: pb.SendSignalRequest, ctx: Any) -> pb.SendSignalResponse:
+    async def send_signal(self, request: pb.SendSignalRequest, ctx: object) -> pb.SendSignalResponse:
         """Send a signal to a command and its children."""
         await ask('signal', _command(request.process).name, int(request.signal.value))
         return pb.SendSignalResponse()
@@ -213,31 +214,31 @@ class _Files(Filesystem):
     def __init__(self) -> None:
         self._watchers: weakref.WeakKeyDictionary[HostedMachine, dict[str, _Watcher]] = weakref.WeakKeyDictionary()
 
-    async def stat(self, request: files.StatRequest, ctx: Any) -> files.StatResponse:
+    async def stat(self, request: files.StatRequest, ctx: object) -> files.StatResponse:
         """Describe a file or folder."""
         return files.StatResponse(entry=_entry(await ask('stat', request.path)))
 
-    async def list_dir(self, request: files.ListDirRequest, ctx: Any) -> files.ListDirResponse:
+    async def list_dir(self, request: files.ListDirRequest, ctx: object) -> files.ListDirResponse:
         """Describe what is in a folder."""
         entries = await ask('list', request.path, max(1, request.depth))
         return cast('files.ListDirResponse', await asyncio.to_thread(_encoded_list, entries))
 
-    async def make_dir(self, request: files.MakeDirRequest, ctx: Any) -> files.MakeDirResponse:
+    async def make_dir(self, request: files.MakeDirRequest, ctx: object) -> files.MakeDirResponse:
         """Make a folder and those above it."""
         return files.MakeDirResponse(entry=_entry(await ask('make_dir', request.path)))
 
-    async def move(self, request: files.MoveRequest, ctx: Any) -> files.MoveResponse:
+    async def move(self, request: files.MoveRequest, ctx: object) -> files.MoveResponse:
         """Rename a file or folder."""
         return files.MoveResponse(entry=_entry(await ask('move', request.source, request.destination)))
 
-    async def remove(self, request: files.RemoveRequest, ctx: Any) -> files.RemoveResponse:
+    async def remove(self, request: files.RemoveRequest, ctx: object) -> files.RemoveResponse:
         """Remove a file, or a folder with all that is in it."""
         await ask('remove', request.path)
         return files.RemoveResponse()
 
     # Watching: what has changed since the last look ------------------------------------------------------------------
 
-    async def watch_dir(self, request: files.WatchDirRequest, ctx: Any) -> AsyncIterator[files.WatchDirResponse]:
+    async def watch_dir(self, request: files.WatchDirRequest, ctx: object) -> AsyncIterator[files.WatchDirResponse]:
         """Send what changes in a folder."""
         depth = WATCH_DEPTH if request.recursive else 1
         before = await _look(request.path, depth)
@@ -255,7 +256,7 @@ class _Files(Filesystem):
                 yield files.WatchDirResponse(event=Oneof('keepalive', files.WatchDirResponse.KeepAlive()))
             before = now
 
-    async def create_watcher(self, request: files.CreateWatcherRequest, ctx: Any) -> files.CreateWatcherResponse:
+    async def create_watcher(self, request: files.CreateWatcherRequest, ctx: object) -> files.CreateWatcherResponse:
         """Remember what is in a folder."""
         mine = self._watchers.setdefault(current_machine.get(), {})
         if len(mine) >= MAX_WATCHERS:
@@ -275,7 +276,7 @@ class _Files(Filesystem):
         before, watcher.seen = watcher.seen, await _look(watcher.path, watcher.depth)
         return files.GetWatcherEventsResponse(events=_changes(before, watcher.seen, with_entry=watcher.with_entry))
 
-    async def remove_watcher(self, request: files.RemoveWatcherRequest, ctx: Any) -> files.RemoveWatcherResponse:
+    async def remove_watcher(self, request: files.RemoveWatcherRequest, ctx: object) -> files.RemoveWatcherResponse:
         """Forget a watcher."""
         self._watchers.get(current_machine.get(), {}).pop(request.watcher_id, None)
         return files.RemoveWatcherResponse()
@@ -296,8 +297,8 @@ class _Encoded:
     data: bytes
 
 
-def _encoded_list(entries: Any) -> _Encoded:
-    message = files.ListDirResponse(entries=[_entry(entry) for entry in entries])
+def _encoded_list(entries: object) -> _Encoded:
+    message = files.ListDirResponse(entries=[_entry(entry) for entry in expect_list(entries)])
     return _Encoded(ENVD_JSON_CODEC.encode(message))
 
 
@@ -307,8 +308,8 @@ async def _look(path: str, depth: int) -> States:
     return await asyncio.to_thread(_by_path, root, await ask('list', path, depth))
 
 
-def _by_path(root: str, entries: Any) -> States:
-    described = [_entry(entry) for entry in entries]
+def _by_path(root: str, entries: object) -> States:
+    described = [_entry(entry) for entry in expect_list(entries)]
     return {entry.path.removeprefix(root): entry for entry in described}
 
 

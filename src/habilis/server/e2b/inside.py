@@ -129,7 +129,7 @@ class Machine:
         self._tell = tell
         self._commands: dict[int, CommandProcess] = {}
 
-    def handle(self, number: int, operation: str, arguments: list[Any]) -> None:
+    def handle(self, number: int, operation: str, arguments: list[object]) -> None:
         """Do what is asked for, and reply."""
         code, value = '', None
         try:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from habilis.core.codec import CodecError, Json, encode, unpack
 from habilis.core.errors import SandboxError
+from habilis.core.narrowing import expect
 from habilis.sandbox.contract import Backend, Guest, GuestDied, GuestSpec, Interrupted, Mount, Stream
 from habilis.sandbox.files.temporary_folders import temporary_folder
 from habilis.sandbox.host.guest_messages import parse_message
@@ -208,7 +209,7 @@ class HostedMachine:
         except BaseException:  # the caller is gone, and the command may run
             follower.close()
             raise
-        made.pid = cast('int', pid)
+        made.pid = expect(pid, int)
         return follower
 
     def kill(self, command: Command) -> None:
