@@ -7,7 +7,7 @@ import pytest
 from tests.house.cycles import cycles, import_graph
 from tests.house.repository import PACKAGE
 
-ROOMS_WITHOUT_CYCLES = ('core', 'journal', 'flows', 'models', 'agent', 'cli')
+ROOMS_WITHOUT_CYCLES = ('core', 'journal', 'flows', 'models', 'agent', 'assistant', 'cli')
 """Extend this tuple when the cycles of another room are removed."""
 
 

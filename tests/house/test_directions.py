@@ -42,6 +42,8 @@ def house(folder: Path, path: str, source: str) -> Path:
         ('memory/facts.py', 'import habilis.sandbox', 'memory may not import sandbox'),
         ('server/app.py', 'import habilis.cli', 'server may not import cli'),
         ('server/app.py', 'import habilis.bench', 'server may not import bench'),
+        ('assistant/session.py', 'import habilis.cli', 'assistant may not import cli'),
+        ('assistant/session.py', 'import habilis.server', 'assistant may not import server'),
         ('bench/report.py', 'import habilis.cli', 'bench may not import cli'),
         ('cli/main.py', 'from habilis import Sandbox', 'not from the package root'),
         ('cli/main.py', 'import habilis', 'not from the package root'),

@@ -442,8 +442,8 @@ def _request(arguments: Mapping[str, Any]) -> RunRequest:
     """The arguments of a method that starts a run, checked."""
     check_names('a run', arguments['unknown'], RUN_OPTIONS, {'Agent(…)': _AGENT_OPTIONS})
     options = {name: value for name, value in arguments.items() if name not in ('self', 'task', 'unknown')}
-    task, files = split_task(arguments['task'])
-    return RunRequest(task=task, files=files, **options)
+    task, files, memory = split_task(arguments['task'])
+    return RunRequest(task=task, files=files, memory=memory, **options)
 
 
 def _resume_request(arguments: Mapping[str, Any]) -> ResumeRequest:

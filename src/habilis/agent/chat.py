@@ -105,9 +105,9 @@ class Chat(Closing, Generic[T]):
     def _request(self, task: Task, output_type: Any, options: Mapping[str, Any]) -> RunRequest:
         owned = {'agent.conversation(…)': ('session', 'user')}
         check_names('a turn', options, ('output_type', *_OPTIONS), owned)
-        words, files = split_task(task)
+        words, files, memory = split_task(task)
         owner: dict[str, Any] = {'user': self.user or None, 'session': self.session or None}
-        return RunRequest(task=words, files=files, output_type=output_type, **options, **owner)
+        return RunRequest(task=words, files=files, memory=memory, output_type=output_type, **options, **owner)
 
     async def _run(self, request: RunRequest) -> Result[Any]:
         with self._turn():

@@ -20,7 +20,7 @@ from habilis.core.settings import Settings
 from habilis.core.settings_sources import PROJECT_FILES
 from habilis.journal import OnChange
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Message, Model
+from habilis.models.contract import Message, Model, Recollection
 from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
@@ -108,8 +108,8 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-Task = str | Sequence[str | File]
-"""What to do, in words; or a list of words, images and files."""
+Task = str | Sequence[str | File | Recollection]
+"""What to do, in words; or a list of words, images, files and what a memory has for it."""
 
 
 class TurnOptions(TypedDict, total=False):
@@ -142,6 +142,9 @@ class RunRequest:
     task: str
     files: Sequence[File] = ()
     """Images and files that came with the task."""
+
+    memory: str = ''
+    """What a memory has for the task."""
 
     tools: Sequence[AnyTool] | None = None
     output_type: Any = None
@@ -218,7 +221,10 @@ class ResumeRequest:
         return with_max_steps(self.limits or default, self.max_steps)
 
 
-RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in ('task', 'files', 'own_sandbox'))
+_INTERNAL = ('task', 'files', 'memory', 'own_sandbox')
+"""Fields of a request that are no options: parts of the task, and what the agent sets itself."""
+
+RUN_OPTIONS = tuple(item.name for item in fields(RunRequest) if item.name not in _INTERNAL)
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -366,17 +372,18 @@ def checked_library(library: LibraryChoice | None, *, python: bool) -> LibraryCh
     return library
 
 
-def split_task(task: object) -> tuple[str, tuple[File, ...]]:
-    """The words of a task, and its images and files."""
+def split_task(task: object) -> tuple[str, tuple[File, ...], str]:
+    """The words of a task, its images and files, and what a memory has for it."""
     if not isinstance(task, list | tuple):
-        return cast('str', task), ()  # checked with the request
+        return cast('str', task), (), ''  # checked with the request
     parts = cast('Sequence[object]', task)
-    wrong = next((part for part in parts if not isinstance(part, str | File)), None)
+    wrong = next((part for part in parts if not isinstance(part, str | File | Recollection)), None)
     if wrong is not None:
         msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"
         raise TypeError(msg)
     words = '\n'.join(part for part in parts if isinstance(part, str))
-    return words, tuple(part for part in parts if isinstance(part, File))
+    memory = '\n'.join(part.text for part in parts if isinstance(part, Recollection))
+    return words, tuple(part for part in parts if isinstance(part, File)), memory
 
 
 def check_task(task: object) -> None:

@@ -103,7 +103,8 @@ class Runner:
             return await self._start_and_finish(request, chat)
         said = [(message.role, message.text) for message in request.history or ()]
         digests = [file.digest for file in request.files]
-        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said, *digests)
+        recalled = [request.memory] if request.memory else []
+        key = fingerprint(request.task, request.variables or {}, request.artifacts or {}, *said, *digests, *recalled)
         codec = ResultCodec(OutputType(self._output_type(request)))
         opening: dict[str, Json] = {'task': request.task}
         result = await scope.step(
@@ -161,6 +162,7 @@ class Runner:
             sandboxes = Sandboxes(main=request.own_sandbox)
         inputs = Inputs(
             task=request.task,
+            memory=request.memory,
             model=model.name,
             variables=request.variables or {},
             artifacts=request.artifacts or {},
@@ -212,6 +214,7 @@ class Runner:
             RunInputs(
                 run_id=run_id,
                 task=inputs.task,
+                memory=inputs.memory,
                 model=await self._loaded_model(),
                 output_type=self._output_type(request),
                 limits=inputs.limits,

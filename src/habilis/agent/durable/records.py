@@ -62,6 +62,9 @@ class Inputs:
     """The inputs of a run, as recorded."""
 
     task: str
+    memory: str = ''
+    """What a memory had for the task."""
+
     model: str = ''
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])

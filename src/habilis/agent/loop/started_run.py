@@ -33,6 +33,9 @@ class RunInputs:
     limits: RunLimits
     instructions: str
     ledger: Ledger
+    memory: str = ''
+    """What a memory has for the task."""
+
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])
     start: SessionState = field(default_factory=SessionState)

@@ -1,7 +1,7 @@
 """The agent that a request asks for, for `habilis run` and `habilis chat`."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.dispatch import Hook
@@ -11,6 +11,9 @@ from habilis.core.settings import Settings
 from habilis.models.contract import Model
 from habilis.sandbox.options import choose_backend
 from habilis.tools import Approve
+
+if TYPE_CHECKING:  # `habilis run` needs no session
+    from habilis.assistant.contract import AgentOptions
 
 
 async def choose_sandbox(request: RunRequest, settings: Settings, say: Callable[[str], None]) -> Settings:
@@ -38,16 +41,17 @@ def make_agent(
     **more: Any,
 ) -> Agent[Any]:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
-    return Agent[Any](
-        model,
-        tools=tools,
-        workspace=request.workspace,
-        checkpoints=request.checkpoints,
-        sandbox_settings={**request.sandbox_settings, **request.backend.settings_for(settings.sandbox)},
-        helpers=request.delegate,
-        library=True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
-        settings=settings,
-        hooks=hooks,
-        approve=approve,
-        **more,
-    )
+    options: dict[str, Any] = {**agent_options(request, settings), **more}
+    return Agent[Any](model, tools=tools, hooks=hooks, approve=approve, **options)
+
+
+def agent_options(request: RunRequest, settings: Settings) -> 'AgentOptions':
+    """The options of the agent that a request asks for."""
+    return {
+        'workspace': request.workspace,
+        'checkpoints': request.checkpoints,
+        'sandbox_settings': {**request.sandbox_settings, **request.backend.settings_for(settings.sandbox)},
+        'helpers': request.delegate,
+        'library': True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
+        'settings': settings,
+    }
