@@ -206,6 +206,15 @@ async def test_another_model_goes_on_with_the_same_conversation(session: Open) -
         assert [turn.text for turn in await chat.turns()] == ['Set x.', '1', 'And?', '2']
 
 
+async def test_a_copy_without_a_turn_is_still_one_with_another_model(session: Open) -> None:
+    async with session([block('x = 1\nfinal_answer(x)')]) as chat:
+        await chat.send('Set x.')
+        await chat.fork()
+        await chat.fork()
+        await chat.switch(ScriptedModel([block('final_answer(x)')]))
+        assert (await chat.send('What is x?')).output == 1
+
+
 async def test_tasks_are_kept_for_other_sessions(session: Open, memory: Memory) -> None:
     async with session([block("create_task('Paint the boat')\nfinal_answer('noted')")]) as chat:
         await chat.send('Remind me to paint the boat.')

@@ -94,6 +94,9 @@ class Session(Closing):
         self._wanted = id
         self._recall = Recall(memory, id or new_session())
         self._earlier: Sequence[str] = ()
+        self._copy_of = ''
+        """The conversation that this one is a copy of, until its first turn is recorded."""
+
         self._ledger = Ledger('chat')
         self._shows: list[Callable[[SessionEvent], None]] = []
         self._is_busy = False
@@ -144,7 +147,7 @@ class Session(Closing):
             raise AgentError(msg)
         if self._opened is None:
             self._opened = await self._open_agent(self._choice, self._options)
-            self._chat = self._opened.agent.conversation(self.id, user=self.memory.user)
+            self._chat = await self._converse(self._opened)
         if self._wanted:
             wanted, self._wanted = self._wanted, ''
             await self.enter(await find_recorded(self.store, self.memory.user, wanted) or wanted)
@@ -161,7 +164,14 @@ class Session(Closing):
         opened = await self._open_agent(model, options)
         await self._close_agent()
         self._choice, self._options, self._opened = model, options, opened
-        self._chat = opened.agent.conversation(self.id, user=self.memory.user)
+        self._chat = await self._converse(opened)
+
+    async def _converse(self, opened: SessionAgent) -> Chat[Any]:
+        """The conversation of this id, with an agent that has just been opened."""
+        if not self._copy_of or self.is_recorded:
+            return opened.agent.conversation(self.id, user=self.memory.user)
+        async with opened.agent.conversation(self._copy_of, user=self.memory.user) as original:
+            return await original.fork(self.id)
 
     async def close(self) -> None:
         """Free the sandbox, and the model and the journal if the session has opened them."""
@@ -354,14 +364,16 @@ class Session(Closing):
         left = self.id
         last = [turn.id for turn in await self.memory.turns(left, limit=1)]
         note = TurnNote(given=self._recall.given, earlier=[*self._earlier, *last])
+        copy_of = left if self.is_recorded else self._copy_of or left
         await self._move(await self._conversation.fork(new_session()), note)
+        self._copy_of = copy_of
         return left
 
     async def _move(self, chat: Chat[Any], note: TurnNote) -> None:
         await self._conversation.close()
         self._chat, self.unfinished, self.is_recorded = chat, None, False
         self._recall = Recall(self.memory, chat.session, given=note.given)
-        self._earlier = note.earlier
+        self._earlier, self._copy_of = note.earlier, ''
 
     async def undo(self) -> TakenBack | None:
         """Take back the last turn, or the unfinished one: its messages, variables, what the memory has of it and, with
