@@ -42,6 +42,8 @@ def house(folder: Path, path: str, source: str) -> Path:
         ('memory/facts.py', 'import habilis.sandbox', 'memory may not import sandbox'),
         ('server/app.py', 'import habilis.cli', 'server may not import cli'),
         ('bench/report.py', 'import json', "no room named 'bench'"),
+        ('assistant/session.py', 'import habilis.cli', 'assistant may not import cli'),
+        ('assistant/session.py', 'import habilis.server', 'assistant may not import server'),
         ('cli/main.py', 'from habilis import Sandbox', 'not from the package root'),
         ('cli/main.py', 'import habilis', 'not from the package root'),
         ('attic/old.py', 'import json', "no room named 'attic'"),

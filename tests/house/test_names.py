@@ -9,8 +9,6 @@ from tests.house.repository import PACKAGE
 EXCEPTIONS = {
     'CodeRules': 'guest/optional_rules.py has a stand-in for Python 3.9, which cannot run the checks',
     'CodeRulesError': 'as CodeRules',
-    'ResumeRequest': 'the arguments of `Agent.resume`, and those of `habilis run --resume`',
-    'RunRequest': 'the arguments of `Agent.run`, and those of `habilis run`',
     '_Machine': 'each cloud has its own `CloudMachine`',
 }
 """Names of two or more classes, and why. A name that is no longer one of these is removed here."""

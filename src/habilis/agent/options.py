@@ -19,7 +19,7 @@ from habilis.core.limits import Limits
 from habilis.core.settings import Settings
 from habilis.core.settings_sources import PROJECT_FILES
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Message, Model
+from habilis.models.contract import Message, Model, Recollection
 from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
@@ -70,29 +70,36 @@ Helpers = Mapping[str, Helper | MakesTool]
 """Kinds of subagents by name; a whole agent may be a kind."""
 
 
-class AgentOptions(TypedDict, total=False):
-    """The options of `Agent` beside `model` and `output_type`, which explains them."""
+class WorkOptions(TypedDict, total=False):
+    """The options of `Agent` that `habilis.assistant.Session` takes too."""
 
-    model_settings: ModelSettings | None
-    output_validators: Iterable[OutputValidator]
     tools: Iterable[AnyTool]
     helpers: Helpers | bool
     library: LibraryChoice | None
-    deps_type: Any
     instructions: Instructions
     limits: RunLimits | None
     workspace: PathLike | bool | None
     packages: Iterable[PathLike] | None
     network: bool | Iterable[str] | None
-    code_rules: CodeRules | None
     sandbox: SandboxChoice | None
     sandbox_settings: SandboxSettings | None
+    hooks: Iterable[Hook]
+    gates: Iterable[Gate | ResultGate]
+    checkpoints: bool
+    settings: Settings | None
+
+
+class AgentOptions(WorkOptions, total=False):
+    """The options of `Agent` beside `model` and `output_type`, which explains them."""
+
+    model_settings: ModelSettings | None
+    output_validators: Iterable[OutputValidator]
+    deps_type: Any
+    code_rules: CodeRules | None
     python: bool
     talk: bool
     observations: Bounds | None
     summary: str | None
-    hooks: Iterable[Hook]
-    gates: Iterable[Gate | ResultGate]
     approve: Approve | None
     name: str
     policy: str | Policy | None
@@ -100,8 +107,6 @@ class AgentOptions(TypedDict, total=False):
     on_disagreement: OnDisagreement
     escalate: ModelChoice | None
     journal: JournalChoice
-    checkpoints: bool
-    settings: Settings | None
 
 
 AGENT_OPTIONS = ('model', 'output_type', *AgentOptions.__annotations__)
@@ -144,8 +149,8 @@ class AgentSetup:
     settings: Settings = field(repr=False)
 
 
-Task = str | Sequence[str | File]
-"""What to do, in words; or a list of words, images and files."""
+Task = str | Sequence[str | File | Recollection]
+"""What to do, in words; or a list of words, images, files and what a memory has for it."""
 
 
 def names_of_tools(tools: Iterable[AnyTool]) -> tuple[str, ...]:
@@ -288,17 +293,18 @@ def checked_library(library: LibraryChoice | None, *, python: bool) -> LibraryCh
     return library
 
 
-def split_task(task: object) -> tuple[str, tuple[File, ...]]:
-    """The words of a task, and its images and files."""
+def split_task(task: object) -> tuple[str, tuple[File, ...], str]:
+    """The words of a task, its images and files, and what a memory has for it."""
     if not isinstance(task, list | tuple):
-        return cast('str', task), ()  # checked with the request
+        return cast('str', task), (), ''  # checked with the request
     parts = cast('Sequence[object]', task)
-    wrong = next((part for part in parts if not isinstance(part, str | File)), None)
+    wrong = next((part for part in parts if not isinstance(part, str | File | Recollection)), None)
     if wrong is not None:
         msg = f"a part of the task must be text, Image('a.png') or File('a.csv'), not {describe_value(wrong)}"
         raise TypeError(msg)
     words = '\n'.join(part for part in parts if isinstance(part, str))
-    return words, tuple(part for part in parts if isinstance(part, File))
+    memory = '\n'.join(part.text for part in parts if isinstance(part, Recollection))
+    return words, tuple(part for part in parts if isinstance(part, File)), memory
 
 
 def check_task(task: object) -> None:

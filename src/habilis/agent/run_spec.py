@@ -112,13 +112,13 @@ def run_spec(
 ) -> RunSpec:
     """A new run with these options, of those that are known. Raises `TypeError` or `AgentError` if one is wrong."""
     check_names(where, options, option_names(known), elsewhere or {'Agent(…)': AGENT_OPTIONS})
-    words, files = split_task(task)
+    words, files, memory = split_task(task)
     check_task(words)
     given = _checked('a run', options)
     if given.get('resume') and not given.get('run_id'):
         msg = "resume=True needs the name of the run: run(task, run_id='nightly', resume=True)"
         raise TypeError(msg)
-    return RunSpec(task=words, attached=files, **given)
+    return RunSpec(task=words, attached=files, memory=memory, **given)
 
 
 def resume_spec(run_id: str, answer: str | None, options: Mapping[str, Any]) -> RunSpec:

@@ -104,7 +104,8 @@ class Runner:
             return await self._start_and_finish(spec, chat)
         said = [(message.role, message.text) for message in spec.history]
         digests = [file.digest for file in spec.attached]
-        key = fingerprint(spec.task, spec.variables, spec.artifacts, *said, *digests)
+        recalled = [spec.memory] if spec.memory else []
+        key = fingerprint(spec.task, spec.variables, spec.artifacts, *said, *digests, *recalled)
         output, work = OutputType(self._output_type(spec)), functools.partial(self._run_nested, spec, chat)
         result = await nested_result(scope, self.setup.name, work, output, key=key, task=spec.task)
         earlier = chat.messages if chat is not None else spec.history

@@ -1,7 +1,7 @@
 """Conversations, facts and tasks that outlive a run, and search in them."""
 
 from habilis.memory.context import MemoryContext, Recalled
-from habilis.memory.contract import Embedder, Entry, Fact, Hit, Session, SessionHit, Task, Turn
+from habilis.memory.contract import Embedder, Entry, Fact, Hit, SessionHit, SessionInfo, Task, Turn
 from habilis.memory.memory import Memory
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     'Memory',
     'MemoryContext',
     'Recalled',
-    'Session',
     'SessionHit',
+    'SessionInfo',
     'Task',
     'Turn',
 ]

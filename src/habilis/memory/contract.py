@@ -75,7 +75,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Session:
+class SessionInfo:
     """A conversation."""
 
     session: str

@@ -19,8 +19,8 @@ from habilis.memory.contract import (
     Fact,
     FactKind,
     Hit,
-    Session,
     SessionHit,
+    SessionInfo,
     Task,
     TaskState,
     Turn,
@@ -106,10 +106,10 @@ class Memory(Closing):
 
         return await self._read(work)
 
-    async def sessions(self, *, limit: int | None = None) -> list[Session]:
+    async def sessions(self, *, limit: int | None = None) -> list[SessionInfo]:
         """The conversations, the newest first."""
 
-        def work(cursor: Cursor) -> list[Session]:
+        def work(cursor: Cursor) -> list[SessionInfo]:
             owner = find_owner(cursor, self.user).key
             sql = """SELECT session, count(*), min(at), max(at), min(number) FROM {s}entries
                 WHERE owner = ? AND type = 'turn' GROUP BY session ORDER BY max(number) DESC"""
@@ -328,12 +328,12 @@ def _check(check: Callable[[str, str], None], name: str, what: str) -> None:
         raise RememberError(str(error)) from None
 
 
-def _session(cursor: Cursor, row: tuple[Any, ...]) -> Session:
+def _session(cursor: Cursor, row: tuple[Any, ...]) -> SessionInfo:
     session, turns, first, last, number = row
     found = cursor.one(f'SELECT {COLUMNS} FROM {{s}}entries WHERE number = ?', number)
     assert found is not None
     title = ' '.join(read_entry(found).text.split())[:_TITLE]
-    return Session(session=session, turns=turns, first=first, last=last, title=title)
+    return SessionInfo(session=session, turns=turns, first=first, last=last, title=title)
 
 
 def _add_fact(cursor: Cursor, user: str, fact: Fact, replaces: str | None) -> Fact:

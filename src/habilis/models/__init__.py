@@ -4,7 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from habilis.models.config import ModelConfig
-from habilis.models.contract import Delta, Function, FunctionCall, Message, Model, Options, Reply, Traits, Usage
+from habilis.models.contract import (
+    Delta,
+    Function,
+    FunctionCall,
+    Message,
+    Model,
+    Options,
+    Recollection,
+    Reply,
+    Traits,
+    Usage,
+)
 from habilis.models.files import File, Image
 
 if TYPE_CHECKING:
@@ -25,6 +36,7 @@ __all__ = [
     'Model',
     'ModelConfig',
     'Options',
+    'Recollection',
     'Registry',
     'Reply',
     'ScriptedModel',

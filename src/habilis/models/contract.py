@@ -66,8 +66,18 @@ class Message:
     by_agent: bool = False
     """For `user`: written by the agent (observation or hint), not by a person; may be truncated. Never sent."""
 
+    memory: str = ''
+    """For `user`: what a memory has for the message. Kept apart from `text`; the agent sends both."""
+
     def __repr__(self) -> str:
         return short_repr(self)
+
+
+@dataclass(frozen=True)
+class Recollection:
+    """What a memory has for a task, as a part of it: `agent.run(['My boat?', Recollection('- The boat is blue')])`."""
+
+    text: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,7 +62,7 @@ def count_tokens(text: str) -> int:
 
 def count_message_tokens(messages: Sequence[Message]) -> int:
     """Estimate the number of tokens of a conversation: texts, calls, and the overhead of the chat template."""
-    texts = sum([_counted(message.text) for message in messages])
+    texts = sum([_counted(message.text) + _counted(message.memory) for message in messages])
     calls = sum([_call_tokens(message) for message in messages if message.calls])
     images = sum([len(message.images) for message in messages])
     return TOKENS_PER_MESSAGE * len(messages) + TOKENS_PER_IMAGE * images + texts + calls

@@ -1,11 +1,14 @@
 """The steps of runs as rows for training."""
 
 import json
+from typing import cast
 
+from habilis.agent.agent import Agent
 from habilis.agent.durable.training_rows import to_json_lines, training_rows
 from habilis.core.secrets import hide
 from habilis.journal import MemoryStore, RunInfo
 from habilis.journal.runs import read_run, score_run
+from habilis.models import Recollection, ScriptedModel
 from tests.agent.durable.recorded import block, record_run
 from tests.core.test_secrets import KEYS, pem
 
@@ -20,6 +23,18 @@ async def test_rows_are_json_and_the_same_each_time() -> None:
     parsed = [json.loads(line) for line in text.splitlines()]
     assert [(row['step'], row['reward']) for row in parsed] == [(1, None), (2, 1.0)]
     assert parsed[0]['calls'][0]['tool'] == 'double'
+
+
+async def test_what_a_memory_had_for_a_task_is_in_the_rows_as_the_model_read_it() -> None:
+    store = MemoryStore()
+    model = ScriptedModel(['Blue.', 'Yes.'])
+    async with Agent(model, journal=store, talk=True) as agent, agent.conversation('boat') as chat:
+        await chat.run(['My boat?', Recollection('- The boat is blue')])
+        await chat.run('Sure?', run_id='r')
+    [row] = await training_rows(await read_run(store, 'r'))
+    messages = cast('list[dict[str, str]]', row['messages'])
+    assert [message['content'] for message in messages] == [message.text for message in model.requests[1].messages]
+    assert 'From the memory:\n- The boat is blue' in messages[1]['content']
 
 
 async def test_a_score_is_the_reward() -> None:

@@ -127,6 +127,12 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
             seen.append(repr(history))
             return None
 
+        def may_ask_people(self) -> bool:
+            return True
+
+        def memory_tokens(self) -> int:
+            return 0
+
         def after_reply(self, reply: SeenReply, history: History) -> Verdict:
             seen.append((reply, repr(history)))
             return Verdict(note='Go on.')

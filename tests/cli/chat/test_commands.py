@@ -128,6 +128,17 @@ async def test_what_a_message_got_from_the_memory_is_no_part_of_its_title(chats:
     assert 'taken back: My boat?\n' in shown
 
 
+async def test_words_of_the_user_that_read_like_the_memory_stay_theirs(chats: Chats, capsys: Capture) -> None:
+    said = 'Recite the line. From the memory: of old days'
+    async with Memory() as memory:
+        await memory.add_fact('The line is by Lamb', 'preference')
+    await chats.chat(Person(said, '/runs', '/undo'), ['All, all are gone.'])
+    shown = capsys.readouterr().out
+    assert f'taken back: {said}\n' in shown
+    assert said in shown[shown.index('RUN ') : shown.index('taken back')]
+    assert 'The line is by Lamb' in chats.sent(0)[0]
+
+
 async def test_another_model_and_sandbox_continue_with_the_same_chat(chats: Chats, capsys: Capture) -> None:
     person = Person('Set x.', '/model', '/model other', '/sandbox', '/sandbox nowhere', '/sandbox remote', 'And?')
     await chats.chat(person, [code('x = 1\nfinal_answer(x)'), code('final_answer(x + 1)')])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
+from habilis.agent.context.prompt import with_memory
 from habilis.models.contract import Message
 from habilis.models.files import Image
 
@@ -25,12 +26,17 @@ class Conversation:
             message = replace(message, by_agent=True)
         self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user))
 
-    def add_task(self, text: str, images: tuple[Image, ...] = (), *, note: str, note_without_stop: str) -> str:
-        """Append the task with the note of the policy below it, which differs in steps that cannot end the run."""
+    def add_task(
+        self, text: str, images: tuple[Image, ...] = (), *, memory: str = '', note: str, note_without_stop: str
+    ) -> str:
+        """Append the task with the note of the policy below it, which differs in steps that cannot end the run.
+
+        Returns the message as it is sent.
+        """
         self._task, self._task_notes = text, (note, note_without_stop)
-        text = _with_note(text, note)
-        self.add(Message(role='user', text=text, images=images), by_user=True)
-        return text
+        message = Message(role='user', text=_with_note(text, note), images=images, memory=memory)
+        self.add(message, by_user=True)
+        return with_memory(message).text
 
     def change_task_notes(self, *, note: str, note_without_stop: str) -> None:
         """Replace the note below the task."""
@@ -59,6 +65,7 @@ class Conversation:
                 self._without_stop(message) if turn.by_user else message
                 for turn, message in zip(self._turns, turns, strict=True)
             ]
+        turns = [with_memory(message) for message in turns]
         if turns:
             turns[-1] = replace(turns[-1], cache=True)
         if extra:

@@ -10,11 +10,13 @@ from typing import cast
 
 from habilis.agent.context.output import as_text
 from habilis.agent.context.truncation import Bounds, truncate
-from habilis.models.contract import Function
+from habilis.models.contract import Function, Message
 from habilis.sandbox.options import SandboxSettings
 
 MAX_LISTED = 12
 """Maximum number of variables or files listed by name."""
+
+MEMORY_HEADING = 'From the memory:'
 
 STANDARD_LIBRARY = 'Only the standard library is there, no network, no input().'
 
@@ -119,6 +121,13 @@ def _written_calls(functions: Sequence[Function]) -> str:
     ]
     listed = '\n'.join(lines)
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
+
+
+def with_memory(message: Message) -> Message:
+    """The message as it is sent: what the memory has for it below its text."""
+    if not message.memory:
+        return message
+    return replace(message, text=f'{message.text}\n\n{MEMORY_HEADING}\n{message.memory}', memory='')
 
 
 def task_message(

@@ -66,6 +66,9 @@ class Inputs:
     """The part of a `RunSpec` that is recorded, as it is."""
 
     task: str
+    memory: str = ''
+    """What a memory had for the task."""
+
     model: str = ''
     variables: Mapping[str, object] = field(default_factory=dict[str, object])
     artifacts: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -128,6 +128,7 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             files=await _place(inputs, sandboxes),
         ),
         images,
+        memory=spec.memory,
         note=policy.task_note(history, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history, can_stop=False) if setup.python else '',
     )

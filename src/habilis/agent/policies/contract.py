@@ -130,6 +130,14 @@ class Policy(Protocol):
         """Temperature of the next request where the user has set none; None leaves it to the model."""
         ...
 
+    def may_ask_people(self) -> bool:
+        """Whether code gets tools that ask a person in the middle of a run. Asked by `habilis run` and `assistant`."""
+        ...
+
+    def memory_tokens(self) -> int:
+        """Maximum tokens, estimated, that a message of a conversation gets from the memory. Asked by `assistant`."""
+        ...
+
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """Called for a reply with nothing to run."""
         ...

@@ -6,6 +6,8 @@ from habilis.agent.context.prompt import prompt_file
 from habilis.agent.policies.contract import History, SeenCell, SeenReply, Verdict
 from habilis.agent.policies.hints import hint_for
 
+MEMORY_TOKENS = 800
+
 
 class GeneralPolicy:
     """Explains unusable replies and failed cells."""
@@ -21,6 +23,14 @@ class GeneralPolicy:
     def temperature(self, history: History) -> float | None:
         """As the model has it."""
         return None
+
+    def may_ask_people(self) -> bool:
+        """Yes: the model asks only for what it cannot find out."""
+        return True
+
+    def memory_tokens(self) -> int:
+        """About half a page."""
+        return MEMORY_TOKENS
 
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """Say what is wrong with a reply that cannot be used. What cannot be used need not be seen again."""

@@ -8,9 +8,11 @@ from typing import Any
 import typer
 
 from habilis.agent.contract import Result
+from habilis.assistant.records import Recorded
+from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.commands import Commands
 from habilis.cli.chat.front import FrontEnd
-from habilis.cli.chat.opening import Recorded, find_recorded, with_recorded_options
+from habilis.cli.chat.opening import recorded_chat, with_recorded_options
 from habilis.cli.chat.session import ChatSession
 from habilis.cli.main import describe_error
 from habilis.cli.memory.embedders import choose_embedder
@@ -26,6 +28,7 @@ from habilis.memory import Memory
 from habilis.memory.contract import Embedder
 
 MAX_TASKS = 8
+_CUT_SHORT = {'interrupted': 'was interrupted; finishing it', 'approval': 'waits for an approval'}
 
 
 class ChatApp:
@@ -43,20 +46,20 @@ class ChatApp:
 
     async def run(self) -> int:
         """Chat until the user leaves. Returns the exit code: 1 if a turn failed and nobody was there to see it."""
-        async with self._opened() as (session, recorded):
-            commands = Commands(session)
+        async with self._opened() as (chat, recorded):
+            commands = Commands(chat)
             if recorded is not None:
-                await self._go_on(session, recorded)
+                await self._go_on(chat, recorded)
             while (message := await self._front.read()) is not None:
                 if not message.strip():
                     continue
                 self._front.echo(message)
                 if _is_command(message):
-                    await self._do(session, commands.run(message))
-                    self._front.describe(session.place)
+                    await self._do(chat, commands.run(message))
+                    self._front.describe(chat.place)
                 else:
-                    await self._do(session, self._answer(session, message))
-            self._say_goodbye(session)
+                    await self._do(chat, self._answer(chat, message))
+            self._say_goodbye(chat)
         return 1 if self._failed and not self._front.is_present else 0
 
     @contextlib.asynccontextmanager
@@ -71,54 +74,55 @@ class ChatApp:
                 recorded = None
                 request = self._request
                 if self._resume is not None:
-                    recorded = await find_recorded(store, settings.user or '', self._resume)
+                    recorded = await recorded_chat(store, settings.user or '', self._resume)
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
-                session = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
+                chat = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
                 with self._front.working('starting'):
-                    await session.open(self._say)
-                self._front.describe(session.place)
+                    await chat.open(self._say)
+                self._front.describe(chat.place)
                 if tasks := await memory.tasks():
                     self._say('open tasks:')
                     print_tasks(tasks[:MAX_TASKS])
                 try:
-                    yield session, recorded
+                    yield chat, recorded
                 finally:
-                    await session.close()
+                    await chat.close()
         finally:
             warming.cancel()
             await store.close()
 
     # Turns ------------------------------------------------------------------------------------------------------------
 
-    async def _answer(self, session: ChatSession, message: str) -> None:
+    async def _answer(self, chat: ChatSession, message: str) -> None:
+        session = chat.session
         with self._front.working('starting'):
-            result = await session.take_turn(message)
-        self._report(session, result)
+            found = attach(message, sees_images=session.model.traits.images)
+            result = await session.send(message, files=found.files, attached=found.text)
+        self._report(chat, result)
 
-    async def _go_on(self, session: ChatSession, recorded: Recorded) -> None:
+    async def _go_on(self, chat: ChatSession, recorded: Recorded) -> None:
         """Show where a recorded conversation is, and finish its last turn if it was cut short."""
-        await session.enter(recorded.session, recorded.note)
+        session = chat.session
+        await session.enter(recorded)
         turns = await session.memory.turns(recorded.session, limit=2)
         self._say(f'resumed {recorded.session}')
         for turn in turns:
             Page().text(f'{turn.role}: {turn.text}')
         if recorded.unfinished is None:
             return
-        if recorded.cut_short:
-            self._say(f'the last turn {recorded.cut_short}')
-            unfinished = recorded.unfinished
+        if recorded.cut_short is not None:
+            self._say(f'the last turn {_CUT_SHORT[recorded.cut_short]}')
 
             async def finish() -> None:
-                self._report(session, await session.finish(unfinished))
+                self._report(chat, await session.finish())
 
-            await self._do(session, finish())
+            await self._do(chat, finish())
         else:
-            session.unfinished = recorded.unfinished
             self._say('the last turn is not finished: a message continues it, /undo takes it back')
 
-    async def _do(self, session: ChatSession, work: Coroutine[Any, Any, None]) -> None:
+    async def _do(self, chat: ChatSession, work: Coroutine[Any, Any, None]) -> None:
         """Do something that can be stopped, and that does not end the chat if it fails."""
         self._turn = asyncio.ensure_future(work)
         try:
@@ -130,8 +134,8 @@ class ChatApp:
         finally:
             turn, self._turn = self._turn, None
         if turn.cancelled():
-            how = '' if session.unfinished is None else '; your next message continues the turn, /undo takes it back'
-            self._say(f'stopped{how}')
+            is_left = chat.session.unfinished is not None
+            self._say(f'stopped{"; your next message continues the turn, /undo takes it back" if is_left else ""}')
         elif (error := turn.exception()) is not None:
             self._failed = True
             self._say_error(error)
@@ -139,24 +143,24 @@ class ChatApp:
     def _stop(self) -> bool:
         return self._turn is not None and self._turn.cancel()
 
-    def _report(self, session: ChatSession, result: Result[Any]) -> None:
+    def _report(self, chat: ChatSession, result: Result[Any]) -> None:
         """What the view does not say about the end of a turn."""
         if result.ended == 'approval':
-            options = session.request.journal_options
+            options = chat.request.journal_options
             lines = pending_lines(
                 result, lambda name, more: runs_command(name, result.run_id, f'{options}{more}'), with_code=False
             )
             for line in lines:
                 Page().text(line)
         elif result.ended not in ('answer', 'question'):
-            self._say(limit_message(result, session.settings, has_options=False))
+            self._say(limit_message(result, chat.settings, has_options=False))
             self._say('a message such as "go on" continues')
 
     # Words ------------------------------------------------------------------------------------------------------------
 
-    def _say_goodbye(self, session: ChatSession) -> None:
-        if self._front.is_present and session.is_recorded:
-            self._say(f'to go on later: habilis chat --resume {session.session}')
+    def _say_goodbye(self, chat: ChatSession) -> None:
+        if self._front.is_present and chat.session.is_recorded:
+            self._say(f'to go on later: habilis chat --resume {chat.session.id}')
 
     def _say(self, text: str) -> None:
         Page().text(text, 'dim')

@@ -22,9 +22,11 @@ class AttachmentError(HabilisError):
 
 @dataclass(frozen=True, kw_only=True)
 class Attached:
-    """A message with the files that it names."""
+    """The files that a message names."""
 
     text: str
+    """Those that are added to the message."""
+
     files: Sequence[File]
 
 
@@ -33,7 +35,7 @@ def attach(message: str, *, sees_images: bool) -> Attached:
 
     A word after `@` that is not the name of a file stays as it is: it may be a handle or a decorator.
     """
-    text, files = message, list[File]()
+    text, files = '', list[File]()
     for name in dict.fromkeys(match.strip('"') for match in _NAME.findall(message)):
         path = _existing(name)
         if path is None:

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from habilis.agent.agent_tools import each_tool
 from habilis.agent.hooks.sanitize import one_line
 from habilis.agent.hooks.tokens import format_cost
+from habilis.assistant.records import TurnNote
 from habilis.cli.chat.command_names import COMMANDS, KEYS, suggestion
-from habilis.cli.chat.recollection import as_said
-from habilis.cli.chat.session import ChatSession, new_session, with_model
+from habilis.cli.chat.session import ChatSession, with_model
 from habilis.cli.memory.entries import print_context, print_hits
 from habilis.cli.memory.opening import print_entries
 from habilis.cli.printing import Page, format_time, print_table
@@ -16,7 +16,6 @@ from habilis.cli.runs.list import list_row
 from habilis.cli.tasks.tasks import print_tasks
 from habilis.cli.terminal_user import YES
 from habilis.core.errors import HabilisError
-from habilis.journal.runs import list_runs
 from habilis.memory import Turn
 from habilis.sandbox.backends import names as sandbox_names
 
@@ -31,8 +30,9 @@ class CommandError(HabilisError):
 class Commands:
     """Runs slash commands on a chat."""
 
-    def __init__(self, session: ChatSession) -> None:
-        self._session = session
+    def __init__(self, chat: ChatSession) -> None:
+        self._chat = chat
+        self._session = chat.session
         self._handlers: Mapping[str, Callable[[str], Awaitable[None]]] = {
             '/help': self._help,
             '/model': self._model,
@@ -69,26 +69,26 @@ class Commands:
     # Agent ------------------------------------------------------------------------------------------------------------
 
     async def _model(self, name: str) -> None:
-        session = self._session
+        chat = self._chat
         if not name:
-            _say(f'{session.model.name}; /model NAME takes another, `habilis models list` lists some')
+            _say(f'{self._session.model.name}; /model NAME takes another, `habilis models list` lists some')
             return
-        await session.switch(with_model(session.request, name), session.settings, _say)
+        await chat.switch(with_model(chat.request, name), chat.settings, _say)
 
     async def _sandbox(self, name: str) -> None:
-        session = self._session
+        chat = self._chat
         if not name:
-            _say(f'{session.settings.sandbox}; known: {", ".join(sandbox_names())}')
+            _say(f'{chat.settings.sandbox}; known: {", ".join(sandbox_names())}')
             return
         if name not in sandbox_names():
             msg = f'no such sandbox: {one_line(name, 40)}; known: {", ".join(sandbox_names())}'
             raise CommandError(msg)
-        await session.switch(session.request, session.settings.model_copy(update={'sandbox': name}), _say)
+        await chat.switch(chat.request, chat.settings.model_copy(update={'sandbox': name}), _say)
 
     async def _tools(self, _: str) -> None:
-        rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools())]
+        rows = [(tool.name, tool.description.partition('\n')[0]) for tool in each_tool(self._session.tools)]
         print_table(('TOOL', 'WHAT IT DOES'), rows, flexible=('WHAT IT DOES',))
-        if self._session.request.library:
+        if self._chat.request.library:
             _say('and those of the library: habilis tools list')
 
     async def _cost(self, _: str) -> None:
@@ -118,7 +118,7 @@ class Commands:
                 raise CommandError(msg)
 
     def _why(self) -> None:
-        context = self._session.recollection.last
+        context = self._session.recalled
         if context is None or not context.items:
             _say('the last message got nothing from the memory')
         else:
@@ -136,7 +136,7 @@ class Commands:
             return
         print_entries(found)
         what = 'this entry' if len(found) == 1 else f'these {len(found)} entries'
-        answer = await self._session.front.ask(f'Forget {what} for good? [y/N] ')
+        answer = await self._chat.front.ask(f'Forget {what} for good? [y/N] ')
         if (answer or '').strip().lower() not in YES:
             _say('nothing forgotten')
             return
@@ -152,13 +152,12 @@ class Commands:
     # Conversation -----------------------------------------------------------------------------------------------------
 
     async def _runs(self, _: str) -> None:
-        session = self._session
-        found = await list_runs(session.store, user=session.memory.user, session=session.session)
+        found = await self._session.runs()
         if not found:
             _say('no turns yet')
             return
         rows = [list_row(each, each.info.created) for each in found[:_RUNS]]
-        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), [(*row[:-1], as_said(row[-1])) for row in rows])
+        print_table(('RUN', 'STATUS', 'AGE', 'TITLE'), rows)
 
     async def _undo(self, _: str) -> None:
         taken = await self._session.undo()
@@ -166,7 +165,8 @@ class Commands:
             _say('there is no turn to take back')
             return
         files = f'; files as before: {", ".join(taken.files)}' if taken.files else ''
-        _say(f'taken back: {one_line(as_said(taken.task), 60)}{files}')
+        said = TurnNote.from_meta(taken.meta).said or taken.task
+        _say(f'taken back: {one_line(said, 60)}{files}')
         if taken.files:
             _say(f'the files until now: habilis runs restore {taken.run} --at {taken.checkpoint[:10]}')
 
@@ -175,13 +175,12 @@ class Commands:
         _say(f'this is a copy; the other one: habilis chat --resume {left}')
 
     async def _clear(self, _: str) -> None:
-        left = self._session.session
-        await self._session.enter(new_session())
+        left = await self._session.clear()
         _say(f'a new chat; the one before: habilis chat --resume {left}')
 
     async def _save(self, name: str) -> None:
         session = self._session
-        name = name.strip('"\'') or f'{session.session}.md'
+        name = name.strip('"\'') or f'{session.id}.md'
         turns = await session.turns()
         if not turns:
             _say('there is nothing to save yet')

@@ -1,75 +1,27 @@
-"""Find a recorded conversation, and how to go on with it."""
+"""Find a recorded conversation, and the options to go on with it."""
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from habilis.agent.durable.records import Inputs
-from habilis.agent.durable.sessions import check_idle
-from habilis.agent.durable.trajectory import read_trajectories
-from habilis.cli.chat.recollection import as_said
-from habilis.cli.chat.session import TurnNote, Unfinished, sessions_of
+from habilis.assistant.records import Recorded, find_newest, find_recorded, not_recorded
 from habilis.cli.run.request import CommandRequest
 from habilis.core.errors import JournalError
-from habilis.journal import RunInfo, Store
-from habilis.journal.runs import read_run
+from habilis.journal import Store
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorded:
-    """A conversation in the journal."""
-
-    session: str
-    run: str
-    """Id of its last run."""
-
-    inputs: Inputs | None
-    note: TurnNote
-    """That of its last run."""
-
-    unfinished: Unfinished | None = None
-    cut_short: str = ''
-    """Why the last turn is finished at once: its process died, or a call of it waits for an approval. Else empty."""
-
-
-async def find_recorded(store: Store, user: str, session: str) -> Recorded:
-    """The conversation of this id, or the newest one that began in this folder.
+async def recorded_chat(store: Store, user: str, session: str) -> Recorded:
+    """The conversation of this id; without one, the newest one that began in this folder.
 
     Raises `JournalError`, also if another process is in the middle of a turn of it.
     """
-    last = await _last_run(store, user, session)
-    await check_idle(store, user, last.session)
-    view = await read_run(store, last.run, user=user)
-    agents = await read_trajectories(view)
-    inputs = agents[0].inputs if agents else None
-    ended = view.ended.get('ended')
-    is_unfinished = view.state in ('interrupted', 'failed') or (
-        view.state in ('stopped', 'waiting') and ended in (None, 'approval')
-    )
-    waits = 'waits for an approval' if is_unfinished and ended == 'approval' else ''
-    unfinished = (
-        Unfinished(run=last.run, message='' if inputs is None else as_said(inputs.task)) if is_unfinished else None
-    )
-    return Recorded(
-        session=last.session,
-        run=last.run,
-        inputs=inputs,
-        note=TurnNote.from_meta(inputs.meta if inputs is not None else {}),
-        unfinished=unfinished,
-        cut_short='was interrupted; finishing it' if view.state == 'interrupted' else waits,
-    )
-
-
-async def _last_run(store: Store, user: str, session: str) -> RunInfo:
     if session:
-        found = await store.runs(user=user, session=session)
-        missing = f'no such conversation: {session}; `habilis sessions list` lists all'
+        found, missing = await find_recorded(store, user, session), not_recorded(session)
     else:
-        start = sessions_of(os.getcwd())
-        found = [run for run in await store.runs(user=user) if run.session.startswith(start)]
-        missing = 'no chat has begun in this folder; `habilis sessions list` lists all conversations'
-    if not found:
-        raise JournalError(missing)
-    return found[0]
+        found = await find_newest(store, user, os.getcwd())
+        missing = JournalError('no chat has begun in this folder; `habilis sessions list` lists all conversations')
+    if found is None:
+        raise missing
+    return found
 
 
 def with_recorded_options(request: CommandRequest, recorded: Recorded) -> CommandRequest:

@@ -3,15 +3,7 @@
 import sys
 from pathlib import Path
 
-from habilis.agent.events import (
-    AgentEvent,
-    CellFinished,
-    CompactedEvent,
-    RunFinished,
-    RunResumed,
-    RunStarted,
-    StepFinished,
-)
+from habilis.agent.events import AgentEvent, CellFinished, RunFinished, StepFinished
 from habilis.agent.hooks.status import RunStatus
 from habilis.agent.hooks.terminal import TerminalView
 from habilis.cli.run_view import show_cell
@@ -28,19 +20,10 @@ class TurnView:
         self._folder = pictures
         self._view = TerminalView()
         self._status = RunStatus(current_status())
-        self.has_started = False
-        """Whether the run of the turn is recorded, so that it can be resumed."""
-
-        self.has_compacted = False
-        """Whether earlier turns were shortened to fit the model's context."""
 
     def __call__(self, event: AgentEvent) -> None:
         """Show an event."""
         self._status(event)
-        if isinstance(event, RunStarted | RunResumed):
-            self.has_started = True
-        if isinstance(event, CompactedEvent):
-            self.has_compacted = True
         if isinstance(event, CellFinished):
             show_cell(event, self._view, sys.stdout, self._folder)
         elif not _is_noise(event):

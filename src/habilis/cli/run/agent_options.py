@@ -5,7 +5,7 @@ from typing import Any
 
 from habilis.agent.agent import Agent
 from habilis.agent.hooks.dispatch import Hook
-from habilis.agent.options import AnyTool
+from habilis.agent.options import AnyTool, WorkOptions
 from habilis.cli.options import NATIVE_CHOICE
 from habilis.cli.run.request import DEFAULT_LIBRARY, CommandRequest
 from habilis.core.settings import Settings
@@ -39,16 +39,17 @@ def make_agent(
     **more: Any,
 ) -> Agent:
     """An agent with the options of a request. `more`: further arguments of `Agent`."""
-    return Agent[Any](
-        model,
-        tools=tools,
-        workspace=request.workspace,
-        checkpoints=request.checkpoints,
-        sandbox_settings={**request.sandbox_settings, **request.backend.settings_for(settings.sandbox)},
-        helpers=request.delegate,
-        library=True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
-        settings=settings,
-        hooks=hooks,
-        approve=approve,
-        **more,
-    )
+    options: dict[str, Any] = {**agent_options(request, settings), **more}
+    return Agent[Any](model, tools=tools, hooks=hooks, approve=approve, **options)
+
+
+def agent_options(request: CommandRequest, settings: Settings) -> WorkOptions:
+    """The options of the agent that a request asks for."""
+    return {
+        'workspace': request.workspace,
+        'checkpoints': request.checkpoints,
+        'sandbox_settings': {**request.sandbox_settings, **request.backend.settings_for(settings.sandbox)},
+        'helpers': request.delegate,
+        'library': True if (folder := request.library_folder) == DEFAULT_LIBRARY else folder,
+        'settings': settings,
+    }

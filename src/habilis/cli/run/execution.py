@@ -16,6 +16,7 @@ from habilis.agent.events import AgentEvent, CodeEvent, StepFinished, StepStarte
 from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.hooks.status import STARTING
+from habilis.agent.policies import load_policy
 from habilis.cli.interrupt import INTERRUPTED, run_interruptible
 from habilis.cli.model_choice import ModelRequest, choose_model
 from habilis.cli.pictures import picture_folder
@@ -177,8 +178,7 @@ class Execution:
             self._request,
             self._settings,
             model,
-            # A small model would ask instead of working.
-            tools=[*self.tools, *([] if model.traits.small else [people_toolset()])],
+            tools=[*self.tools, *([people_toolset()] if load_policy(None, model.traits).may_ask_people() else [])],
             hooks=[self._watch, self.view],
             approve=self._user.approve if self._user.is_present else None,  # without a user, the run pauses
             output_type=output_type,

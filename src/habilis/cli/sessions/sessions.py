@@ -16,7 +16,7 @@ from habilis.core.errors import RememberError
 from habilis.journal import MemoryStore, RunInfo, Store
 from habilis.journal.runs import delete_run
 from habilis.journal.stores.urls import OFF
-from habilis.memory import Memory, Session
+from habilis.memory import Memory, SessionInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def list_sessions(places: Places, *, limit: int, as_json: bool) -> int:
     return _with(places, work)
 
 
-def _merged(sessions: Sequence[Session], runs: Sequence[RunInfo]) -> list[dict[str, Any]]:
+def _merged(sessions: Sequence[SessionInfo], runs: Sequence[RunInfo]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {one.session: {**asdict(one), 'runs': 0} for one in sessions}
     for run in runs:  # newest first
         empty = {'session': run.session, 'turns': 0, 'first': run.created, 'last': run.updated, 'runs': 0}

@@ -1,4 +1,4 @@
-"""Static analysis for policies: dangerous names, constant strings, and what names refer to.
+"""Static analysis for code rules: dangerous names, constant strings, and what names refer to.
 
 This module knows nothing of any rules; `code_rules.py` decides what is refused. Like the rules it serves, it is for
 tidiness and early, clear errors and is no security boundary: it sees one cell at a time and follows names and strings

@@ -147,7 +147,7 @@ def refused_import(rules: CodeRules, name: str, line: int) -> RefusedImport:
 
 def _entries(data: object) -> dict[object, object]:
     if not isinstance(data, dict):
-        msg = f'a policy is a dict, not {data!r}'
+        msg = f'code rules are a dict, not {data!r}'
         raise ValueError(msg)
     return cast('dict[object, object]', data)
 

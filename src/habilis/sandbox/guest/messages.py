@@ -32,7 +32,7 @@ class Request(TypedDict):
     op: str
     setup: NotRequired[Setup]
     code: str
-    policy: NotRequired[Json]
+    code_rules: NotRequired[Json]
     describe: NotRequired[bool]
     python: str
     state: str

@@ -12,6 +12,7 @@ STUCK = 2
 """After this many failed cells in a row the model is repeating itself."""
 
 RETRY_TEMPERATURE = 0.6
+MEMORY_TOKENS = 200
 
 _MODULES = 'collections csv datetime io itertools json math os random re statistics string time'
 IMPORTS: Mapping[str, str] = {
@@ -58,6 +59,14 @@ class SmallPolicy(GeneralPolicy):
         unusable = isinstance(last, SeenReply) and last.form in ('empty', 'repeating')
         is_stuck = history.failures() >= STUCK or unusable or _repeats(history.cells) or _repeats_reply(history)
         return RETRY_TEMPERATURE if is_stuck else None
+
+    def may_ask_people(self) -> bool:
+        """No: a small model would ask instead of working."""
+        return False
+
+    def memory_tokens(self) -> int:
+        """A few lines: a small model reads slowly, and is easily distracted."""
+        return MEMORY_TOKENS
 
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """As for every model, but an answer without any tool call is questioned once. A model that repeats a reply that

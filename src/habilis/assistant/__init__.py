@@ -1,0 +1,6 @@
+"""A conversation that remembers: agent, memory, tasks and workspace history, without a screen; see `contract.py`."""
+
+from habilis.assistant.contract import SessionEvent, TurnAbandoned, TurnEnded, TurnStarted, Unfinished, View
+from habilis.assistant.session import Session
+
+__all__ = ['Session', 'SessionEvent', 'TurnAbandoned', 'TurnEnded', 'TurnStarted', 'Unfinished', 'View']

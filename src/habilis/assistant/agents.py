@@ -1,0 +1,89 @@
+"""The agent of a session: its model, its instructions and its tools."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from importlib.resources import files
+from typing import Any, Self
+
+from habilis.agent.agent import Agent
+from habilis.agent.context.instructions import parts_of
+from habilis.agent.memory_tools import memory_tools
+from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.agent.policies import Policy, load_policy
+from habilis.assistant.contract import View
+from habilis.core.errors import ModelError
+from habilis.journal import Store
+from habilis.memory import Memory
+from habilis.models.contract import Model
+from habilis.models.engine import EngineModel
+from habilis.models.loader import load_model
+from habilis.models.wrapper import WrapperModel
+from habilis.tools import people_toolset
+
+
+class SessionAgent:
+    """An agent with the memory and the user of a session, and the model that was opened for it."""
+
+    def __init__(
+        self,
+        model: Model,
+        options: WorkOptions,
+        *,
+        memory: Memory,
+        session: Callable[[], str],
+        store: Store,
+        view: View,
+    ) -> None:
+        """`session` returns the id of the conversation, which may change."""
+        self.model = model
+        self.policy: Policy = load_policy(None, model.traits)
+        asks = view.is_present and self.policy.may_ask_people()
+        people = [people_toolset(view.answer)] if asks else []
+        self.tools: list[AnyTool] = [*options.get('tools', ()), memory_tools(memory, session), *people]
+        own = files('habilis.assistant').joinpath('instructions.md').read_text(encoding='utf-8').strip()
+        instructions = [own, *parts_of(options.get('instructions', ''))]
+        given: dict[str, Any] = {**options, 'tools': self.tools, 'instructions': instructions}
+        approve = view.approve if view.is_present else None
+        self.agent = Agent[Any](model, journal=store, approve=approve, talk=True, name='chat', **given)
+        self._own_model: Model | None = None
+        self._connecting = asyncio.ensure_future(_connect(model))
+
+    @classmethod
+    async def open(
+        cls,
+        choice: ModelChoice | None,
+        options: WorkOptions,
+        *,
+        memory: Memory,
+        session: Callable[[], str],
+        store: Store,
+        view: View,
+    ) -> Self:
+        """Load the model if it is given by name, and make the agent. Raises `HabilisError`."""
+        if isinstance(choice, Model):
+            return cls(choice, options, memory=memory, session=session, store=store, view=view)
+        model = await asyncio.to_thread(lambda: load_model(choice, settings=options.get('settings')))
+        try:
+            opened = cls(model, options, memory=memory, session=session, store=store, view=view)
+        except BaseException:
+            await model.close()
+            raise
+        opened._own_model = model
+        return opened
+
+    async def close(self) -> None:
+        """Free the agent, and the model if it was loaded here."""
+        self._connecting.cancel()
+        await self.agent.close()
+        if self._own_model is not None:
+            await self._own_model.close()
+
+
+async def _connect(model: Model) -> None:
+    """Import and open what the first message needs, while the user types it. If that fails, the message says why."""
+    while isinstance(model, WrapperModel):
+        model = model.inner
+    if isinstance(model, EngineModel):
+        with contextlib.suppress(ModelError):
+            await model.connect()

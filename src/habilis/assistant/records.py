@@ -1,0 +1,121 @@
+"""Conversations in the journal: their ids, what is recorded with each turn, and where a conversation stands."""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from habilis.agent.durable.records import Inputs
+from habilis.agent.durable.sessions import check_idle
+from habilis.agent.durable.trajectory import read_trajectories
+from habilis.assistant.contract import Unfinished
+from habilis.core.errors import JournalError
+from habilis.journal import RunInfo, Store
+from habilis.journal.runs import read_run
+
+META_KEY = 'habilis chat'
+"""Key of the `TurnNote` in the metadata of a run."""
+
+
+def sessions_of(folder: str) -> str:
+    """How the ids of conversations start that began in a folder."""
+    return f'chat-{hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:6]}-'
+
+
+def new_session() -> str:
+    """Id for a conversation that begins in the current folder."""
+    return f'{sessions_of(os.getcwd())}{secrets.token_hex(3)}'
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnNote:
+    """What is recorded with the run of a turn."""
+
+    turn: str = ''
+    """Id of the message in the memory."""
+
+    said: str = ''
+    """The message, if the task has more than it, such as the text of files."""
+
+    given: Sequence[str] = ()
+    """Ids of what the memory has given to the conversation so far."""
+
+    earlier: Sequence[str] = ()
+    """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
+
+    @classmethod
+    def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
+        """The note of a run; an empty one if it has none."""
+        found = meta.get(META_KEY)
+        if not isinstance(found, dict):
+            return cls()
+        note = cast('dict[str, object]', found)
+        return cls(
+            turn=str(note.get('turn') or ''),
+            said=str(note.get('said') or ''),
+            given=_ids(note.get('given')),
+            earlier=_ids(note.get('earlier')),
+        )
+
+
+def _ids(found: object) -> list[str]:
+    return [str(one) for one in cast('list[object]', found)] if isinstance(found, list) else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A conversation in the journal."""
+
+    session: str
+    run: str
+    """Id of its last run."""
+
+    inputs: Inputs | None
+    note: TurnNote
+    """That of its last run."""
+
+    unfinished: Unfinished | None = None
+    cut_short: Literal['interrupted', 'approval'] | None = None
+    """Why the last turn should be finished at once: its process died, or a call of it waits for an approval."""
+
+
+async def find_recorded(store: Store, user: str, session: str) -> Recorded | None:
+    """The conversation of this id; None if it has no turn yet. Raises `RunBusy` if it is in the middle of one."""
+    found = await store.runs(user=user, session=session)
+    return await _read(store, user, found[0]) if found else None
+
+
+async def find_newest(store: Store, user: str, folder: str) -> Recorded | None:
+    """The newest conversation that began in a folder; likewise."""
+    start = sessions_of(folder)
+    found = [run for run in await store.runs(user=user) if run.session.startswith(start)]
+    return await _read(store, user, found[0]) if found else None
+
+
+async def _read(store: Store, user: str, last: RunInfo) -> Recorded:
+    await check_idle(store, user, last.session)
+    view = await read_run(store, last.run, user=user)
+    agents = await read_trajectories(view)
+    inputs = agents[0].inputs if agents else None
+    note = TurnNote.from_meta(inputs.meta if inputs is not None else {})
+    ended = view.ended.get('ended')
+    is_unfinished = view.state in ('interrupted', 'failed') or (
+        view.state in ('stopped', 'waiting') and ended in (None, 'approval')
+    )
+    waits = is_unfinished and ended == 'approval'
+    said = note.said or ('' if inputs is None else inputs.task)
+    return Recorded(
+        session=last.session,
+        run=last.run,
+        inputs=inputs,
+        note=note,
+        unfinished=Unfinished(run=last.run, message=said) if is_unfinished else None,
+        cut_short='interrupted' if view.state == 'interrupted' else 'approval' if waits else None,
+    )
+
+
+def not_recorded(session: str) -> JournalError:
+    """The error for a conversation that is not in the journal."""
+    return JournalError(f'no such conversation: {session}; `habilis sessions list` lists all')

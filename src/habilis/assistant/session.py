@@ -1,0 +1,417 @@
+"""`Session`: one conversation of a user with an agent that remembers."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, Self, cast
+
+from typing_extensions import Unpack
+
+from habilis.agent.chat import Chat
+from habilis.agent.contract import Result
+from habilis.agent.durable.runs import JournalChoice
+from habilis.agent.durable.sessions import check_idle
+from habilis.agent.durable.undo import TakenBack, take_back
+from habilis.agent.events import CompactedEvent, RunResumed, RunStarted
+from habilis.agent.hooks.dispatch import Hook
+from habilis.agent.hooks.stream import stream_events
+from habilis.agent.options import AnyTool, ModelChoice, WorkOptions
+from habilis.assistant.agents import SessionAgent
+from habilis.assistant.contract import (
+    NoView,
+    SessionEvent,
+    TurnAbandoned,
+    TurnEnded,
+    TurnStarted,
+    Unfinished,
+    View,
+)
+from habilis.assistant.recall import Recall
+from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
+from habilis.core.closing import Closing
+from habilis.core.codec import Json
+from habilis.core.errors import AgentError, JournalError, RememberError, RunBusy, RunNotFound
+from habilis.core.integers import safe_repr
+from habilis.core.settings import load_settings
+from habilis.journal.copies import new_run_id
+from habilis.journal.index import name_of
+from habilis.journal.runs import ListedRun, list_runs
+from habilis.journal.stores.urls import open_store
+from habilis.memory import Memory, MemoryContext, Turn
+from habilis.models.contract import Model, Recollection, Usage
+from habilis.models.files import File
+from habilis.models.usage import Ledger
+
+ASK_USER = 'ask_user'
+"""The tool of `people_toolset` that asks."""
+
+_Work = Callable[[Hook], Awaitable[Result[Any]]]
+
+
+class Session(Closing):
+    """A conversation: an agent, the memory of its user with their tasks, and the files of a workspace.
+
+    Everything is saved as it happens: messages in the memory, turns as runs in the journal. After a crash the same `id`
+    continues it.
+    """
+
+    def __init__(
+        self,
+        model: ModelChoice | None = None,
+        *,
+        memory: Memory,
+        journal: JournalChoice = None,
+        id: str = '',
+        view: View | None = None,
+        meta: Mapping[str, object] | None = None,
+        **options: Unpack[WorkOptions],
+    ) -> None:
+        """Nothing is loaded or read yet; the first turn, or `open`, does that.
+
+        Args:
+            model: as for `Agent`. A `Model` stays open when the session is closed.
+            memory: of the user that the session belongs to. It stays open when the session is closed.
+            journal: where turns are recorded; None: as the settings say.
+            id: the conversation to continue; empty for a new one. An id without a turn begins a conversation.
+            view: shows what happens, and asks the user; None if nobody is there.
+            meta: plain data kept with the run of each turn.
+            options: further options of `Agent`.
+        """
+        self.memory = memory
+        self.view: View = view or NoView()
+        self.meta = meta or {}
+        self.unfinished: Unfinished | None = None
+        """The turn that was stopped or failed last. The next message continues it, `finish` too, `undo` drops it."""
+
+        self.is_recorded = False
+        """Whether the conversation has a turn of its own, so that it can be resumed."""
+
+        self.store = open_store(journal or (options.get('settings') or load_settings()).journal)
+        self._is_own_store = self.store is not journal
+        self._options = options
+        self._choice = model
+        self._wanted = id
+        self._recall = Recall(memory, id or new_session())
+        self._earlier: Sequence[str] = ()
+        self._copy_of = ''
+        """The conversation that this one is a copy of, until its first turn is recorded."""
+
+        self._ledger = Ledger('chat')
+        self._shows: list[Callable[[SessionEvent], None]] = []
+        self._is_busy = False
+        self._running = ''
+        """Id of the run of the turn under way."""
+
+        self._opened: SessionAgent | None = None
+        self._chat: Chat[Any] | None = None
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f'<Session {self.id} of {self.memory.user!r}>'
+
+    @property
+    def id(self) -> str:
+        """Id of the conversation. `fork`, `enter` and `clear` change it."""
+        return self._recall.session
+
+    @property
+    def model(self) -> Model:
+        """The model. Raises `AgentError` before the session is open."""
+        return self._ready.model
+
+    @property
+    def tools(self) -> Sequence[AnyTool]:
+        """What code can call, beside the tools of a library. Raises `AgentError` before the session is open."""
+        return self._ready.tools
+
+    @property
+    def usage(self) -> Usage:
+        """Of all turns of this process."""
+        return self._ledger.total + (Usage() if self._opened is None else self._opened.agent.ledger.total)
+
+    @property
+    def recalled(self) -> MemoryContext | None:
+        """What the last message got from the memory."""
+        return self._recall.last
+
+    # Opening ----------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def open(self) -> Self:
+        """Load the model, and read where the conversation stands. Raises `HabilisError`."""
+        if self._is_closed:
+            msg = 'this session is closed; open another one with the same id'
+            raise AgentError(msg)
+        if self._opened is None:
+            self._opened = await self._open_agent(self._choice, self._options)
+            self._chat = await self._converse(self._opened)
+        if self._wanted:
+            wanted, self._wanted = self._wanted, ''
+            await self.enter(await find_recorded(self.store, self.memory.user, wanted) or wanted)
+        return self
+
+    async def _open_agent(self, model: ModelChoice | None, options: WorkOptions) -> SessionAgent:
+        return await SessionAgent.open(
+            model, options, memory=self.memory, session=lambda: self.id, store=self.store, view=self.view
+        )
+
+    async def switch(self, model: ModelChoice, **options: Unpack[WorkOptions]) -> None:
+        """Go on with another model and these options, in the same conversation. If that fails, nothing changes."""
+        self._check_idle()
+        opened = await self._open_agent(model, options)
+        await self._close_agent()
+        self._choice, self._options, self._opened = model, options, opened
+        self._chat = await self._converse(opened)
+
+    async def _converse(self, opened: SessionAgent) -> Chat[Any]:
+        """The conversation of this id, with an agent that has just been opened."""
+        if not self._copy_of or self.is_recorded:
+            return opened.agent.conversation(self.id, user=self.memory.user)
+        async with opened.agent.conversation(self._copy_of, user=self.memory.user) as original:
+            return await original.fork(self.id)
+
+    async def close(self) -> None:
+        """Free the sandbox, and the model and the journal if the session has opened them."""
+        self._is_closed = True
+        await self._close_agent()
+        if self._is_own_store:
+            await self.store.close()
+
+    async def _close_agent(self) -> None:
+        chat, self._chat = self._chat, None
+        opened, self._opened = self._opened, None
+        if chat is not None:
+            await chat.close()
+        if opened is not None:
+            for entry in opened.agent.ledger.entries:
+                self._ledger.record(entry.model, entry.usage, agent=entry.agent, at=entry.at)
+            await opened.close()
+
+    # Turns ------------------------------------------------------------------------------------------------------------
+
+    async def send(self, message: str, *, files: Sequence[File] = (), attached: str = '') -> Result[Any]:
+        """Take a turn with a message of the user, or continue the unfinished turn with it. Raises `HabilisError`.
+
+        After an error the turn is unfinished: the same message again goes on where it stopped.
+
+        Args:
+            message: what the user said, verbatim.
+            files: images and files that came with it.
+            attached: text that came with it, such as the contents of short files.
+        """
+        await self.open()
+        with self._turn():
+            return await self._send(message, files, attached)
+
+    async def _send(self, message: str, files: Sequence[File], attached: str) -> Result[Any]:
+        await check_idle(self.store, self.memory.user, self.id)
+        turn = await self.memory.add_turn(self.id, 'user', message)
+        text = f'{message}{attached}'
+        if self.unfinished is not None and not files:
+            try:
+                return await self._finish(self.unfinished, None if message == self.unfinished.message else text)
+            except JournalError as error:
+                self._show(TurnAbandoned(run=self.unfinished.run, session=self.id, error=error))
+                self.unfinished = None
+        recalled = await self._recall.choose(text, budget=self._ready.policy.memory_tokens())
+        said = message if attached else ''
+        note = asdict(TurnNote(turn=turn.id, said=said, given=self._recall.given, earlier=self._earlier))
+        parts = [text, *files, *([Recollection(recalled.text)] if recalled.items else [])]
+        chat, run, meta = self._conversation, new_run_id(), {**self.meta, META_KEY: note}
+        return await self._watch(
+            Unfinished(run=run, message=message),
+            lambda hook: chat.run(parts, run_id=run, meta=meta, hooks=[hook]),
+            memory=recalled,
+        )
+
+    def stream(
+        self, message: str, *, files: Sequence[File] = (), attached: str = ''
+    ) -> AsyncGenerator[SessionEvent, None]:
+        """Like `send`, and yields the events as they happen; the last is `TurnEnded`. Closing it stops the turn."""
+
+        async def work(hook: Hook) -> Result[Any]:
+            show = cast('Callable[[SessionEvent], None]', hook)
+            self._shows.append(show)
+            try:
+                return await self.send(message, files=files, attached=attached)
+            finally:
+                self._shows.remove(show)
+
+        return cast('AsyncGenerator[SessionEvent, None]', stream_events(work))
+
+    async def finish(self) -> Result[Any]:
+        """Finish the unfinished turn from its record. Nothing that is in it is done again. Raises `HabilisError`."""
+        await self.open()
+        with self._turn():
+            if self.unfinished is None:
+                msg = 'there is no unfinished turn: send a message'
+                raise AgentError(msg)
+            return await self._finish(self.unfinished)
+
+    async def answer(self, run: str, answer: Json, *, path: str | None = None) -> Result[Any]:
+        """Decide what a turn waits for (`Result.waiting`), and finish it. Takes the arguments of `Agent.answer`."""
+        await self.open()
+        with self._turn():
+            await self._ready.agent.answer(run, answer, path=path, user=self.memory.user)
+            return await self._finish(Unfinished(run=run, message=''))
+
+    def stop(self) -> bool:
+        """Stop the turn under way, which raises `RunStopped` and is unfinished then. False if there is none."""
+        try:
+            self._ready.agent.stop(self._running)
+        except (RunNotFound, AgentError):
+            return False
+        return True
+
+    async def _finish(self, turn: Unfinished, answer: str | None = None) -> Result[Any]:
+        agent, user = self._ready.agent, self.memory.user
+        result = await self._watch(turn, lambda hook: agent.resume(turn.run, answer, user=user, hooks=[hook]))
+        while self.view.is_present and (doubts := [one for one in result.waiting if not one.tool]):
+            self.unfinished = turn
+            for doubt in doubts:
+                is_question = name_of(doubt.path).partition('(')[0] == ASK_USER  # nobody has answered it
+                if not (is_question or await self.view.may_repeat(doubt)):
+                    return result
+                await agent.answer(turn.run, {'again': True}, path=doubt.path, user=user)
+            result = await self._watch(turn, lambda hook: agent.resume(turn.run, user=user, hooks=[hook]))
+        return result
+
+    async def _watch(self, turn: Unfinished, work: _Work, memory: MemoryContext | None = None) -> Result[Any]:
+        """Do the work of a turn, show what happens, and keep the answer."""
+        has_started = False
+
+        def hook(event: SessionEvent) -> None:
+            nonlocal has_started
+            if isinstance(event, RunStarted | RunResumed):
+                has_started = True
+            elif isinstance(event, CompactedEvent):  # what the model was given before may be among what was shortened
+                self._recall.given.clear()
+            self._show(event)
+
+        self._running = turn.run
+        self._show(TurnStarted(run=turn.run, session=self.id, message=turn.message, memory=memory))
+        try:
+            result = await work(hook)
+            if text := _said(result):
+                await self.memory.add_turn(self.id, 'assistant', text)
+        except BaseException as error:
+            self.unfinished = turn if has_started else self.unfinished
+            self.is_recorded |= has_started
+            self._show(TurnEnded(run=turn.run, session=self.id, error=error))
+            raise
+        finally:
+            self._running = ''
+        self.unfinished, self.is_recorded = None, True
+        self._show(TurnEnded(run=turn.run, session=self.id, result=result))
+        return result
+
+    def _show(self, event: SessionEvent) -> None:
+        for show in (self.view.show, *self._shows):
+            show(event)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Generator[None]:
+        self._check_idle()
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
+
+    def _check_idle(self) -> None:
+        if self._is_busy:
+            msg = f'the conversation {self.id!r} is in the middle of a turn: wait for it, or stop it'
+            raise RunBusy(msg)
+
+    @property
+    def _ready(self) -> SessionAgent:
+        if self._opened is None:
+            msg = 'the session is not open: use `async with`, or await session.open()'
+            raise AgentError(msg)
+        return self._opened
+
+    @property
+    def _conversation(self) -> Chat[Any]:
+        assert self._chat is not None
+        return self._chat
+
+    # Conversations ----------------------------------------------------------------------------------------------------
+
+    async def enter(self, conversation: str | Recorded) -> None:
+        """Go on in another conversation: a new one by its id, or a recorded one."""
+        await self.open()
+        self._check_idle()
+        recorded = conversation if isinstance(conversation, Recorded) else None
+        session = conversation if isinstance(conversation, str) else conversation.session
+        note = recorded.note if recorded is not None else TurnNote()
+        await self._move(self._ready.agent.conversation(session, user=self.memory.user), note)
+        self.is_recorded = recorded is not None
+        self.unfinished = recorded.unfinished if recorded is not None else None
+
+    async def clear(self) -> str:
+        """Begin a new conversation. Returns the id of the one before, which stays as it is."""
+        left = self.id
+        await self.enter(new_session())
+        return left
+
+    async def fork(self) -> str:
+        """Go on in a copy, which is recorded from its first turn on. Returns the id of the one that stays as it is."""
+        await self.open()
+        self._check_idle()
+        left = self.id
+        last = [turn.id for turn in await self.memory.turns(left, limit=1)]
+        note = TurnNote(given=self._recall.given, earlier=[*self._earlier, *last])
+        copy_of = left if self.is_recorded else self._copy_of or left
+        await self._move(await self._conversation.fork(new_session()), note)
+        self._copy_of = copy_of
+        return left
+
+    async def _move(self, chat: Chat[Any], note: TurnNote) -> None:
+        await self._conversation.close()
+        self._chat, self.unfinished, self.is_recorded = chat, None, False
+        self._recall = Recall(self.memory, chat.session, given=note.given)
+        self._earlier, self._copy_of = note.earlier, ''
+
+    async def undo(self) -> TakenBack | None:
+        """Take back the last turn, or the unfinished one: its messages, variables, what the memory has of it and, with
+        checkpoints, its files. None if there is no turn. Raises `HabilisError`."""
+        await self.open()
+        self._check_idle()
+        if self.unfinished is not None:
+            taken = await take_back(self.store, self.unfinished.run, user=self.memory.user)
+            self.unfinished = None
+        else:
+            taken = await self._conversation.undo()
+        if taken is not None:
+            await self._forget_turns(taken)
+        return taken
+
+    async def _forget_turns(self, taken: TakenBack) -> None:
+        first = TurnNote.from_meta(taken.meta).turn
+        ids = [turn.id for turn in await self.memory.turns(self.id)]
+        if first in ids:
+            await self.memory.forget(*ids[ids.index(first) :])
+        self._recall.last = None
+
+    async def turns(self) -> list[Turn]:
+        """All turns of the conversation; of a copy, also those from before it was made."""
+        found: list[Turn] = []
+        for id in self._earlier:
+            with contextlib.suppress(RememberError):  # forgotten meanwhile
+                last = await self.memory.get(id)
+                assert isinstance(last, Turn)
+                found += [turn for turn in await self.memory.turns(last.session) if turn.position <= last.position]
+        return [*found, *await self.memory.turns(self.id)]
+
+    async def runs(self) -> list[ListedRun]:
+        """The recorded turns of the conversation, newest first."""
+        return await list_runs(self.store, user=self.memory.user, session=self.id)
+
+
+def _said(result: Result[Any]) -> str:
+    """What the assistant said last: the answer, or a question."""
+    if result.ended == 'answer':
+        return result.output if isinstance(result.output, str) else safe_repr(result.output)
+    return result.question or ''

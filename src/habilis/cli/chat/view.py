@@ -1,0 +1,67 @@
+"""The view of a session in a terminal: shows its turns, and asks in the prompt of the chat."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+
+from habilis.agent.contract import Waiting
+from habilis.agent.hooks.sanitize import escape_controls
+from habilis.assistant import SessionEvent, TurnAbandoned, TurnEnded, TurnStarted
+from habilis.cli.chat.front import FrontEnd
+from habilis.cli.chat.turn_view import TurnView
+from habilis.cli.pictures import picture_folder
+from habilis.cli.terminal_user import YES, TerminalUser
+
+
+class ChatView(TerminalUser):
+    """What a session shows and asks, and for all others who ask at a terminal: downloads."""
+
+    def __init__(self, front: FrontEnd, workspace: Callable[[], str | None]) -> None:
+        super().__init__(is_present=front.is_present)
+        self._front = front
+        self._workspace = workspace
+        self._view: TurnView | None = None
+        """Of the turn under way."""
+
+        self._working = contextlib.ExitStack()
+        self._loop = asyncio.get_running_loop()
+        self._one = threading.Lock()
+        self._turn = 0
+
+    def show(self, event: SessionEvent) -> None:
+        """Show an event."""
+        match event:
+            case TurnStarted():
+                self._working.enter_context(self._front.working('starting'))
+                self._view = TurnView(picture_folder(self._workspace(), event.run))
+            case TurnEnded():
+                self._end(event)
+            case TurnAbandoned():
+                print(f'the turn before cannot be continued: {event.error}', flush=True)
+            case _ if self._view is not None:
+                self._view(event)
+            case _:
+                pass
+
+    def _end(self, event: TurnEnded) -> None:
+        view, self._view = self._view, None
+        if view is not None:
+            view.end()
+        self._working.close()
+        if event.error is not None:  # the questions of this turn, those that wait too, get no answer
+            self._turn += 1
+            self._front.drop_question()
+
+    async def may_repeat(self, call: Waiting) -> bool:
+        """Ask whether to repeat a call that may have had its effect."""
+        answer = await self._front.ask(f'\n{escape_controls(call.question)}\nRun it again? [y/N] ')
+        return (answer or '').strip().lower() in YES
+
+    def ask(self, prompt: str) -> str | None:
+        """Read one line. Blocks the thread that it is called on, which must not be that of the event loop."""
+        turn = self._turn
+        with self._one:
+            if not self.is_present or turn != self._turn:
+                return None
+            return asyncio.run_coroutine_threadsafe(self._front.ask(prompt), self._loop).result()
