@@ -155,7 +155,7 @@ CELLS = st.builds(
     error=st.none() | st.builds(CellError, kind=st.just('exception'), type=TEXTS, message=TEXTS),
     files=st.just((FileChange(path='a', size=1, change='new'),)),
     calls=st.lists(
-        st.builds(ToolCall, name=TEXTS, arguments=st.none() | st.dictionaries(TEXTS, VALUES, max_size=2)),
+        st.builds(ToolCall, tool=TEXTS, arguments=st.none() | st.dictionaries(TEXTS, VALUES, max_size=2)),
         max_size=1,
     ).map(tuple),
     displays=st.lists(st.builds(Display, mime=TEXTS, data=TEXTS | st.binary()), max_size=2).map(tuple),
