@@ -32,6 +32,7 @@ from habilis.agent.durable.results import RecordedResult
 from habilis.agent.durable.runs import Inputs, LoadedRun, NamedAgent, RunStore, nested_result
 from habilis.agent.durable.sessions import SessionState
 from habilis.agent.hooks.automatic import automatic_hooks
+from habilis.agent.hooks.dispatch import Hook
 from habilis.agent.library import open_library
 from habilis.agent.loop.replay import replay
 from habilis.agent.loop.run import Run
@@ -115,7 +116,7 @@ class Runner:
         scope = recording_scope()
         assert scope is not None
         recorder = Recorder(scope, top=False, task=spec.task)
-        run = await self._begin(replace(spec, run_id=f'{scope.journal.run}/{scope.path}'), recorder, chat)
+        run = await self._begin(f'{scope.journal.run}/{scope.path}', spec, recorder, chat)
         return await recorder.recorded(await self._finish(run, spec.artifacts))
 
     async def _resume_or_start(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
@@ -136,12 +137,12 @@ class Runner:
         """Start a run to be done step by step."""
         scope = recording_scope()
         if scope is None:
-            return await self._begin(replace(spec, run_id=spec.run_id or new_run_id()), None, chat)
+            return await self._begin(spec.run_id or new_run_id(), spec, None, chat)
         below = scope.below(self.setup.name)
         recorder = Recorder(below, top=False, task=spec.task)
-        return await self._begin(replace(spec, run_id=f'{below.journal.run}/{below.path}'), recorder)
+        return await self._begin(f'{below.journal.run}/{below.path}', spec, recorder)
 
-    async def _begin(self, spec: RunSpec, recorder: Recorder | None, chat: Chat[Any] | None = None) -> Run:
+    async def _begin(self, run_id: str, spec: RunSpec, recorder: Recorder | None, chat: Chat[Any] | None = None) -> Run:
         self._check_open()
         check_inputs(self.setup, spec.variables)
         tools = self._tools(spec)
@@ -158,6 +159,9 @@ class Runner:
             sandboxes = Sandboxes(main=spec.own_sandbox)
         spec = replace(
             spec,
+            run_id=run_id,
+            output_type=self._output_type(spec),
+            hooks=self._hooks(spec),
             model=model.name,
             history=without_data(start.messages),
             files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
@@ -171,7 +175,7 @@ class Runner:
         if recorder is None:
             attached = {**start.snapshots, **attachments((*start.files, *spec.attached), start.messages)}
             recorder = await self._runs.create(
-                spec.run_id, self._agent, spec, user=user, session=spec.session, attached=attached
+                run_id, self._agent, spec, user=user, session=spec.session, attached=attached
             )
         try:
             started = await self._open_run(spec, recorder, tools, start, sandboxes)
@@ -182,7 +186,7 @@ class Runner:
                 with contextlib.suppress(JournalError):
                     await recorder.failed(error)
                 await recorder.close()
-            await self._close_run(spec.run_id)
+            await self._close_run(run_id)
             raise
         return started.run
 
@@ -194,14 +198,13 @@ class Runner:
         start: SessionState,
         sandboxes: Sandboxes | None = None,
     ) -> StartedRun:
-        hooks = (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
         found, helpers = await self._library_tools(spec)
         if self._delegation is not None:
-            helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, hooks))
+            helpers.append(self._delegation.tool(self.setup, await self._loaded_model(), tools, spec.hooks))
         started = await start_run(
             replace(self.setup, tools=(*tools, *found, *helpers)),
             RunInputs(
-                spec=replace(spec, output_type=self._output_type(spec), hooks=hooks),
+                spec=spec,
                 model=await self._loaded_model(),
                 instructions=await self._instructions(Context(spec.deps, run_id=spec.run_id), recorder),
                 ledger=self.ledger.child(self.setup.name),
@@ -250,6 +253,9 @@ class Runner:
     def _output_type(self, spec: RunSpec) -> Any:
         return self.setup.output_type if spec.output_type is None else spec.output_type
 
+    def _hooks(self, spec: RunSpec) -> Sequence[Hook]:
+        return (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
+
     async def _loaded_model(self) -> Model:
         return self._model or await asyncio.to_thread(lambda: self.model)
 
@@ -278,7 +284,8 @@ class Runner:
             _check_given_again(loaded.inputs, spec)
             tools = self._tools(spec)
             is_same = loaded.stopped in {None, 'approval'} and not spec.has_limits
-            again = spec.with_recorded(loaded.inputs, loaded.files)
+            again = replace(spec, output_type=self._output_type(spec), hooks=self._hooks(spec))
+            again = again.with_recorded(loaded.inputs, loaded.files)
             started = await self._open_run(again, loaded.recorder, tools, loaded.start)
             if not loaded.prompted:  # the process died while it started
                 await loaded.recorder.open(loaded.inputs, started.prompt)

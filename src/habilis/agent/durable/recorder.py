@@ -59,6 +59,7 @@ from habilis.tools.logs import ToolChannel, current_channel, lines_now
 
 T = TypeVar('T')
 Work = Callable[[], Awaitable[T]]
+_JSON: Codec[Json] = Codec()
 
 
 class Recorder:
@@ -166,7 +167,7 @@ class Recorder:
 
     async def validated(self, work: Work[Json]) -> Json:
         """The outcome of the output validators."""
-        outcome = await self.scope.step(VALIDATED, work, key=self._key)
+        outcome = await self.scope.step(VALIDATED, work, key=self._key, codec=_JSON)
         turn = self._turns[-1]
         turn.refused = str(_field(outcome, 'refused') or turn.refused)
         return outcome
