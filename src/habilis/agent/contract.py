@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Generic, Literal, cast, overload
 
 from typing_extensions import TypeVar
@@ -71,7 +71,7 @@ class RunLimits:
     """Maximum number of subagents that `delegate` starts. A further call is refused, and the run continues."""
 
     def __post_init__(self) -> None:
-        for name in ('steps', 'seconds', 'requests', 'tokens', 'cost', 'tool_calls', 'helpers'):
+        for name in (limit.name for limit in fields(self)):
             value = getattr(self, name)
             if name == 'seconds' and value == 'default':
                 continue
