@@ -19,8 +19,8 @@ from habilis.journal.contract import Store
 from habilis.journal.runs import fork
 from tests.crash.killing import Case, Ended, Forks, House, with_store
 from tests.crash.stores import STORES
-from tests.journal import test_postgres, test_redis
 from tests.journal.servers import PostgresServer, RedisServer, Server
+from tests.journal.stores import test_postgres, test_redis
 
 ROOT = Path(__file__).parents[2]
 ON_DISK = ('sqlite', 'files')
