@@ -18,7 +18,7 @@ from tests.crash import scenario
 from tests.crash.attempt import Attempt, work
 
 LATE = (
-    *(f'habilis.journal.{store}' for store in ('sqlite', 'files', 'postgres', 'redis')),
+    *(f'habilis.journal.stores.{store}' for store in ('sqlite', 'files', 'postgres', 'redis')),
     *('psycopg', 'redis.asyncio', 'habilis.sandbox.wasm.backend', 'habilis.agent.team'),
 )
 """What would otherwise be imported in each process, when it is needed."""
