@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.house.cycles import cycles, folders_in_both_directions, import_graph
-from tests.house.imports import SEEDS
 from tests.house.repository import PACKAGE
 
 LONG_FUNCTION = 40
@@ -53,8 +52,8 @@ class Source:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """Its syntax tree. A seed has an empty one: seeds are data."""
-        return ast.parse('' if self.path.is_relative_to(SEEDS) else self.text)
+        """Its syntax tree."""
+        return ast.parse(self.text)
 
 
 def sources(package: Path = PACKAGE) -> list[Source]:

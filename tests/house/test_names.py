@@ -13,19 +13,15 @@ EXCEPTIONS = {
 }
 """Names of two or more classes, and why. A name that is no longer one of these is removed here."""
 
-OTHER_PROGRAMS = ('forge/seeds',)
-"""Folders whose classes no other room meets."""
-
 
 def repeated_names(package: Path) -> dict[str, list[str]]:
     """The modules of each class name that is defined more than once."""
     modules: defaultdict[str, list[str]] = defaultdict(list)
     for path in sorted(package.rglob('*.py')):
         module = path.relative_to(package)
-        if not any(module.is_relative_to(folder) for folder in OTHER_PROGRAMS):
-            for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
-                if isinstance(node, ast.ClassDef):
-                    modules[node.name].append(module.as_posix())
+        for node in ast.walk(ast.parse(path.read_text(encoding='utf-8'))):
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].append(module.as_posix())
     return {name: found for name, found in modules.items() if len(found) > 1}
 
 

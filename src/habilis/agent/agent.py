@@ -1,6 +1,6 @@
 """`Agent`: give it a task, and it writes Python until the task is done."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import replace
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
@@ -249,9 +249,9 @@ class Agent(Decorators, Closing, Generic[T]):
         """`resume` without `await`."""
         return wait_here(self._runner.resume(resume_spec(run_id, answer, {'output_type': output_type, **options})))
 
-    async def run_spec(self, spec: RunSpec) -> Result[Any]:
+    def run_spec(self, spec: RunSpec) -> Coroutine[Any, Any, Result[Any]]:
         """Start or resume the run that a specification describes: what `run` and `resume` make of their options."""
-        return await (self._runner.resume(spec) if spec.is_resumption else self._runner.run(spec))
+        return self._runner.resume(spec) if spec.is_resumption else self._runner.run(spec)
 
     async def answer(self, run_id: str, answer: Json, *, path: str | None = None, user: str | None = None) -> None:
         """Answer what a run waits for (`Result.waiting`); then `resume` it.

@@ -102,7 +102,7 @@ class Runner:
         if scope is None:
             if spec.resume:
                 return await self._resume_or_start(spec, chat)
-            return await self._start_and_finish(spec, chat)
+            return await self._finish(await self.start(spec, chat), spec.artifacts, chat)
         said = [(message.role, message.text) for message in spec.history]
         digests = [file.digest for file in spec.attached]
         recalled = [spec.memory] if spec.memory else []
@@ -123,15 +123,7 @@ class Runner:
         if not self._runs.is_off or spec.run_id in self._open:
             with contextlib.suppress(RunNotFound):
                 return await self.resume(spec)
-        return await self._start_and_finish(spec, chat)
-
-    async def _start_and_finish(self, spec: RunSpec, chat: Chat[Any] | None) -> Result[Any]:
-        run = await self.start(spec, chat)
-        try:
-            return await self._finish(run, spec.artifacts)
-        finally:
-            if chat is not None:  # its sandbox is that of the next turn
-                await self._close_run(run.id)
+        return await self._finish(await self.start(spec, chat), spec.artifacts, chat)
 
     async def start(self, spec: RunSpec, chat: Chat[Any] | None = None) -> Run:
         """Start a run to be done step by step."""
@@ -338,14 +330,15 @@ class Runner:
             return started
         return await self._close_run(run_id)
 
-    async def _finish(self, run: Run, artifacts: Mapping[str, str]) -> Result[Any]:
+    async def _finish(self, run: Run, artifacts: Mapping[str, str], chat: Chat[Any] | None = None) -> Result[Any]:
+        is_over = run.is_recorded or chat is not None  # the sandbox of a chat is that of its next turn
         result: Result[object] | None = None
         try:
             while result is None:
                 result = await run.step(artifacts=artifacts)
                 artifacts = {}
         except Exception:
-            if run.is_recorded:
+            if is_over:
                 await self._close_run(run.id)
             raise
         except BaseException:
@@ -354,7 +347,7 @@ class Runner:
         if self._library is not None and (started := self._open.get(run.id)) is not None:
             calls = [call for step in result.steps for call in step.calls]
             self._library.finished(started.spec.task, calls, ok=result.ended == 'answer', run_id=run.id)
-        if result.ended == 'answer' or run.is_recorded:
+        if result.ended == 'answer' or is_over:
             await self._close_run(run.id)
         return result
 

@@ -130,8 +130,7 @@ class Sandbox(FileAccess):
     async def sibling(self, *, files: Literal['shared', 'own'] = 'shared') -> 'Sandbox':
         """A new sandbox with the same settings and without variables. Unlike `fork`, a tool may call it.
 
-        Args:
-            files: whether both share the workspace, or the new one gets a temporary workspace of its own.
+        Both share the workspace, or the new one gets a temporary one of its own.
         """
         if files not in ('shared', 'own'):
             msg = f"files must be 'shared' or 'own', not {files!r:.100}"

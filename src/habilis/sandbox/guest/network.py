@@ -21,8 +21,7 @@ from habilis.sandbox.guest import tunnels
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from typing_extensions import Buffer
-
+    Buffer = bytes | bytearray | memoryview
     Descriptors = Iterable[Any]
     Selected = tuple[list[Any], list[Any], list[Any]]
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from habilis.sandbox.process import kernel_calls as calls
 from habilis.sandbox.process.fork_checks import ForkRefused
-from habilis.sandbox.process.forks import PRIVATE, Fork, Mounted, MountRequest, Request, join_group
+from habilis.sandbox.process.forks import PRIVATE, BrokerRequest, Fork, Mounted, MountRequest, join_group
 from habilis.sandbox.process.mapped_mounts import exists, mapped_mount, new_user, owner_of
 
 
@@ -48,7 +48,7 @@ def main() -> None:
             data, descriptors = calls.receive(socket)
             if not data:
                 return
-            request: Request = json.loads(data)
+            request: BrokerRequest = json.loads(data)
             if request['op'] == 'spawn':
                 _spawn(request, descriptors, statuses)
             else:
@@ -102,7 +102,7 @@ def _answer(descriptor: int, answer: dict[str, object], *descriptors: int) -> bo
 # Guests that bubblewrap starts ----------------------------------------------------------------------------------------
 
 
-def _spawn(request: Request, descriptors: list[int], statuses: dict[int, int]) -> None:
+def _spawn(request: BrokerRequest, descriptors: list[int], statuses: dict[int, int]) -> None:
     """Start bubblewrap. The descriptors: for the answer, for the exit code, stdin, stdout, stderr, and the others."""
     answer, status, *passed = descriptors
     trees: Mounted = []
@@ -143,7 +143,7 @@ def _map(mounts: list[MountRequest]) -> tuple[int | None, Mounted]:
     return user, trees
 
 
-def _become_guest(request: Request, passed: list[int], trees: Mounted) -> None:
+def _become_guest(request: BrokerRequest, passed: list[int], trees: Mounted) -> None:
     """Become bubblewrap. The first three descriptors are its standard streams, the others get the numbers from 3 on."""
     try:
         calls.libc.prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -168,7 +168,7 @@ def _become_guest(request: Request, passed: list[int], trees: Mounted) -> None:
 # Guests that are forked -----------------------------------------------------------------------------------------------
 
 
-def _fork_worker(request: Request, descriptors: list[int], own: Sequence[int]) -> None:
+def _fork_worker(request: BrokerRequest, descriptors: list[int], own: Sequence[int]) -> None:
     """Handle a request in a process of its own, which has none of the descriptors of other guests."""
     mounts: Mounted = []
     try:
@@ -186,7 +186,7 @@ def _fork_worker(request: Request, descriptors: list[int], own: Sequence[int]) -
             os.close(descriptor)
 
 
-def _run_worker(request: Request, descriptors: list[int], mounts: Mounted) -> None:
+def _run_worker(request: BrokerRequest, descriptors: list[int], mounts: Mounted) -> None:
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -32,7 +32,7 @@ class MountRequest(TypedDict):
     writable: bool
 
 
-class Request(TypedDict):
+class BrokerRequest(TypedDict):
     """A request of the host. It has the fields of its operation."""
 
     op: str
@@ -52,7 +52,7 @@ class Fork:
     """One fork. The descriptors: for the answer, the listener of the guest, its control socket, the other end of that
     of the new guest, and those for the guest. `mounts` are the folders of the new guest."""
 
-    def __init__(self, request: Request, descriptors: Sequence[int], mounts: Mounted) -> None:
+    def __init__(self, request: BrokerRequest, descriptors: Sequence[int], mounts: Mounted) -> None:
         self._request = request
         self._mounts = mounts
         self._reply, self._listener, self._control, self._new_control, *self._passed = descriptors
