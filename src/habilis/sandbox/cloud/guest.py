@@ -28,7 +28,7 @@ WAITING = 16
 """Frames that wait for the session; the rest waits in the cloud."""
 
 _MORE_FILES = (
-    *('core/errors.py', 'core/integers.py', 'core/limits.py', 'core/previews.py'),
+    *('core/errors.py', 'core/integers.py', 'core/limits.py', 'core/narrowing.py', 'core/previews.py'),
     *('sandbox/contract.py', 'sandbox/host/line_guest.py', 'sandbox/network.py', 'sandbox/host/pipe_guest.py'),
     'sandbox/cloud/inside.py',
     *('sandbox/remote/file_sync.py', 'sandbox/remote/hosting.py', 'sandbox/remote/wire.py'),
