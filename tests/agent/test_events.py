@@ -27,8 +27,8 @@ SHORT = {'step_started', 'step_finished', 'approval_answered', 'run_finished', '
 
 
 def test_the_union_has_every_event_class() -> None:
-    ours = {event for event in Event.__subclasses__() if event.__module__.startswith('habilis.agent')}
-    assert set(CLASSES) == ours
+    later = ('habilis.assistant.',)  # a room above this one adds its own
+    assert set(CLASSES) == {event for event in Event.__subclasses__() if not event.__module__.startswith(later)}
     assert SAMPLES.keys() == {event.kind for event in CLASSES}
     assert len(SAMPLES) == len(CLASSES)
 
