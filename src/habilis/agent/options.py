@@ -16,6 +16,7 @@ from habilis.agent.loop.sandboxes import SandboxChoice
 from habilis.agent.policies import Policy
 from habilis.core.errors import AgentError
 from habilis.core.limits import Limits
+from habilis.core.narrowing import is_mapping
 from habilis.core.settings import Settings
 from habilis.core.settings_sources import PROJECT_FILES
 from habilis.models.config import ModelConfig
@@ -206,18 +207,21 @@ _Check = tuple[type, ...] | Callable[[object], bool]
 
 
 def _is_text_mapping(value: object) -> bool:
-    items = cast('Mapping[object, object]', value).items() if isinstance(value, Mapping) else [(None, None)]
+    items = value.items() if is_mapping(value) else [(None, None)]
     return all(isinstance(name, str) and isinstance(text, str) for name, text in items)
 
 
 def _are_tools(value: object) -> bool:
-    items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
-    return all(isinstance(item, Toolset | MakesTool) or callable(item) for item in items)
+    return all(isinstance(item, Toolset | MakesTool) or callable(item) for item in _items(value))
 
 
 def _are_functions(value: object) -> bool:
-    items = cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
-    return all(callable(item) for item in items)
+    return all(callable(item) for item in _items(value))
+
+
+def _items(value: object) -> Iterable[object]:
+    """The items of a collection; one that is never right for anything else."""
+    return cast('Iterable[object]', value) if isinstance(value, Iterable) and not isinstance(value, str) else [None]
 
 
 def _is_type(value: object) -> bool:
@@ -225,16 +229,16 @@ def _is_type(value: object) -> bool:
 
 
 def _is_messages(value: object) -> bool:
-    items = cast('Sequence[object]', value) if isinstance(value, Sequence) else [None]
-    return all(isinstance(message, Message) for message in items)
+    items = _items(value)
+    return isinstance(value, Sequence) and all(isinstance(message, Message) for message in items)
 
 
 def _is_model_settings(value: object) -> bool:
-    return isinstance(value, Mapping) and {*cast('Mapping[object, object]', value)} <= {*ModelSettings.__annotations__}
+    return is_mapping(value) and {*value} <= {*ModelSettings.__annotations__}
 
 
 def _is_helpers(value: object) -> bool:
-    kinds = cast('Mapping[object, object]', value) if isinstance(value, Mapping) else {'': value}
+    kinds = value if is_mapping(value) else {'': value}
     return isinstance(value, bool) or all(isinstance(kind, Helper | MakesTool) for kind in kinds.values())
 
 

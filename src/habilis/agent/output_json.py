@@ -2,12 +2,12 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping
 from typing import Any, cast
 
 from habilis.core import codec
 from habilis.core.codec import Json, NotPlain
 from habilis.core.errors import DocumentError
+from habilis.core.narrowing import is_mapping
 
 _COLLECTIONS: tuple[type[Any], ...] = (list, tuple, set, frozenset)
 
@@ -66,7 +66,6 @@ def _inside(value: object, depth: int) -> object:
         value = {**dict(value), **(value.model_extra or {})}
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if field.init}
-    if isinstance(value, Mapping):
-        items = cast('Mapping[object, object]', value).items()
-        return {_as_data(key, depth): _as_data(item, depth) for key, item in items}
+    if is_mapping(value):
+        return {_as_data(key, depth): _as_data(item, depth) for key, item in value.items()}
     return to_jsonable_python(value)

@@ -2,11 +2,12 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, LeaseLost, RunBusy, RunChanged, StoreUnavailable
+from habilis.core.narrowing import is_group, json_object
 from habilis.core.programs import MAIN, importable_name
 from habilis.flows.contract import FlowPaused, Question
 from habilis.flows.execution import run_body
@@ -65,9 +66,8 @@ class ActiveRun:
 
 
 def _only(error: BaseException, kinds: type[BaseException] | tuple[type[BaseException], ...]) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast('BaseExceptionGroup[BaseException]', error)
-        return all(_only(inner, kinds) for inner in group.exceptions)
+    if is_group(error):
+        return all(_only(inner, kinds) for inner in error.exceptions)
     return isinstance(error, kinds)
 
 
@@ -182,11 +182,11 @@ async def _read_arguments(flow: RecordedFunction[..., object], journal: Journal)
     if entry is None or entry.opened is None:
         msg = f'{journal.run} has no record of its arguments: delete it, and start a new run'
         raise JournalError(msg)
-    fields = cast('Mapping[str, Json]', await journal.value_of(entry.opened))
+    fields = json_object(await journal.value_of(entry.opened))
     if fields['flow'] != flow.name:
         msg = f'{journal.run} is a run of the flow {fields["flow"]}, not of {flow.name}: resume it with that flow'
         raise RunChanged(msg)
-    return flow.inputs.read(cast('Mapping[str, Json]', fields['inputs']))
+    return flow.inputs.read(json_object(fields['inputs']))
 
 
 async def result_of(flow: RecordedFunction[..., R], store: Store, run: str) -> R:

@@ -1,9 +1,8 @@
 """The status of a run, step by step, from its records alone."""
 
 from collections.abc import Sequence
-from typing import cast
 
-from habilis.core.codec import Json
+from habilis.core.narrowing import json_object
 from habilis.flows.contract import State, StepStatus
 from habilis.flows.runs import flow_info
 from habilis.journal import Record, RunInfo, Store
@@ -71,6 +70,5 @@ def _seconds(entry: PathRecords, breaks: Sequence[int]) -> float | None:
 async def _error(store: Store, run: str, end: Record | None) -> str:
     if end is None or end.kind != 'failed':
         return ''
-    value = await value_of(store, run, end)
-    fields = cast('dict[str, Json]', value)
+    fields = json_object(await value_of(store, run, end))
     return f'{fields["type"]}: {fields["text"]}'

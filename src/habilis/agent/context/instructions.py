@@ -1,10 +1,11 @@
 """Instructions of an agent: text, functions of the context of a run, or several of both."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from habilis.core.errors import AgentError
 from habilis.core.integers import error_text
+from habilis.core.narrowing import is_list, is_tuple
 from habilis.tools import Context
 from habilis.tools.attempts import call
 from habilis.tools.context import with_context
@@ -18,7 +19,7 @@ Instructions = Instruction | Sequence[Instruction]
 
 def is_instructions(value: object) -> bool:
     """Whether this can be the instructions of an agent."""
-    items = cast('Sequence[object]', value) if isinstance(value, list | tuple) else [value]
+    items = value if is_list(value) or is_tuple(value) else [value]
     return all(isinstance(item, str) or callable(item) for item in items)
 
 

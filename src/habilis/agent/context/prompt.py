@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import PurePath
-from typing import cast
 
 from habilis.agent.context.output import as_text
 from habilis.agent.context.truncation import Bounds, truncate
+from habilis.core.narrowing import is_dict, items_in
 from habilis.models.contract import Function, Message
 from habilis.sandbox.options import SandboxSettings
 
@@ -170,10 +170,10 @@ def preview(name: str, value: object, length: int = 80) -> str:
         first, *rest = value.strip().split('\n')
         start = _shortened(repr(first), length)
         return f'text of {len(rest) + 1} lines, the first is {start}. Read it with: {_reader(name, first, rest)}'
-    items = cast('list[object]', value) if isinstance(value, list) else []
-    if items and isinstance(items[0], dict):
-        return f'each such as {_shortened(as_text(cast("object", items[0]), repr), 2 * length)}'
-    return _shortened(as_text(cast('object', value), repr), length)
+    items = items_in(value)
+    if items and is_dict(items[0]):
+        return f'each such as {_shortened(as_text(items[0], repr), 2 * length)}'
+    return _shortened(as_text(value, repr), length)
 
 
 def _reader(name: str, first: str, rest: Sequence[str]) -> str:

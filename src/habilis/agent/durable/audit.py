@@ -10,6 +10,7 @@ from habilis.core.codec import CodecError, Json
 from habilis.core.dataclass_codec import DataclassCodec, pack_or_repr
 from habilis.core.errors import ToolArgumentsError, ToolDenied
 from habilis.core.integers import error_text
+from habilis.core.narrowing import json_object
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.journal import Record
 from habilis.journal.failures import decode_error
@@ -59,7 +60,7 @@ class CallRecords:
             return _CALL.encode(call)
         recorded = await CallRecords(self._index, _inline, self._agent)._read(call.path, entry)
         facts = {name: getattr(call, name) for name in _FACTS if getattr(call, name) != getattr(recorded, name)}
-        return {'path': call.path, **cast('dict[str, Json]', pack_or_repr(facts))} if facts else call.path
+        return {'path': call.path, **json_object(pack_or_repr(facts))} if facts else call.path
 
     async def resolve(self, reference: Json) -> ToolCall:
         """The call that `refer` was given. Raises `NotDurable`."""
@@ -71,7 +72,7 @@ class CallRecords:
         recorded = await self._read(path, entry)
         if len(facts) == 1:
             return recorded
-        return _CALL.decode({**cast('dict[str, Json]', _CALL.encode(recorded)), **facts})
+        return _CALL.decode({**json_object(_CALL.encode(recorded)), **facts})
 
     # Reading ----------------------------------------------------------------------------------------------------------
 

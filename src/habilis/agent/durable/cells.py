@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 from habilis.agent.policies.contract import SeenCell, Verdict
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec
+from habilis.core.narrowing import json_object
 from habilis.journal import Codec
 from habilis.sandbox.contract import Cell, Variable
 
@@ -64,7 +64,7 @@ class _CellCodec(Codec[RecordedCell]):
         """Encode a cell. Raises `NotDurable`."""
         outcome = replace(value.outcome, cell=replace(value.outcome.cell, calls=()))
         fields = self._fields.encode(outcome if value.has_code else replace(outcome, code=''))
-        return {**cast('dict[str, Json]', fields), _CALLS: list(value.calls)} if value.calls else fields
+        return {**json_object(fields), _CALLS: list(value.calls)} if value.calls else fields
 
     def read(self, written: Json) -> RecordedCell:
         """Decode a cell. Raises `NotDurable`."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from habilis.agent.context.output import OutputType
 from habilis.agent.context.prompt import answer_refused
@@ -13,6 +13,7 @@ from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC, VERDICT
 from habilis.core.codec import Json
 from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.errors import NotDurable
+from habilis.core.narrowing import json_object
 from habilis.journal import Codec, Record
 from habilis.journal.index import Index, name_of
 from habilis.models.contract import Message, Reply
@@ -73,7 +74,7 @@ class ResultCodec(Codec[RecordedResult]):
         result = value.result
         output = self._output.write(result.output) if result.ended == 'answer' else None
         bare = RESULT_FIELDS.encode(replace(result, output=None, steps=(), messages=()))
-        steps = cast('list[Json]', [dict(step) for step in value.steps])
+        steps: list[Json] = [dict(step) for step in value.steps]
         return {'r': bare, 'o': output, 'steps': steps, 'messages': list(value.messages)}
 
     def read(self, written: Json) -> RecordedResult:
@@ -81,7 +82,7 @@ class ResultCodec(Codec[RecordedResult]):
         recorded = result_without_output(written)
         if recorded.result.ended != 'answer':
             return recorded
-        output = self._output.read(cast('dict[str, Json]', written).get('o'))
+        output = self._output.read(json_object(written).get('o'))
         return replace(recorded, result=replace(recorded.result, output=output))
 
 
@@ -111,8 +112,9 @@ async def _step_facts(step: Step, turn: RecordedTurn, calls: CallRecords) -> dic
     if step.observation != turn.observation or turn.refused:  # the words around a refusal may change
         facts[OBSERVATION] = step.observation
     of_model = [await calls.refer(call) for call in step.calls if call.side == 'model']
-    if incomplete := [call for call in of_model if not isinstance(call, str)]:
-        facts['calls'] = cast('Json', incomplete)
+    incomplete: list[Json] = [call for call in of_model if not isinstance(call, str)]
+    if incomplete:
+        facts['calls'] = incomplete
     return facts
 
 
@@ -132,7 +134,7 @@ def _record_message(message: Message, replies: Mapping[Message, str], texts: Map
         message = replace(message, text='', calls=(), thinking='')
     elif (at := texts.get(message.text)) is not None:
         message = replace(message, text='')
-    fields = cast('dict[str, Json]', _MESSAGE.encode(message))
+    fields = json_object(_MESSAGE.encode(message))
     return fields if at is None else {**fields, AT: at}
 
 

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import cast
 
 from habilis.agent.durable.attached_files import from_records, split_attached, with_data
 from habilis.agent.durable.records import CELL, INPUTS_CODEC, MESSAGES, FileRecord
@@ -13,6 +12,7 @@ from habilis.agent.durable.results import read_messages, result_without_output
 from habilis.core import codec
 from habilis.core.codec import Json
 from habilis.core.errors import JournalError, RunBusy
+from habilis.core.narrowing import fields_in
 from habilis.journal import Record, RunInfo, Status, Store
 from habilis.journal.index import Index, name_of, parent_of
 from habilis.journal.leases.claims import has_live_owner
@@ -133,9 +133,7 @@ async def cell_variables(store: Store, run: str, index: Index, path: str) -> _Va
 
 def _variables_of(cell: Json) -> tuple[str, ...]:
     """The names of the variables after a recorded cell."""
-    outcome = codec.unpack(cell)
-    found = cast('dict[str, object]', outcome).get('variables') if isinstance(outcome, dict) else None
-    return tuple(cast('dict[str, object]', found)) if isinstance(found, dict) else ()
+    return tuple(fields_in(fields_in(codec.unpack(cell)).get('variables')))
 
 
 async def read_blobs(store: Store, run: str, digests: Mapping[str, str]) -> dict[str, bytes]:

@@ -6,7 +6,7 @@ Their outcome is recorded: a replay does not call them again.
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from habilis.agent.context.output import OutputType, WrongOutput
 from habilis.agent.durable.recorder import Recorder
@@ -14,6 +14,7 @@ from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.core.codec import Json
 from habilis.core.errors import AgentError, ModelRetry
 from habilis.core.integers import error_text
+from habilis.core.narrowing import json_object
 from habilis.journal import Codec
 from habilis.tools import Context, Toolbox
 from habilis.tools.attempts import call, on_thread
@@ -67,7 +68,7 @@ class OutputValidators:
                 return {'refused': validated.refused}
             return {'output': await on_thread(functools.partial(codec.write, validated.output))}
 
-        written = cast('dict[str, Json]', await recorder.validated(work))
+        written = json_object(await recorder.validated(work))
         if live:
             return live[0]
         if 'output' not in written:
