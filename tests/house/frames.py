@@ -26,7 +26,9 @@ from habilis.sandbox.host.cell_host import CellHost
 from tests.house.repository import PACKAGE
 
 _EVENT_LOOP = asyncio.BaseEventLoop.run_forever.__code__
-_BACKGROUND = frozenset({'Workers._next', 'WarmGuests._run', 'Ticker._run', 'Renewal._renew', 'StatusLine._draw_often'})
+_BACKGROUND = frozenset(
+    {'Workers._next', 'WarmGuests._run', 'Ticker._run', 'Renewal._renew', 'StatusLine._animate', '_Watch._run'}
+)
 """Functions of ours that run beside every call: the stack of such a thread, or of such a task, does not count."""
 
 
