@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Generator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,9 +59,6 @@ def served_model(url: str) -> str:
 
 
 def _command(weights: Path, port: int) -> Sequence[str]:
-    if all(find_spec(name) for name in ('llama_cpp', 'fastapi', 'sse_starlette', 'starlette_context')):
-        options = ['--model', str(weights), '--port', str(port), '--n_ctx', str(CONTEXT), '--model_alias', weights.name]
-        return [sys.executable, '-m', 'llama_cpp.server', *options]
     return [sys.executable, '-m', 'evals.server', str(weights), str(port)]
 
 

@@ -3,11 +3,15 @@
 import asyncio
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
+from habilis.agent.events import AgentEvent
 from habilis.assistant import Session, TurnEnded, TurnStarted
+from habilis.assistant.contract import SessionEvent, TurnAbandoned
 from habilis.core.errors import AgentError, ModelUnavailable, RunBusy, RunStopped
+from habilis.core.events import Event
 from habilis.memory import Memory
 from habilis.models.scripted import ScriptedModel
 from habilis.tools import ApprovalRequest, tool
@@ -247,3 +251,9 @@ def test_the_room_loads_no_terminal() -> None:
     code = 'import sys, habilis.assistant; print(*sys.modules)'
     loaded = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, check=True).stdout.split()
     assert not {'rich', 'typer', 'prompt_toolkit', 'habilis.cli'} & set(loaded)
+
+
+def test_the_union_has_every_event_of_a_session() -> None:
+    ours = {event for event in Event.__subclasses__() if event.__module__.startswith('habilis.assistant.')}
+    assert set(get_args(SessionEvent)) == {*get_args(AgentEvent), *ours}
+    assert ours == {TurnStarted, TurnEnded, TurnAbandoned}

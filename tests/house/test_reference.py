@@ -141,7 +141,7 @@ def test_every_option_of_a_tool_is_listed() -> None:
 
 
 def test_every_argument_of_an_agent_is_listed() -> None:
-    assert sorted(names('agent.md', 'Agent')) == sorted(AGENT_OPTIONS)
+    assert names('agent.md', 'Agent') == [*AGENT_OPTIONS]
 
 
 def test_every_argument_of_a_run_is_listed() -> None:

@@ -69,26 +69,28 @@ class Agent(Decorators, Closing, Generic[T]):
         Args:
             model: `provider:model`, an alias, or a `Model`; None: the configured one, else the first that is found.
             output_type: type of the answer: `int`, `list[str]`, `int | str`, a dataclass, a pydantic model.
-            model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
-            output_validators: functions of the answer, or of context and answer: return it, or raise `ModelRetry`.
             tools: functions the code may call, toolsets, and other agents.
             helpers: True to let code start subagents with `delegate`; or more kinds of them, by name.
             library: a tool library to find tools in and build new ones for: folder, `Library`, True for the settings'.
-            deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
             instructions: text for the system prompt, a function of nothing or the `Context` that returns it, or a list.
             limits: limits of a run.
             workspace: host folder for files, at `/workspace` inside; True for a temporary one.
             packages: pure-Python packages that the code may import, such as `attrs==25.3`.
             network: hosts that the code may reach, such as `['api.example.com']`; True for all public, default none.
-            code_rules: rules for the code, such as `CodeRules(imports=('math',))`.
             sandbox: a backend by name (a new sandbox for each run), a `Sandbox`, or several by name.
             sandbox_settings: more settings of `Sandbox.create`.
+            hooks: called with every event; see `habilis.agent.hooks`.
+            gates: see each tool call first; may deny or change it, or ask.
+            checkpoints: store the files of the workspace after each step that changed some; needs git and a journal.
+            settings: instead of those of the environment and `habilis.toml`.
+            model_settings: `temperature`, `max_tokens`, `timeout`, `base_url`, `api_key` and more of the model.
+            output_validators: functions of the answer, or of context and answer: return it, or raise `ModelRetry`.
+            deps_type: type of the dependencies that `run(…, deps=…)` must be given, for tools with a `Context`.
+            code_rules: rules for the code, such as `CodeRules(imports=('math',))`.
             python: False to let the model only call functions.
             talk: True if tasks are what a person says in a conversation: the model may answer in words alone.
             observations: how much of its output the model is shown.
             summary: `off`, `default`, or the prompt of a last request that summarizes the run.
-            hooks: called with every event; see `habilis.agent.hooks`.
-            gates: see each tool call first; may deny or change it, or ask.
             approve: asks a person about tool calls that need it.
             name: name of the agent in events, usage and records.
             policy: `general`, `small`, or a `habilis.agent.Policy`; None: by the model.
@@ -96,8 +98,6 @@ class Agent(Decorators, Closing, Generic[T]):
             on_disagreement: `first` takes the first answer, `ask` ends the run with a question to a person.
             escalate: a larger model that the task is handed to on disagreement.
             journal: where runs are recorded: a file, folder, URL or `Store`, or `off`; None: as the settings say.
-            checkpoints: store the files of the workspace after each step that changed some; needs git and a journal.
-            settings: instead of those of the environment and `habilis.toml`.
         """
         self._runner = Runner(_setup(model, output_type, options), self)
 
