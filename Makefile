@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 BASE := $(VENV)/.base
 READY := $(VENV)/.ready
 COMPONENT := src/habilis/sandbox/wasm/component.wasm
+# Extras that the tests need. CI adds `hf`: torch alone takes 6 GB on x86-64, for 30 tests.
+EXTRAS ?= dev
 # Processes that test at the same time: two per core, as half of the time of a test is waiting.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(min(2 * (os.cpu_count() or 1), 12))')
 
@@ -105,5 +107,5 @@ $(BASE): pyproject.toml constraints.txt
 
 $(READY): $(BASE)
 	@echo 'Installing what the tests need (once; about a minute) ...'
-	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip --disable-pip-version-check install -q -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@

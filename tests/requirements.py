@@ -23,6 +23,7 @@ INSTALLATION = {
     'registry': 'the package registries, which cannot be reached from here',
     'rg': 'ripgrep: apt-get install ripgrep',
     'ssh-keygen': 'ssh-keygen: apt-get install openssh-client',
+    'torch': "torch: .venv/bin/pip install -c constraints.txt -e '.[hf]'",
     'strace': 'strace, and the right to use it: apt-get install strace',
 }
 """What each requirement is and, after a colon, how to get it."""

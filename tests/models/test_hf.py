@@ -17,6 +17,7 @@ from habilis.core.errors import ContextOverflow, ModelError, ModelNotFound, Mode
 from habilis.models.config import ModelConfig
 from habilis.models.contract import Delta, FunctionCall, Message, Model, Options, Reply
 from habilis.models.hf import HuggingFaceModel
+from tests.requirements import missing
 
 pytestmark = pytest.mark.slow  # importing torch alone takes seconds
 
@@ -65,6 +66,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope='module')
 def templated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_model(tmp_path_factory.mktemp('templated'), template=TEMPLATE)
+
+
+@pytest.fixture(autouse=True, scope='module')
+def torch() -> None:
+    if importlib.util.find_spec('torch') is None:
+        missing('torch')
 
 
 @pytest.fixture(autouse=True)
