@@ -102,3 +102,29 @@ def test_a_loop_that_is_closed_meanwhile_is_no_harm() -> None:
 
 async def again() -> str:
     return await WORKERS.submit(lambda: 'fine')
+
+
+async def test_a_result_that_comes_too_late_is_discarded() -> None:
+    go, freed = threading.Event(), list[str]()
+
+    def make() -> str:
+        go.wait(60)
+        return 'guest'
+
+    job = WORKERS.start(make, discard=freed.append)
+    job.future.cancel()
+    go.set()
+    await until(lambda: freed == ['guest'])
+    assert await WORKERS.start(lambda: 'taken', discard=freed.append).future == 'taken'
+    assert freed == ['guest']
+
+
+def test_a_result_for_a_loop_that_is_closed_is_discarded() -> None:
+    go, freed = threading.Event(), threading.Event()
+
+    async def leave() -> None:
+        WORKERS.start(lambda: go.wait(60), discard=lambda _: freed.set()).future.cancel()
+
+    asyncio.run(leave())
+    go.set()
+    assert freed.wait(60)

@@ -78,7 +78,8 @@ class Interpreter(Interruptible):
         options = self._options
         grant = options.network.grant if options.network else None
         spec = GuestSpec(limits=options.limits, mounts=options.mounts, network=grant)
-        self._guest = await WORKERS.submit(lambda: self.backend.start(spec))
+        starting = WORKERS.start(lambda: self.backend.start(spec), discard=_close_late)
+        self._guest = await starting.future
         self._fresh = True
         stop_at_exit(self)
 
@@ -119,7 +120,7 @@ class Interpreter(Interruptible):
         guest = self._guest
         if not isinstance(guest, ForkableGuest) or self._fresh:
             return None
-        job = WORKERS.start(guest.fork)
+        job = WORKERS.start(guest.fork, discard=_close_late)
         try:
             forked = await job.future
         except GuestDied:
@@ -354,3 +355,9 @@ class Interpreter(Interruptible):
     @property
     def _save_seconds(self) -> float:
         return max(SAVE_SECONDS, self._options.limits.seconds)
+
+
+def _close_late(guest: Guest | None) -> None:
+    """Free a guest that was started or forked for someone who has been cancelled meanwhile."""
+    if guest is not None:
+        guest.close()

@@ -63,9 +63,12 @@ def start_deep_thread(target: Callable[[], None], name: str) -> threading.Thread
 class WorkerCall(Generic[T]):
     """A call on a worker. `future` is its outcome; cancelling the future does not stop the call."""
 
-    def __init__(self, call: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, call: Callable[[], T], loop: asyncio.AbstractEventLoop, discard: Callable[[T], object] | None
+    ) -> None:
         self._call = call
         self._loop = loop
+        self._discard = discard
         self._ended: asyncio.Event | None = None
         self.future: asyncio.Future[T] = loop.create_future()
         self.running = True
@@ -80,20 +83,29 @@ class WorkerCall(Generic[T]):
         return lambda: self._tell(outcome, failed)
 
     def _tell(self, outcome: object, failed: bool) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
+        try:
             self._loop.call_soon_threadsafe(self._end, outcome, failed)
+        except RuntimeError:  # the loop is closed
+            self._drop(outcome, failed)
 
     def _end(self, outcome: Any, failed: bool) -> None:
         self.running = False
         if self._ended is not None:
             self._ended.set()
         if self.future.done():
+            if self._discard is not None:
+                WORKERS.submit(lambda: self._drop(outcome, failed))
             return
         if failed:
             self.future.set_exception(outcome)
             self.future.exception()  # no warning if nothing awaits it
         else:
             self.future.set_result(outcome)
+
+    def _drop(self, outcome: Any, failed: bool) -> None:
+        """Free an outcome that nobody waits for any more."""
+        if self._discard is not None and not failed:
+            self._discard(outcome)
 
     def give_up(self, error: Exception) -> None:
         """Fail the future; the call keeps running."""
@@ -123,9 +135,10 @@ class Workers:
         """Run a call on a worker; the future of its outcome."""
         return self.start(call).future
 
-    def start(self, call: Callable[[], T]) -> WorkerCall[T]:
-        """Run a call on a worker. The job belongs to the running event loop."""
-        job = WorkerCall(call, asyncio.get_running_loop())
+    def start(self, call: Callable[[], T], *, discard: Callable[[T], object] | None = None) -> WorkerCall[T]:
+        """Run a call on a worker. The job belongs to the running event loop. `discard` frees a result that came too late
+        for whoever has waited for it."""
+        job = WorkerCall(call, asyncio.get_running_loop(), discard)
         with self._lock:
             queue = self._idle.pop() if self._idle else None
         if queue is None:
