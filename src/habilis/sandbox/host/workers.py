@@ -136,8 +136,10 @@ class Workers:
         return self.start(call).future
 
     def start(self, call: Callable[[], T], *, discard: Callable[[T], object] | None = None) -> WorkerCall[T]:
-        """Run a call on a worker. The job belongs to the running event loop. `discard` frees a result that came too late
-        for whoever has waited for it."""
+        """Run a call on a worker. The job belongs to the running event loop.
+
+        `discard` frees a result that comes when nobody waits for it any more.
+        """
         job = WorkerCall(call, asyncio.get_running_loop(), discard)
         with self._lock:
             queue = self._idle.pop() if self._idle else None
