@@ -93,7 +93,8 @@ def warn_of_coroutines_of(cell: Callable[[], str]) -> None:
     """
 
     def warn(coroutine: Any) -> None:
-        if any(filename == cell() for filename, _, _ in coroutine.cr_origin or ()):
+        origin = coroutine.cr_origin  # None in other threads
+        if origin is None or any(filename == cell() for filename, _, _ in origin):
             warnings.warn(f'coroutine {coroutine.__qualname__!r} was never awaited', RuntimeWarning, stacklevel=2)
 
     sys.set_coroutine_origin_tracking_depth(ORIGIN_DEPTH)

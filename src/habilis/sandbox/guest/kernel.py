@@ -47,7 +47,7 @@ _REFUSED = (errno.EACCES, errno.EPERM)
 _AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
 # Bound at import: a cell may patch these modules, and the kernel must keep working.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
-_builtins = vars(builtins)
+_builtins: state.Values = builtins.__dict__
 _STORE = ast.Store()
 _COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, CodeRulesError)
 """What compiling a cell may raise. Anything else means that an earlier cell has tampered with the compiler."""

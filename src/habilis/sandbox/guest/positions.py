@@ -32,5 +32,5 @@ def _report(group: list[ast.stmt]) -> ast.Expr:
     first, last = group[0], group[-1]
     line = min([first.lineno, *(decorator.lineno for decorator in getattr(first, 'decorator_list', ()))])
     place = {'lineno': line, 'col_offset': first.col_offset, 'end_lineno': line, 'end_col_offset': first.col_offset}
-    lines = [ast.Constant(number, **place) for number in (line, last.end_lineno)]
+    lines: list[ast.expr] = [ast.Constant(value=number, kind=None, **place) for number in (line, last.end_lineno)]
     return ast.Expr(ast.Call(ast.Name(REPORT, ast.Load(), **place), lines, [], **place), **place)

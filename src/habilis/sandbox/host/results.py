@@ -63,7 +63,7 @@ def _cell(answer: dict[str, Json], host: CellHost) -> Cell:
     if host.ended and (error is None or error.kind != host.ended):
         error = _error_of(host.ended, host)
     elif error is not None and error.kind == 'memory':
-        error = _with_note(error, _limit_reached('memory', host))
+        error = _with_memory_limit(error, _limit_reached('memory', host))
     text = answer.get('text')
     if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT):
         raise Malformed(f'text (more than {MAX_TEXT:,} characters, or none)')
@@ -130,6 +130,13 @@ def cell_with_undone(cell: Cell, paths: Sequence[str]) -> Cell:
     message = describe_undone(paths)
     error = cell.error or CellError(kind='exception', type='PermissionError', message='')
     return replace(cell, error=_with_note(error, message))
+
+
+def _with_memory_limit(error: CellError, reached: str) -> CellError:
+    """The error with the limit. Python itself raises it without a message."""
+    if error.message or not error.traceback:
+        return _with_note(error, reached)
+    return replace(error, message=reached, traceback=f'{error.traceback.rstrip()}: {reached}\n')
 
 
 def _with_note(error: CellError, note: str) -> CellError:
