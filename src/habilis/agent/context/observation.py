@@ -16,7 +16,8 @@ from habilis.tools.toolsets.file_search import SKIPPED
 DEFINED_TYPES = frozenset({'type', 'function', 'builtin_function_or_method'})
 """Types of what code imports or defines: the model has just written the name."""
 
-_ROLLED_BACK = 'All variables are as before this code; its tool calls and changes of files are not undone.'
+ROLLED_BACK = 'All variables are as before this code; its tool calls and changes of files are not undone.'
+"""What is said of `Cell.rolled_back`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,7 @@ def observe(
         trace = for_model(cell.error.traceback.strip()) or str(cell.error)
         parts.append(f'Error:\n{truncate(trace, bounds).text}')
     if cell.rolled_back:
-        parts.append(_ROLLED_BACK)
+        parts.append(ROLLED_BACK)
     if cell.lost:
         parts.append(truncate(f'These variables were lost: {listed_names(list(cell.lost))}', bounds).text)
     if log := tool_log(calls, bounds):
