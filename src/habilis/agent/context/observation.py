@@ -88,26 +88,30 @@ def _is_cached(file: FileChange) -> bool:
 def _unseen(new: Sequence[Variable], cell: Cell, code: str) -> list[Variable]:
     """The new variables whose values the model has not just seen. It has those of functions, classes and imports."""
     output = f'{cell.stdout}\n{cell.text or ""}'
-    expressions = _shown_expressions(code)
-    whole = {node.id for node in expressions if isinstance(node, ast.Name)}
-    parts = {node.id for shown in expressions for node in ast.walk(shown) if isinstance(node, ast.Name)}
+    body = statements(code) or []
+    whole = {node.id for node in _shown(body) if isinstance(node, ast.Name)} if cell.error is None else set[str]()
+    inside = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Expr)]
+    parts = {node.id for shown in _shown(inside) for node in ast.walk(shown) if isinstance(node, ast.Name)}
 
     def is_seen(variable: Variable) -> bool:
         text = variable.text[1:-1] if variable.type == 'str' else variable.text
-        return variable.name in whole if not text else variable.name in parts and text in output
+        return variable.name in parts and text in output if text else variable.name in whole
 
     return [variable for variable in new if variable.type not in DEFINED_TYPES and not is_seen(variable)]
 
 
-def _shown_expressions(code: str) -> list[ast.expr]:
-    """The last expression of the code, and what it prints."""
-    body = statements(code) or []
-    calls = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    printed = [
-        part for call in calls if isinstance(call.func, ast.Name) and call.func.id == 'print' for part in call.args
-    ]
-    last = body[-1] if body else None
-    return [*printed, *([last.value] if isinstance(last, ast.Expr) else [])]
+def _shown(statements: Sequence[ast.stmt]) -> list[ast.expr]:
+    """What these statements print, and the last of them if it is an expression."""
+    shown: list[ast.expr] = []
+    for number, statement in enumerate(statements, 1):
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Name(id='print'), args=args)):
+                shown += args
+            case ast.Expr(value=value) if number == len(statements):
+                shown.append(value)
+            case _:
+                pass
+    return shown
 
 
 def describe_hidden_tool(variable: Variable, variables: Container[str]) -> str:
