@@ -145,6 +145,13 @@ class Cell:
     lost: tuple[str, ...] = ()
     """Variables that could not be restored when the interpreter was replaced (see `ROLLED_BACK`)."""
 
+    rolled_back: bool = False
+    """Whether the variables are as before the cell, because the interpreter was replaced. Tool calls and changes of
+    files are never undone."""
+
+    waited: float = 0.0
+    """Seconds that the code slept, or waited for asynchronous tools, connections or input, as far as the host knows."""
+
     def __repr__(self) -> str:
         return short_repr(self)
 

@@ -220,7 +220,7 @@ class Sandbox(FileAccess):
             try:
                 await self._wake()
             except GuestFailed as failure:  # because of an earlier cell; this one has not run
-                return results.cell_of_dead_guest(self._make_host(limit), failure.kind, failure, limit)
+                return results.cell_of_dead_guest(self._make_host(limit), failure.kind, failure, '', 0)
             if functions is not None:
                 await self._offer(functions)
             folders = self._options.writable_folders

@@ -114,6 +114,8 @@ class CellModel(BaseModel):
     calls: list[dict[str, object]]
     displays: list[dict[str, object]]
     lost: list[str]
+    rolled_back: bool
+    waited: float
 
 
 class FileList(BaseModel):

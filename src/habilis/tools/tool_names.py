@@ -8,8 +8,8 @@ import unicodedata
 from habilis.core.errors import ToolDefinitionError
 from habilis.sandbox.contract import Side
 
-RESERVED = frozenset({'final_answer', 'stop_execution', 'artifacts'})
-"""Names that the agent itself defines in the sandbox."""
+RESERVED = frozenset({'final_answer', 'stop_execution', 'artifacts', 'tools', 'display'})
+"""Names that the agent and the sandbox define for code."""
 
 CODE_FUNCTIONS = ('python', 'run_python', 'execute_python', 'code_interpreter')
 """Function names that models use to run code: such a call is never a call of a tool."""

@@ -21,10 +21,22 @@ from tests.cases import each_case
         ('with open("x") as io:\n    io.read()', set[str]()),
         ('this is not Python (', set[str]()),
         ('', set[str]()),
+        ('rows = rows()', {'rows'}),
+        ('rows, x = [n for n in rows(1)], 2', {'rows'}),
+        ('rows = 1\nrows = rows()', set[str]()),
+        ('def rows(): ...\nrows = rows()', set[str]()),
+        ('rows = tools.rows() + tools.more.other', {'tools', 'rows', 'more'}),
+        ('tools = 1\ntools.rows', set[str]()),
     ],
 )
 def test_names_without_a_definition_are_found(code: str, expected: set[str]) -> None:
     assert free_names(code) == expected
+
+
+def test_variables_are_not_free_but_a_tool_of_that_name_is() -> None:
+    assert free_names('rows + other', {'rows': 1}) == {'other'}
+    assert free_names('rows + tools.rows()', {'rows': 1}) == {'tools', 'rows'}
+    assert free_names('tools.rows', {'tools': 1}) == set()
 
 
 @given(st.text())

@@ -96,8 +96,20 @@ def test_code_that_is_not_python() -> None:
     )
 
 
-def test_code_that_took_too_long() -> None:
-    assert 'took too long' in hint('while True: pass', failed('TimeoutError', 'the cell took longer', 'time'))
+@each_case(
+    ('code', 'line', 'waited', 'expected'),
+    [
+        ('while True: pass', 1, 0.0, 'If a `while` loop never ends'),
+        ('def f():\n    while True: pass\nf()', 3, 0.0, 'If a `while` loop never ends'),
+        ('while False: pass\nsum(range(n))', 2, 0.0, 'The code took too long: use a faster algorithm'),
+        ('import time\ntime.sleep(60)', 2, 0.0, 'The code was waiting'),
+        ('wait_for_it()', 1, 9.0, 'The code was waiting'),
+        ('sum(range(n))', None, 0.0, 'The code took too long: use a faster algorithm'),
+    ],
+)
+def test_code_that_took_too_long(code: str, line: int | None, waited: float, expected: str) -> None:
+    error = CellError(kind='time', type='TimeoutError', message='the time limit of 10 s was reached', line=line)
+    assert hint(code, Cell(error=error, seconds=10.0, waited=waited)).startswith(expected)
 
 
 def call(seconds: float, error: str | None = None, **arguments: object) -> ToolCall:
@@ -115,7 +127,7 @@ def call(seconds: float, error: str | None = None, **arguments: object) -> ToolC
     ],
 )
 def test_a_tool_that_took_too_long_is_named(calls: list[ToolCall], blamed: bool) -> None:
-    cell = replace(failed('TimeoutError', 'the cell took longer than its 10 s', 'time'), seconds=10.0)
+    cell = replace(failed('TimeoutError', 'the time limit of 10 s was reached', 'time'), seconds=10.0)
     found = hint('search()', cell, calls=calls)
     assert ('The tool search took too long' in found) is blamed
     assert ('The code took too long' in found) is not blamed

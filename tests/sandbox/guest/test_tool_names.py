@@ -1,4 +1,4 @@
-"""A cell cannot bind the name of a tool: it is refused before any of it runs."""
+"""A cell cannot define the name of a tool, nor bind a reserved one: it is refused before any of it runs."""
 
 import ast
 
@@ -14,6 +14,27 @@ TOOLS = {'notify', 'ask'}
 
 def check(code: str) -> None:
     refuse_tool_names(ast.parse(code), code, '<cell 1>', TOOLS)
+
+
+def check_reserved(code: str) -> None:
+    refuse_tool_names(ast.parse(code), code, '<cell 1>', TOOLS, reserved=TOOLS)
+
+
+@each_case(
+    'code',
+    [
+        'def notify(text): print(text)',
+        'async def notify(text): print(text)',
+        'class notify: pass',
+        '@notify\ndef ask(): pass',
+        'if False:\n    while True:\n        def notify(): pass',
+        'notify = 1\ndef notify(): pass',
+        'def f():\n    global notify\n    def notify(): pass',
+    ],
+)
+def test_a_definition_of_the_name_of_a_tool_at_module_level_is_refused(code: str) -> None:
+    with pytest.raises(SyntaxError, match=r"^'(notify|ask)' is a tool and already defined: leave this definition out"):
+        check(code)
 
 
 @each_case(
@@ -50,8 +71,10 @@ def check(code: str) -> None:
         'class A:\n    def f(self):\n        global notify\n        del notify',
     ],
 )
-def test_whatever_binds_or_deletes_the_name_of_a_tool_at_module_level_is_refused(code: str) -> None:
+def test_whatever_binds_or_deletes_a_reserved_name_at_module_level_is_refused(code: str) -> None:
     with pytest.raises(SyntaxError, match=r"^(cannot (assign to|delete) )?'(notify|ask)'(:| is a tool and)"):
+        check_reserved(code)
+    if 'def notify' not in code and 'class notify' not in code and 'def ask' not in code:
         check(code)
 
 
@@ -59,9 +82,10 @@ def test_whatever_binds_or_deletes_the_name_of_a_tool_at_module_level_is_refused
     'code',
     ['import notify', 'import notify.mail', 'from tools import notify', 'from tools import (\n    send,\n    ask,\n)'],
 )
-def test_the_import_of_a_tool_is_refused_with_the_advice_to_leave_it_out(code: str) -> None:
+def test_the_import_of_a_reserved_name_is_refused_with_the_advice_to_leave_it_out(code: str) -> None:
     with pytest.raises(SyntaxError, match=r"^'(notify|ask)' is a tool and already defined: do not import it"):
-        check(code)
+        check_reserved(code)
+    check(code)
 
 
 @each_case(
@@ -85,12 +109,12 @@ def test_the_import_of_a_tool_is_refused_with_the_advice_to_leave_it_out(code: s
     ],
 )
 def test_names_that_are_local_or_belong_to_something_else_stay_allowed(code: str) -> None:
-    check(code)
+    check_reserved(code)
 
 
 def test_the_error_points_at_the_name() -> None:
     with pytest.raises(SyntaxError) as caught:
-        check('x = 1\nif x:\n    "é"; notify = 2\nask = 3')
+        check_reserved('x = 1\nif x:\n    "é"; notify = 2\nask = 3')
     error = caught.value
     assert (error.filename, error.lineno, error.offset, error.end_offset) == ('<cell 1>', 3, 10, 16)
     assert error.text == '    "é"; notify = 2'
@@ -101,7 +125,7 @@ def test_only_code_that_can_contain_a_tools_name_is_worth_a_look() -> None:
     assert mentions_tool('notify = 1', TOOLS)
     assert mentions_tool('ｎotify = 1', TOOLS)  # Python reads it as `notify`
     with pytest.raises(SyntaxError, match="'notify'"):
-        check('ｎotify = 1')
+        check_reserved('ｎotify = 1')
 
 
 def test_a_tree_deeper_than_the_stack_is_looked_at() -> None:
@@ -111,7 +135,7 @@ def test_a_tree_deeper_than_the_stack_is_looked_at() -> None:
     for _ in range(5000):
         assign.value = ast.UnaryOp(ast.Not(), assign.value)
     with pytest.raises(SyntaxError, match='notify'):
-        refuse_tool_names(tree, 'notify = x', '<cell 1>', TOOLS)
+        refuse_tool_names(tree, 'notify = x', '<cell 1>', TOOLS, reserved=TOOLS)
     while isinstance(assign.value, ast.UnaryOp):  # freed node by node: at once it would need the stack, too
         assign.value = assign.value.operand
 
@@ -151,8 +175,8 @@ async def test_only_tools_that_are_offered_now_count() -> None:
     tool = Notifications().notify
     async with await Sandbox.create() as sandbox:
         assert (await sandbox.run('def notify(): return 1')).ok
-        assert refusal(await sandbox.run('notify = 2', tools=[tool]))
-        assert (await sandbox.run('notify = 3\nnotify', tools=[])).value == 3
+        assert refusal(await sandbox.run('def notify(): return 2', tools=[tool]))
+        assert (await sandbox.run('notify(), tools', tools=[])).text == '(1, <tools none>)'
 
 
 async def test_a_variable_that_the_host_has_put_over_a_tool_can_be_assigned() -> None:
@@ -169,5 +193,5 @@ async def test_a_restored_sandbox_refuses_the_names_of_its_tools_too() -> None:
         await sandbox.run('x = 1')
         twin = await sandbox.fork()
         async with twin:
-            assert refusal(await twin.run('notify = x'))
+            assert refusal(await twin.run('def notify(): return x'))
             assert (await twin.run('x')).value == 1

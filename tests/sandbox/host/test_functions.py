@@ -3,6 +3,7 @@
 import asyncio
 import contextvars
 import functools
+import math
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ def test_a_function_is_described() -> None:
         (SlowMachine(), 'SlowMachine', True),
         (functools.partial(later, 1), 'partial', True),
         (functools.partial(add, 1), 'partial', False),
-        (max, 'max', False),
+        (math.hypot, 'hypot', False),
         (dict[str, int]().get, 'get', False),
         (HostFunction(name='other', call=add, is_async=False), 'other', False),
     ],
@@ -123,7 +124,9 @@ async def test_inside_a_tool_has_name_documentation_and_signature() -> None:
     assert seen == ('add', 'Add numbers.\n\nAll of them.', signature, f'<tool add{signature}>', True, True)
 
 
-@pytest.mark.parametrize(('tool', 'call', 'value'), [(max, 'max(3, 4)', 4), (with_default, 'with_default()', 'object')])
+@pytest.mark.parametrize(
+    ('tool', 'call', 'value'), [(math.hypot, 'hypot(3, 4)', 5), (with_default, 'with_default()', 'object')]
+)
 async def test_a_tool_without_a_readable_signature_works(tool: Any, call: str, value: object) -> None:
     seen = await value_of(f'import inspect\n{call}, list(inspect.signature({tool.__name__}).parameters)', tool)
     assert seen == (value, ['args', 'kwargs'])
@@ -212,11 +215,17 @@ async def test_calls_are_listed_with_what_they_got_and_how_they_ended() -> None:
     ]
 
 
+@pytest.mark.parametrize('name', ['max', 'tools', 'display'])
+def test_a_tool_cannot_have_the_name_of_a_builtin(name: str) -> None:
+    with pytest.raises(SandboxError, match=f'{name!r} cannot be the name of a tool: Python or the sandbox uses it'):
+        host_functions([HostFunction(name=name, call=add, is_async=False)])
+
+
 async def test_arguments_without_a_parameter_of_their_own_are_listed_by_their_number() -> None:
-    cell = await run('add(1, 2, 3, 4)\nmax(5, 6)', add, max)
+    cell = await run('add(1, 2, 3, 4)\nhypot(3, 4)', add, math.hypot)
     assert [call.arguments for call in cell.calls] == [
         {'first': 1, 'second': 2, '#3': 3, '#4': 4},
-        {'#1': 5, '#2': 6},
+        {'#1': 3, '#2': 4},
     ]
 
 

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from habilis.agent.context.observation import observe
+from habilis.agent.context.observation import DEFINED_TYPES, describe_hidden_tool, observe
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.durable.cells import CellOutcome
 from habilis.agent.durable.recorder import Recorder
@@ -26,10 +26,6 @@ from habilis.sandbox.contract import Cell, Stream, Variable
 from habilis.tools import Toolbox
 
 logger = logging.getLogger('habilis.agent')
-
-
-_IMPORTED_TYPES = frozenset({'type', 'ABCMeta', 'function', 'builtin_function_or_method'})
-"""Types of names that are imported from a module. A variable of an earlier turn has another one."""
 
 
 class CodeRunner:
@@ -96,7 +92,7 @@ class CodeRunner:
         await self._sandbox.run('\n'.join(import_statements(missing)), describe=True)
         found = await self._describe_variables()
         self._imported = {
-            name: found[name] for name in self._imports if name in found and found[name].type in _IMPORTED_TYPES
+            name: found[name] for name in self._imports if name in found and found[name].type in DEFINED_TYPES
         }
 
     async def _restore_earlier(self, snapshots: Mapping[str, bytes]) -> None:
@@ -137,7 +133,7 @@ class CodeRunner:
         await self.restore()
         self._events.go_live()
         self._events.emit(CodeEvent(code=code))
-        self._toolbox.add_called(free_names(code) - self._variables.keys())
+        self._toolbox.add_called(free_names(code, self._variables))
         functions = [*self._toolbox.functions(), *([self._answer.function] if can_stop else [])]
         on_output = self._emit_output if self._events.has_hooks else None  # output wakes the event loop
         self._toolbox.open()
@@ -153,14 +149,22 @@ class CodeRunner:
         variables = await self._describe_variables()
         cell = replace(cell, calls=tuple(self._toolbox.take_records()))  # by now with those stopped with the cell
         self._events.emit(CellFinished(cell=cell, is_answer=is_answer))
-        names = [*variables, *(function.name for function in functions)]
+        tools = [function.name for function in functions]
+        names = [*variables, *tools]
+        new = [variable for name, variable in variables.items() if self._variables.get(name) != variable]
         verdict = self._judge(code, cell, names=names, can_stop=can_stop)
         seen = observe(
             cell,
+            code=code,
             number=number,
             bounds=self.bounds,
             taken=names,
-            new=[variable for name, variable in variables.items() if self._variables.get(name) != variable],
+            new=new,
+            hidden=[
+                describe_hidden_tool(variable, variables)
+                for variable in new
+                if variable.name in tools and variable.name not in self._variables
+            ],
             calls=cell.calls,
             note=verdict.note,
         )

@@ -69,4 +69,5 @@ class FinalAnswer:
             parameters=('value',),
             signature='(value)',
             doc='Give the answer and end the task.',
+            is_reserved=True,
         )

@@ -89,7 +89,8 @@ def timed_out_step(components: Components, reply: Reply, number: int) -> Step:
     """A step that was interrupted by the time limit. The model is told which tools were called, so that it does not
     call them again."""
     calls = tuple(components.toolbox.take_records())
-    lines = [prompt_file('step_timeout'), *(['Tools that it had called:'] if calls else [])]
+    limit = f'{components.meter.max_seconds or 0:g}'
+    lines = [prompt_file('step_timeout').replace('{seconds}', limit), *(['Tools that it had called:'] if calls else [])]
     for call in calls:
         given = ', '.join(f'{name}={shorten(value, MAX_ARGUMENT)}' for name, value in (call.arguments or {}).items())
         lines.append(f'- {call.tool}({given}): {call.result if call.ok else call.error}')

@@ -46,7 +46,7 @@ class Meter:
         limits = self.limits
         bounds: tuple[tuple[Ended, float | None], ...] = (
             ('max_steps', limits.steps),
-            ('max_seconds', self._max_seconds),
+            ('max_seconds', self.max_seconds),
             ('max_requests', limits.requests),
             ('max_tokens', limits.tokens),
             ('max_cost', limits.cost),
@@ -83,7 +83,7 @@ class Meter:
 
     def seconds_left(self) -> float | None:
         """For what comes now."""
-        limit = self._max_seconds
+        limit = self.max_seconds
         self._deadline, self._timeout = None, None
         if limit is None:
             return None
@@ -127,7 +127,8 @@ class Meter:
                 timeout.reschedule(when)
 
     @property
-    def _max_seconds(self) -> float | None:
+    def max_seconds(self) -> float | None:
+        """The time limit; None if there is none."""
         seconds = self.limits.seconds
         if seconds == 'default':
             return LOCAL_SECONDS if self._local else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from habilis.agent.context.observation import ROLLED_BACK
 from habilis.agent.context.truncation import Bounds, truncate
 from habilis.agent.loop.input_files import InputFolder, upload
 from habilis.core.errors import AgentError, ToolCallError
@@ -136,7 +137,8 @@ def _sandbox_tools(sandboxes: Sandboxes, bounds: Bounds) -> Sequence[Callable[..
             raise ToolCallError(msg)
         cell = await find(sandbox).run(code)
         if cell.error is not None:
-            raise ToolCallError(f'in {sandbox!r}: {cell.error.traceback.strip() or cell.error}')
+            undone = f'\n{ROLLED_BACK}' if cell.rolled_back else ''
+            raise ToolCallError(f'in {sandbox!r}: {cell.error.traceback.strip() or cell.error}{undone}')
         return truncate(f'{cell.stdout}{cell.text or ""}'.rstrip('\n'), bounds).text
 
     async def copy_file(path: str, source: str, target: str) -> str:

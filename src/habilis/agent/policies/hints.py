@@ -29,12 +29,25 @@ def hint_for(seen: SeenCell) -> str:
 
 
 def _after_timeout(seen: SeenCell) -> str:
-    """Either a tool or the code itself was slow."""
+    """What was slow: a tool, waiting, or computing."""
     running = [call.tool for call in seen.calls if call.error == 'CancelledError']
     slowest = max(seen.calls, key=lambda call: call.seconds, default=None)
     if slowest is not None and (running or sum(call.seconds for call in seen.calls) > seen.cell.seconds / 2):
         return f'The tool {running[0] if running else slowest.tool} took too long: ask it for less at once.'
+    body = statements(seen.code) or []
+    stopped = [part for part in body if seen.cell.error is not None and part.lineno == seen.cell.error.line]
+    if seen.cell.waited > seen.cell.seconds / 2 or any(_is_sleep(part) for part in stopped):
+        return 'The code was waiting, not computing: wait for less time in one step.'
+    functions = [part for part in body if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if any(isinstance(node, ast.While) for part in (*stopped, *functions) for node in ast.walk(part)):
+        return 'If a `while` loop never ends, correct its condition; else use a faster algorithm, or less data.'
     return 'The code took too long: use a faster algorithm, or less data.'
+
+
+def _is_sleep(statement: ast.stmt) -> bool:
+    """Whether it is `sleep(…)`, of any module. Not every sandbox tells the host that it sleeps."""
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return 'sleep' in (getattr(called, 'id', ''), getattr(called, 'attr', ''))
 
 
 def _after_error(seen: SeenCell) -> str:
@@ -43,12 +56,21 @@ def _after_error(seen: SeenCell) -> str:
     if error.type == 'NameError' and (found := _UNDEFINED.search(error.message)):
         return _undefined(found[1], seen)
     if error.type in ('ModuleNotFoundError', 'ImportError') and (found := _NO_MODULE.search(error.message)):
+        if there := [name for name in _imported_names(seen.code, found[1]) if name in seen.names]:
+            return f'{", ".join(there)} can be used without an import: leave it out.'
         return f'{found[1]} is not installed here: use the standard library.'
     if "'coroutine'" in error.message:
         return _NOT_AWAITED
     if error.kind == 'syntax':
         return 'Nothing of the code was run. Write all of it again, corrected.'
     return ''
+
+
+def _imported_names(code: str, module: str) -> list[str]:
+    """The module, and what the code imports from it."""
+    nodes = [node for statement in statements(code) or () for node in ast.walk(statement)]
+    found = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == module]
+    return [module, *(alias.name for node in found for alias in node.names)]
 
 
 def _undefined(name: str, seen: SeenCell) -> str:

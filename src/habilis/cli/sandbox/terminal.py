@@ -26,7 +26,6 @@ _ADVICE: dict[ErrorKind, str] = {
     'time': '; raise the limit with --seconds',
     'memory': '; raise the limit with --memory-mb',
 }
-_REASONS: dict[ErrorKind, str] = {'memory': 'the cell exceeded its memory limit'}
 _RAISED_BY_CODE: frozenset[ErrorKind] = frozenset({'exception', 'syntax', 'exit', 'code_rules'})
 
 
@@ -165,8 +164,7 @@ def describe(error: CellError, path: str | None = None) -> str:
     if error.kind in _RAISED_BY_CODE:
         return trace or str(error)
     frames, newline, _ = trace.rpartition('\n')  # the last line is the guest's name of the limit
-    reason = error.message or _REASONS.get(error.kind, error.type)
-    return f'{frames}{newline}habilis: {reason}{_ADVICE.get(error.kind, "")}'
+    return f'{frames}{newline}habilis: {error.message or error.type}{_ADVICE.get(error.kind, "")}'
 
 
 def _display_text(display: Display) -> str:

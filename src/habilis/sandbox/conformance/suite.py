@@ -8,7 +8,6 @@ when it passes the first, and safe to give untrusted code to when it passes both
 """
 
 import asyncio
-import threading
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -16,14 +15,14 @@ from typing import ClassVar
 import pytest
 
 from habilis.core.errors import SandboxError, SnapshotError
-from habilis.core.limits import Limits
 from habilis.sandbox.conformance.files import ATTACKS, make_repository, obeyed_files
+from habilis.sandbox.conformance.limits import LimitConformance
 from habilis.sandbox.conformance.tools import Suite, ToolConformance
 from habilis.sandbox.contract import Cell, Mount, Variable
 from habilis.sandbox.session import Sandbox, SyncSandbox
 
 
-class SandboxConformance(ToolConformance):
+class SandboxConformance(ToolConformance, LimitConformance):
     """How a sandbox behaves."""
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -163,50 +162,6 @@ class SandboxConformance(ToolConformance):
         error = self.run('import asyncio\nawait asyncio.get_running_loop().create_future()').error
         assert error is not None
         assert 'deadlock' in error.message
-
-    # Limits -----------------------------------------------------------------------------------------------------------
-
-    @pytest.mark.parametrize(
-        'loop', ['while True: pass', 'import time\ntime.sleep(60)', 'import asyncio\nawait asyncio.sleep(60)']
-    )
-    def test_the_time_limit_ends_the_cell_and_brings_the_variables_back(self, loop: str) -> None:
-        with self.create() as sandbox:
-            sandbox.run('x = [1]\ndef f(): return x')
-            cell = sandbox.run(f"x.append(2)\nprint('partial')\n{loop}", seconds=3)
-            assert cell.error is not None
-            assert (cell.error.kind, cell.stdout) == ('time', 'partial\n')
-            assert sandbox.run('f()').value == [1]
-
-    def test_the_memory_limit_ends_the_cell_and_brings_the_variables_back(self) -> None:
-        with self.create(limits=Limits(seconds=20, memory_mb=128)) as sandbox:
-            sandbox.run('x = 1')
-            cell = sandbox.run('pieces = []\nwhile True: pieces.append(bytearray(1 << 20))')
-            assert cell.error is not None
-            assert cell.error.kind == 'memory'
-            assert sandbox.run("x, 'pieces' in globals()").value == (1, False)
-
-    def test_the_output_limit_ends_the_cell(self) -> None:
-        with self.create(limits=Limits(seconds=10, output_bytes=1000)) as sandbox:
-            cell = sandbox.run("while True: print('spam')")
-            assert cell.error is not None
-            assert (cell.error.kind, len(cell.stdout)) == ('output', 1000)
-            assert sandbox.run('1').value == 1
-
-    def test_the_limit_of_tool_calls_ends_the_cell(self) -> None:
-        def ping() -> None: ...
-
-        cell = self.run('while True: ping()', tools=[ping], limits=Limits(seconds=10, calls=5))
-        assert cell.error is not None
-        assert (cell.error.kind, len(cell.calls)) == ('calls', 5)
-
-    def test_cancel_stops_a_running_cell(self) -> None:
-        with self.create() as sandbox:
-            sandbox.run('x = 1')
-            threading.Timer(0.3, sandbox.cancel).start()
-            cell = sandbox.run('while True: pass')
-            assert cell.error is not None
-            assert cell.error.kind == 'cancelled'
-            assert sandbox.run('x').value == 1
 
     # Fork, snapshot, variables ----------------------------------------------------------------------------------------
 

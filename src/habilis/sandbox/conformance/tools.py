@@ -1,8 +1,9 @@
-"""The part of the conformance suite that is about tools; `conformance.py` has the rest."""
+"""The part of the conformance suite that is about tools; `suite.py` has the rest."""
 
 import asyncio
 from typing import Any, ClassVar
 
+from habilis.core.background_loop import run_blocking
 from habilis.core.limits import Limits
 from habilis.sandbox.contract import Cell
 from habilis.sandbox.session import Sandbox, SyncSandbox
@@ -87,15 +88,54 @@ class ToolConformance(Suite):
         assert error.type == 'TypeError'
         assert "'second'" in error.message
 
-    def test_a_cell_that_binds_the_name_of_a_tool_is_refused_before_it_runs(self) -> None:
+    def test_a_definition_with_the_name_of_a_tool_is_refused_before_it_runs(self) -> None:
         with self.create(tools=[_double]) as sandbox:
-            for binding in ('def _double(x): ...', '_double = 1', 'import math as _double', 'del _double'):
-                cell = sandbox.run(f'started = True\n{binding}')
-                assert cell.error is not None, binding
+            for definition in ('def _double(x): ...', 'async def _double(x): ...', 'class _double: ...'):
+                cell = sandbox.run(f'started = True\n{definition}')
+                assert cell.error is not None, definition
                 assert (cell.error.kind, cell.error.type, cell.error.line) == ('syntax', 'SyntaxError', 2)
                 assert "'_double'" in cell.error.message
-            local = 'def f(_double): return _double\nf(1), _double(4), "started" in globals()'
-            assert sandbox.run(local).value == (1, 8, False)
+            local = 'def f():\n    def _double(x): return x\n    return _double(1)\nf(), "started" in globals()'
+            assert sandbox.run(local).value == (1, False)
+
+    def test_a_variable_hides_a_tool_for_as_long_as_there_is_the_variable(self) -> None:
+        with self.create(tools=[_double]) as sandbox:
+            assert sandbox.run('_double = _double(4)\n_double').value == 8
+            assert sandbox.run('_double, tools._double(5)').value == (8, 10)
+            with sandbox.fork() as twin:
+                assert twin.run('_double, tools._double(5)').value == (8, 10)
+            with SyncSandbox.restore(sandbox.snapshot(), self.backend, tools=[_double]) as restored:
+                assert restored.run('_double, tools._double(5)').value == (8, 10)
+            assert sandbox.run('del _double\n_double(6)').value == 12
+            for hiding in ('for _double in [1]: pass', 'import math as _double', '(_double := 1)', '[_double] = [1]'):
+                code = f'{hiding}\nhidden = not callable(_double)\ndel _double\nhidden, _double(1)'
+                assert sandbox.run(code).value == (True, 2), hiding
+            local = 'def f(_double): return _double\nf(1), [_double for _double in [2]], _double(4)'
+            assert sandbox.run(local).value == (1, [2], 8)
+            assert list(run_blocking(sandbox.sandbox.describe_variables())) == ['hidden', 'f']
+
+    def test_every_tool_is_an_attribute_of_tools(self) -> None:
+        async def later(x: int) -> int:
+            return x
+
+        with self.create(tools=[_double, later]) as sandbox:
+            assert sandbox.run('await tools.later(tools._double(1))').value == 2
+            assert sandbox.run('kept = tools.later\nall_tools = tools').ok
+            with SyncSandbox.restore(sandbox.snapshot(), self.backend, tools=[_double, later]) as restored:
+                assert restored.run('await kept(1), all_tools._double(2)').value == (1, 4)
+            assert sandbox.run('tools = [1]\ntools').value == [1]
+            assert sandbox.run('del tools\ntools._double(2)').value == 4
+            error = sandbox.run('tools.triple').error
+            assert error is not None
+            assert 'there is no tool' in error.message
+
+    def test_a_coroutine_that_was_never_awaited_is_the_fault_of_the_cell_that_made_it(self) -> None:
+        async def later() -> None: ...
+
+        with self.create(tools=[later]) as sandbox:
+            assert 'was never awaited' in sandbox.run('later()\n1').stderr
+            assert sandbox.run('kept = later()').stderr == ''
+            assert sandbox.run('kept = 1').stderr == ''
 
     def test_a_result_that_is_not_plain_data_is_the_tools_error(self) -> None:
         def bad() -> object:

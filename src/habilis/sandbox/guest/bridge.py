@@ -2,7 +2,8 @@
 
 The first character of a message says what it is: `o`/`e` output, `c` call a tool, `s` submit an asynchronous one,
 `k` cancel it, `r` the result of work that a tool has given, `w` wait, `i` ask for input, `n` use the network, `x` tell
-the exit code. A reply that starts with `!` ends the cell; the rest names the limit.
+the exit code, `l` tell the lines of the statement that begins. A reply that starts with `!` ends the cell; the rest
+is the kind of the limit and, after a space, what to tell.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Reply = tuple[bool, object]
 class CellEnded(BaseException):
     """The host ended this cell: `kind` names the limit. Not an `Exception`: cells must not catch it by accident."""
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(f'the cell reached its limit: {kind}')
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
         self.kind = kind
 
 
@@ -74,10 +75,15 @@ class Bridge:
         result_of(answer)
         return cast('dict[str, Json]', answer)['ok']
 
+    def report_position(self, first: int, last: int) -> None:
+        """Tell which lines of the cell run now: nothing else is known of a cell that is stopped by force."""
+        self._ask(f'l{first} {last}')
+
     def _ask(self, message: str) -> str:
         reply = self.send(message)
         if reply[:1] == '!':
-            raise CellEnded(reply[1:])
+            kind, _, message = reply[1:].partition(' ')
+            raise CellEnded(kind, message)
         return reply
 
 

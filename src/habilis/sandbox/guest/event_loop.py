@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import warnings
 from asyncio import base_events
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from habilis.sandbox.guest.native_loop import NativeLoop
 
 T = TypeVar('T')
+ORIGIN_DEPTH = 10
+"""Frames that are kept of the place where a coroutine is made."""
 
 
 class GuestLoop(base_events.BaseEventLoop):
@@ -81,3 +84,18 @@ class GuestPolicy(_Policy):
     def get_child_watcher(self) -> object:
         """What waits for processes, before Python 3.14."""
         return asyncio.ThreadedChildWatcher()
+
+
+def warn_of_coroutines_of(cell: Callable[[], str]) -> None:
+    """Warn of a coroutine that was never awaited only in the cell that made it, which is the one that can be corrected.
+
+    Python notices it when the coroutine is freed: a later cell that assigns to the same variable would be blamed.
+    """
+
+    def warn(coroutine: Any) -> None:
+        origin = coroutine.cr_origin  # None in other threads
+        if origin is None or any(filename == cell() for filename, _, _ in origin):
+            warnings.warn(f'coroutine {coroutine.__qualname__!r} was never awaited', RuntimeWarning, stacklevel=2)
+
+    sys.set_coroutine_origin_tracking_depth(ORIGIN_DEPTH)
+    setattr(warnings, '_warn_unawaited_coroutine', warn)  # noqa: B010 - a private attribute, which Python calls

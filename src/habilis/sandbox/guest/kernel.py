@@ -20,17 +20,18 @@ from typing import TYPE_CHECKING, Any
 from habilis.core.codec import Json, NotPlain, TooLarge, dump, pack, parse_with, unpack
 from habilis.sandbox.guest import network, optional_rules, state
 from habilis.sandbox.guest.answer_size import encode_answer, leave_out_large
-from habilis.sandbox.guest.bridge import Bridge, CellEnded, ToolError, do_work
+from habilis.sandbox.guest.bridge import Bridge, ToolError, do_work
 from habilis.sandbox.guest.children import offer_python
 from habilis.sandbox.guest.displays import displays_of, new_figures
-from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop
+from habilis.sandbox.guest.event_loop import GuestPolicy, new_loop, warn_of_coroutines_of
 from habilis.sandbox.guest.hints import NO_FILES, NO_NETWORK
 from habilis.sandbox.guest.host_selector import HostSelector
 from habilis.sandbox.guest.missing_keys import existing_keys
 from habilis.sandbox.guest.optional_rules import CodeRules, CodeRulesError, check
 from habilis.sandbox.guest.output import HostStream
+from habilis.sandbox.guest.positions import REPORT, report_positions
 from habilis.sandbox.guest.tool_names import mentions_tool, refuse_tool_names
-from habilis.sandbox.guest.tools import HostTool, make_tool
+from habilis.sandbox.guest.tools import HostTool, Tools, make_tool
 from habilis.sandbox.guest.tracebacks import CELL_PREFIX, describe, is_library_file, kind_of, remember_source
 from habilis.sandbox.guest.value_text import PLAIN, descriptions, limit_digits, text_of
 
@@ -46,6 +47,7 @@ _REFUSED = (errno.EACCES, errno.EPERM)
 _AWAIT, _COROUTINE = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, inspect.CO_COROUTINE
 # Bound at import: a cell may patch these modules, and the kernel must keep working.
 _eval, _compile, _parse_tree, _isinstance = eval, compile, ast.parse, isinstance
+_builtins: state.Values = builtins.__dict__
 _STORE = ast.Store()
 _COMPILE_ERRORS = (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError, CodeRulesError)
 """What compiling a cell may raise. Anything else means that an earlier cell has tampered with the compiler."""
@@ -72,6 +74,7 @@ class Kernel:
         self.main = types.ModuleType('__main__')
         self.namespace: state.Values = self.main.__dict__
         self.tools: dict[str, HostTool] = {}
+        self.tools_by_name = Tools(self.tools)
         self.stdout = HostStream(self.bridge, 'o', '<stdout>')
         self.stderr = HostStream(self.bridge, 'e', '<stderr>')
         self.code_rules: CodeRules | None = None
@@ -93,9 +96,9 @@ class Kernel:
         sys.stdout, sys.stderr = self.stdout, self.stderr
         sys.argv = ['']
         builtins.input = self.input  # type: ignore[assignment]
-        setattr(builtins, 'ToolError', ToolError)  # noqa: B010 - so that cells can catch it
-        for name in ('exit', 'quit'):
-            setattr(builtins, name, sys.exit)
+        _builtins.update({'ToolError': ToolError, 'exit': sys.exit, 'quit': sys.exit, 'tools': self.tools_by_name})
+        _builtins[REPORT] = self.bridge.report_position
+        warn_of_coroutines_of(lambda: f'{CELL_PREFIX}{self.cells}>')
         time.sleep = self.sleep  # type: ignore[assignment]
         select.select = network.sleeping_select(self.sleep)
         setattr(events, '_event_loop_policy', GuestPolicy(self.selector))  # noqa: B010 - a private attribute
@@ -182,7 +185,7 @@ class Kernel:
         if stdout.pending or stderr.pending:
             ended = stdout.finish() or stderr.finish()
             if ended and answer.get('error') is None:
-                answer['error'] = describe(CellEnded(ended), ended)
+                answer['error'] = describe(ended, ended.kind)
         if displays := [*self.displays, *new_figures()]:
             answer['displays'] = displays
         if not self.unchanged:
@@ -238,11 +241,10 @@ class Kernel:
         self.namespace.update({name: unpack(value) for name, value in variables.items()})
 
     def use_tools(self, request: Request) -> Answer:
-        """Replace the tools. A variable of the name of an earlier tool is kept."""
-        for name, tool in self.tools.items():
-            if self.namespace.get(name) is tool:
-                del self.namespace[name]
-        self.tools = {}
+        """Replace the tools."""
+        for name in self.tools:
+            _builtins.pop(name, None)
+        self.tools.clear()
         self._offer(request['tools'])
         return {}
 
@@ -260,15 +262,11 @@ class Kernel:
             answer.pop('names', None)
         return answer
 
-    def _visible_tools(self) -> set[str]:
-        """The tools that no variable of the same name hides."""
-        return {name for name, tool in self.tools.items() if self.namespace.get(name) is tool}
-
     def _offer(self, descriptions: list[ToolDescription]) -> None:
+        """Make tools builtins: a variable of the same name hides a tool for as long as there is the variable."""
         for description in descriptions:
             tool = make_tool(self.bridge, self.selector, description)
-            self.tools[tool.__name__] = tool
-            self.namespace[tool.__name__] = tool
+            _builtins[tool.__name__] = self.tools[tool.__name__] = tool
 
     # One cell ---------------------------------------------------------------------------------------------------------
 
@@ -311,7 +309,9 @@ class Kernel:
         if self.code_rules is not None:
             check(tree, self.code_rules)
         if self.tools and mentions_tool(code, self.tools):
-            refuse_tool_names(tree, code, filename, self._visible_tools())
+            reserved = {name for name, tool in self.tools.items() if tool.is_reserved}
+            refuse_tool_names(tree, code, filename, self.tools, reserved)
+        report_positions(tree)
         if tree.body and _isinstance(last := tree.body[-1], ast.Expr):
             place = {name: getattr(last, name) for name in ('lineno', 'col_offset', 'end_lineno', 'end_col_offset')}
             tree.body[-1] = ast.Assign([ast.Name(_VALUE, _STORE, **place)], last.value, **place)
@@ -395,14 +395,12 @@ class Kernel:
         values = {name: value for name, value in self.namespace.items() if name not in self._initial}
         for name in _HIDDEN & values.keys():
             del values[name]
-        for name, tool in self.tools.items():
-            if values.get(name) is tool:
-                del values[name]
         return values
 
     def _shared_objects(self) -> state.Values:
         """Objects that every sandbox has; references to them are saved by name."""
-        return {**self.tools, ' kernel': self, ' stdout': self.stdout, ' stderr': self.stderr}
+        own = {' kernel': self, ' stdout': self.stdout, ' stderr': self.stderr, ' tools': self.tools_by_name}
+        return {**self.tools, **own}
 
     # What cells may call ----------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ class ToolDescription(TypedDict):
     signature: NotRequired[str]
     parameters: NotRequired[list[str]]
     is_async: NotRequired[bool]
+    is_reserved: NotRequired[bool]
 
 
 class Setup(TypedDict, total=False):

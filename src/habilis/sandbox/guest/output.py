@@ -71,12 +71,12 @@ class HostStream(io.TextIOBase):
             for start in range(0, len(text), LARGE):
                 self._bridge.write(self._code, text[start : start + LARGE])
 
-    def finish(self) -> str | None:
-        """Send the rest; the kind of the limit if the host ended the cell."""
+    def finish(self) -> CellEnded | None:
+        """Send the rest; the limit if the host ended the cell."""
         try:
             self.flush()
         except CellEnded as ended:
-            return ended.kind
+            return ended
         return None
 
     def close(self) -> None:

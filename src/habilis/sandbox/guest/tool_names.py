@@ -1,4 +1,4 @@
-"""Refuses cells that bind the name of a tool: a later call of the tool would silently call something else."""
+"""Refuses cells that define the name of a tool: models invent data that way. An assignment only hides the tool."""
 
 import ast
 import re
@@ -8,7 +8,8 @@ from typing import Optional
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PATTERNS = (ast.MatchAs, ast.MatchStar) if sys.version_info >= (3, 10) else ()
-_NAMED = (*_FUNCTIONS, ast.ClassDef, ast.ExceptHandler, *_PATTERNS)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
+_NAMED = (*_DEFINITIONS, ast.ExceptHandler, *_PATTERNS)
 _LINE_END = re.compile('\r\n|\r|\n')
 
 Scope = Optional[set[str]]  # noqa: UP045 - for Python 3.9
@@ -23,9 +24,16 @@ def mentions_tool(code: str, tools: Collection[str]) -> bool:
     return not code.isascii() or any(name in code for name in tools)
 
 
-def refuse_tool_names(tree: ast.Module, code: str, filename: str, tools: Collection[str]) -> None:
-    """Raise a `SyntaxError` for the first place where the module binds, rebinds or deletes the name of a tool."""
-    found = [binding for binding in _global_bindings(tree) if binding[1] in tools]
+def refuse_tool_names(
+    tree: ast.Module, code: str, filename: str, tools: Collection[str], reserved: Collection[str] = ()
+) -> None:
+    """Raise a `SyntaxError` for the first place where the module defines a function or class with the name of a tool,
+    or binds, rebinds or deletes a reserved name."""
+    found = [
+        binding
+        for binding in _global_bindings(tree)
+        if binding[1] in reserved or (binding[1] in tools and isinstance(binding[0], _DEFINITIONS))
+    ]
     if found:
         raise _error(*min(found, key=_position), code, filename)
 
@@ -65,7 +73,7 @@ def _names_bound_by(node: ast.AST) -> Iterator[tuple[str, str]]:
 
 def _children(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
     """The nodes below, each with the scope that it is in."""
-    inside: Scope = set() if isinstance(node, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)) else scope
+    inside: Scope = set() if isinstance(node, (*_DEFINITIONS, ast.Lambda)) else scope
     for field, value in ast.iter_fields(node):
         if _is_local(node, field):
             continue
@@ -89,7 +97,7 @@ def _error(node: ast.AST, name: str, imported: str, code: str, filename: str) ->
         message = f'{name!r} is a tool and already defined: do not import it'
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
         message = f'cannot delete {name!r}: it is a tool'
-    elif isinstance(node, _FUNCTIONS):
+    elif isinstance(node, _DEFINITIONS):
         message = f'{name!r} is a tool and already defined: leave this definition out, or choose another name'
     else:
         message = f'cannot assign to {name!r}: it is a tool; choose another name'

@@ -20,6 +20,7 @@ class HostTool:
         self.__doc__ = description.get('doc')
         self._signature = description.get('signature') or '(…)'
         self._call = call
+        self.is_reserved = bool(description.get('is_reserved'))
         if description.get('is_async') and sys.version_info >= (3, 12):
             inspect.markcoroutinefunction(self)
 
@@ -42,6 +43,20 @@ class HostTool:
             return inspect.signature(made['tool'], eval_str=True)
         except Exception:
             return inspect.signature(made['tool'])
+
+
+class Tools:
+    """`tools.NAME` in cells: every tool, also one whose name a variable hides."""
+
+    def __init__(self, tools: dict[str, HostTool]) -> None:
+        self.__dict__ = tools
+
+    def __getattr__(self, name: str) -> HostTool:
+        msg = f'there is no tool {name!r}; there are: {", ".join(self.__dict__) or "none"}'
+        raise AttributeError(msg)
+
+    def __repr__(self) -> str:
+        return f'<tools {", ".join(self.__dict__) or "none"}>'
 
 
 def make_tool(bridge: Bridge, selector: HostSelector, description: 'ToolDescription') -> HostTool:

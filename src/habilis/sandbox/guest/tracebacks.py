@@ -15,6 +15,7 @@ from habilis.sandbox.guest.optional_rules import CodeRulesError
 CELL_PREFIX = '<cell '
 USER_PATHS = (CELL_PREFIX, '/workspace', '/packages', '/mnt')
 MAX_CHARACTERS = 20_000
+MAX_MARKS = 40
 
 _LIBRARY_PATHS = (
     '<frozen ',
@@ -67,11 +68,12 @@ def describe(error: BaseException, kind: str, hint: str = '') -> Json:
         line = error.lineno
     if kind == 'code_rules':
         line = getattr(error, 'line', None) or line
+    text = ''.join([*formatted.format(), f'{hint}\n' if hint else ''])
     return {
         'kind': kind,
         'type': type(error).__name__,
         'message': _shorten(_message(error), 4000),
-        'traceback': _shorten(''.join([*formatted.format(), f'{hint}\n' if hint else '']), MAX_CHARACTERS),
+        'traceback': _shorten(_without_rulers(text), MAX_CHARACTERS),
         'line': line,
     }
 
@@ -110,6 +112,17 @@ def _chain(formatted: traceback.TracebackException) -> Iterable[traceback.Traceb
         yield link
         group = getattr(link, 'exceptions', None) or ()  # of Python 3.11 and later
         todo += [other for other in (link.__cause__, link.__context__, *group) if other is not None]
+
+
+def _without_rulers(text: str) -> str:
+    """The traceback without markers (`^^^^`) that are longer than what a reader takes in, or mark a whole line."""
+    lines = text.split('\n')
+    return '\n'.join(line for number, line in enumerate(lines) if not _is_ruler(line, lines[number - 1]))
+
+
+def _is_ruler(line: str, above: str) -> bool:
+    marks = line.strip()
+    return bool(marks) and not marks.strip('^~') and (len(marks) > MAX_MARKS or len(marks) >= len(above.strip()))
 
 
 def _shorten(text: str, limit: int) -> str:

@@ -84,7 +84,7 @@ def _failed_repr(value: object, error: Exception) -> str:
 def descriptions(values: dict[str, object]) -> dict[str, Json]:
     """Type, size and short text of each variable."""
     return {
-        name: [type(value).__qualname__, _size_of(value), _short_of(value)]
+        name: ['type' if isinstance(value, type) else type(value).__qualname__, _size_of(value), _short_of(value)]
         for name, value in values.items()
         if not isinstance(value, types.ModuleType)
     }

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import cast
 
-from habilis.core.codec import CodecError, Json, NotPlain, dump, pack, unpack
+from habilis.core.codec import CodecError, Json, NotPlain, dump, pack
 from habilis.core.limits import Limits
 from habilis.core.previews import RESULT_LENGTH, shorten
 from habilis.sandbox.contract import ErrorKind, Interrupted, Stream, ToolCall
 from habilis.sandbox.host.deadline import Deadline, current_deadline
 from habilis.sandbox.host.functions import HostFunction, label_arguments
-from habilis.sandbox.host.guest_messages import parse_message
+from habilis.sandbox.host.guest_messages import RefusedCall, arguments_of, fields_of, parse_message
 from habilis.sandbox.host.guest_work import GuestPort
+from habilis.sandbox.host.limit_texts import limit_text
 from habilis.sandbox.network import Network
 
 OnOutput = Callable[[Stream, str], object]
@@ -52,7 +53,7 @@ class CellHost:
         network: Network | None = None,
     ) -> None:
         self._tools = tools
-        self._limits = limits
+        self.limits = limits
         self._started = time.monotonic()
         self.deadline = Deadline(seconds)
         self._loop = loop
@@ -73,10 +74,16 @@ class CellHost:
         self._argument_bytes = 0
         self._ignored = 0
         self._force = False
-        self.limit = seconds
+        self.seconds_limit = seconds
         self.ended: ErrorKind | None = None
         self.exit_code: int | None = None
         """What the code said before it ended the interpreter."""
+
+        self.lines: tuple[int, int] | None = None
+        """First and last line of the statement that runs, as the guest says."""
+
+        self.waited = 0.0
+        """Seconds that the guest waited for time to pass, for tools, connections or input."""
 
         self._calls: list[tuple[float, ToolCall]] = []
 
@@ -121,7 +128,13 @@ class CellHost:
         handler = _HANDLERS.get(message[:1])
         if handler is None:
             return dump({'error': ['RuntimeError', 'unknown message']})
-        return handler(self, message[1:])
+        if message[0] not in _WAITING:
+            return handler(self, message[1:])
+        began = time.monotonic()
+        try:
+            return handler(self, message[1:])
+        finally:
+            self.waited += time.monotonic() - began
 
     def check(self) -> None:
         """Raise `Interrupted` if the request is over its deadline or was ended."""
@@ -144,7 +157,7 @@ class CellHost:
         return '' if self._take('stderr', text, _size(text)) else self._end_cell('output')
 
     def _take(self, stream: Stream, text: str, size: int) -> bool:
-        room = self._limits.output_bytes - self._printed
+        room = self.limits.output_bytes - self._printed
         self._printed += size
         kept = text if size <= room else _first_bytes(text, room)
         if kept:
@@ -162,16 +175,16 @@ class CellHost:
         self._ignored += 1
         if self._ignored > MAX_IGNORED_REPLIES:
             raise Interrupted
-        return f'!{kind}'
+        return f'!{kind} {limit_text(kind, self.limits, self.seconds_limit)}'
 
     def _call(self, body: str) -> str:
         self._argument_bytes += len(body)
         try:
-            name, arguments = _fields(body, str, list)
+            name, arguments = fields_of(body, str, list)
             tool = self._tool(str(name))
-        except _RefusedCall as refused:
+        except RefusedCall as refused:
             return dump(refused.reply)
-        if self._called > self._limits.calls:
+        if self._called > self.limits.calls:
             return self._end_cell('calls')
         if tool.is_async:
             return dump({'error': ['TypeError', f'{tool.name} is asynchronous: await it']})
@@ -211,13 +224,13 @@ class CellHost:
     def _submit(self, body: str) -> str:
         self._argument_bytes += len(body)
         try:
-            number, name, arguments = _fields(body, int, str, list)
+            number, name, arguments = fields_of(body, int, str, list)
             if number in self._tasks:
-                raise _RefusedCall('RuntimeError', 'a call with this number is running')
+                raise RefusedCall('RuntimeError', 'a call with this number is running')
             tool = self._tool(str(name))
-        except _RefusedCall as refused:
+        except RefusedCall as refused:
             return dump(refused.reply)
-        if self._called > self._limits.calls:
+        if self._called > self.limits.calls:
             return self._end_cell('calls')
         self._start(cast('int', number), tool, arguments)
         return ''
@@ -226,7 +239,7 @@ class CellHost:
         self._called += 1
         tool = self._tools.get(name)
         if tool is None:
-            raise _RefusedCall('NameError', f'there is no tool called {name[:100]!r}')
+            raise RefusedCall('NameError', f'there is no tool called {name[:100]!r}')
         return tool
 
     def _run(self, call: '_GuestCall', packed: Json, context: contextvars.Context | None = None) -> None:
@@ -241,7 +254,7 @@ class CellHost:
     def _unpack(self, call: '_GuestCall', packed: Json) -> bool:
         """Unpack the arguments of a call. False if they are malformed; raises `Interrupted` if the cell has ended."""
         try:
-            call.args, call.kwargs = _arguments(packed)
+            call.args, call.kwargs = arguments_of(packed)
         except CodecError as raised:
             call.error = raised
             return False
@@ -345,6 +358,12 @@ class CellHost:
         self.exit_code = int(body) if body.isascii() and body.isdigit() and len(body) <= 3 else None
         return ''
 
+    def _note_lines(self, body: str) -> str:
+        first, _, last = body.partition(' ')
+        if all(part.isascii() and part.isdigit() and len(part) < 10 for part in (first, last)):
+            self.lines = int(first), int(last)
+        return ''
+
     def _next_call(self, seconds: float) -> '_GuestCall | None':
         """`get_nowait` first: in CPython 3.11 and 3.12 a `get` whose timeout passes too early waits for ever."""
         try:
@@ -385,34 +404,6 @@ class _GuestCall:
     seconds: float = 0.0
 
 
-class _RefusedCall(Exception):
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.reply: Json = {'error': [kind, message]}
-
-
-def _fields(body: str, *types: type) -> list[Json]:
-    """The fields of a message, each checked for its type."""
-    try:
-        parts = parse_message(body)
-    except CodecError as error:
-        raise _RefusedCall('RuntimeError', f'malformed message: {error}') from None
-    right = isinstance(parts, list) and len(parts) == len(types)
-    if not right or not all(type(part) is kind for part, kind in zip(cast('list[Json]', parts), types, strict=True)):
-        raise _RefusedCall('RuntimeError', 'malformed message')
-    return cast('list[Json]', parts)
-
-
-def _arguments(packed: Json) -> tuple[list[object], dict[str, object]]:
-    values = unpack(packed)
-    if isinstance(values, list) and len(cast('list[object]', values)) == 2:
-        args, kwargs = cast('list[object]', values)
-        if isinstance(args, list) and isinstance(kwargs, dict) and all(isinstance(key, str) for key in kwargs):  # type: ignore[misc]
-            return cast('list[object]', args), cast('dict[str, object]', kwargs)
-    msg = 'malformed arguments'
-    raise CodecError(msg)
-
-
 def _error_reply(error: BaseException) -> Json:
     """An error of a tool as a reply: class and message, without traceback."""
     if isinstance(error, (CancelledError, asyncio.CancelledError)):
@@ -438,4 +429,7 @@ _HANDLERS: dict[str, Callable[[CellHost, str], str]] = {
     'n': CellHost._use_network,  # pyright: ignore[reportPrivateUsage]
     'i': CellHost._input,  # pyright: ignore[reportPrivateUsage]
     'x': CellHost._note_exit,  # pyright: ignore[reportPrivateUsage]
+    'l': CellHost._note_lines,  # pyright: ignore[reportPrivateUsage]
 }
+_WAITING = frozenset('wni')
+"""Messages that the guest sends to wait: for time and tools, connections, input."""

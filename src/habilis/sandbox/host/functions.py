@@ -1,5 +1,6 @@
 """Host tools as the sandbox sees them: a name, a signature, and a function on the host."""
 
+import builtins
 import functools
 import inspect
 import keyword
@@ -11,6 +12,8 @@ from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
 
 AnyFunction = Callable[..., Any]
+_TAKEN = frozenset({*dir(builtins), 'ToolError', 'display', 'tools'})
+"""What code inside finds as builtins. Tools are builtins, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +29,9 @@ class HostFunction:
     uses_guest: bool = False
     """Whether it has work done by the guest; see `guest_work.py`."""
 
+    is_reserved: bool = False
+    """Whether no variable may have its name."""
+
     def describe(self) -> dict[str, Json]:
         """The description for the guest."""
         return {
@@ -34,6 +40,7 @@ class HostFunction:
             'parameters': list(self.parameters),
             'signature': self.signature,
             'doc': self.doc,
+            'is_reserved': self.is_reserved,
         }
 
 
@@ -83,6 +90,9 @@ def host_functions(functions: Iterable['AnyFunction | HostFunction']) -> dict[st
         raise TypeError(msg)
     for function in functions:
         tool = host_function(function)
+        if tool.name in _TAKEN:
+            msg = f'{tool.name!r} cannot be the name of a tool: Python or the sandbox uses it; rename it'
+            raise SandboxError(msg)
         if tool.name in tools:
             msg = f'two tools have the name {tool.name!r}; rename one'
             raise SandboxError(msg)

@@ -8,7 +8,7 @@ parser gets the values inside. Time and memory are linear in the length of the m
 import re
 from typing import cast
 
-from habilis.core.codec import CodecError, Json, check_size, parse, parse_with, scan
+from habilis.core.codec import CodecError, Json, check_size, parse, parse_with, scan, unpack
 
 PIECE = 1 << 16
 """Max characters that are given to the C parser at once, except for a long string, which it copies quickly."""
@@ -173,3 +173,34 @@ class _LongText:
             assert found is not None
             at = found.end()
         return at
+
+
+class RefusedCall(Exception):
+    """A call that cannot be made; `reply` is what the guest gets."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.reply: Json = {'error': [kind, message]}
+
+
+def fields_of(body: str, *types: type) -> list[Json]:
+    """The fields of a message, each checked for its type."""
+    try:
+        parts = parse_message(body)
+    except CodecError as error:
+        raise RefusedCall('RuntimeError', f'malformed message: {error}') from None
+    right = isinstance(parts, list) and len(parts) == len(types)
+    if not right or not all(type(part) is kind for part, kind in zip(cast('list[Json]', parts), types, strict=True)):
+        raise RefusedCall('RuntimeError', 'malformed message')
+    return cast('list[Json]', parts)
+
+
+def arguments_of(packed: Json) -> tuple[list[object], dict[str, object]]:
+    """Positional and named arguments of a call. Raises `CodecError`."""
+    values = unpack(packed)
+    if isinstance(values, list) and len(cast('list[object]', values)) == 2:
+        args, kwargs = cast('list[object]', values)
+        if isinstance(args, list) and isinstance(kwargs, dict) and all(isinstance(key, str) for key in kwargs):  # type: ignore[misc]
+            return cast('list[object]', args), cast('dict[str, object]', kwargs)
+    msg = 'malformed arguments'
+    raise CodecError(msg)

@@ -159,9 +159,9 @@ class Interpreter(Interruptible):
             self._remember(done)
             died = False
         except GuestDied as death:
-            cell = results.cell_of_dead_guest(host, host.ended or death.kind, death, seconds)
+            cell = results.cell_of_dead_guest(host, host.ended or death.kind, death, code, cells)
         except CodecError as error:
-            cell = results.cell_of_dead_guest(host, 'broken', error, seconds)
+            cell = results.cell_of_dead_guest(host, 'broken', error, code, cells)
         finally:
             self._host = None
             host.close()

@@ -15,6 +15,7 @@ from habilis.sandbox.contract import Cell, CellError, Display, ErrorKind, Variab
 from habilis.sandbox.files.protected_files import UNDONE
 from habilis.sandbox.host.cell_host import CellHost
 from habilis.sandbox.host.conversions import conversion
+from habilis.sandbox.host.limit_texts import limit_text
 from habilis.sandbox.snapshot import SavedVariables
 
 MAX_DISPLAYS = 1000
@@ -27,12 +28,6 @@ MAX_UNDONE = 5
 _KINDS_FROM_GUEST: frozenset[str] = frozenset(
     {'exception', 'syntax', 'exit', 'code_rules', 'memory', 'output', 'calls'}
 )
-_LIMIT_MESSAGES: dict[str, str] = {
-    'time': 'the cell took longer than its {limit:g} s',
-    'output': 'the cell printed more than its limit',
-    'calls': 'the cell called more tools than its limit',
-    'cancelled': 'the cell was cancelled',
-}
 
 
 class Malformed(CodecError):
@@ -66,13 +61,16 @@ def parse_cell(answer: dict[str, Json], host: CellHost, cells: int, *, describe:
 def _cell(answer: dict[str, Json], host: CellHost) -> Cell:
     error = _parse_error(answer.get('error'))
     if host.ended and (error is None or error.kind != host.ended):
-        error = _limit_error(host.ended, host.limit)
+        error = _error_of(host.ended, host)
+    elif error is not None and error.kind == 'memory':
+        error = _with_memory_limit(error, _limit_reached('memory', host))
     text = answer.get('text')
     if text is not None and not (isinstance(text, str) and len(text) <= MAX_TEXT):
         raise Malformed(f'text (more than {MAX_TEXT:,} characters, or none)')
     return Cell(
         value=unpack(answer.get('value')),
         seconds=host.seconds(),
+        waited=host.waited,
         text=text,
         stdout=host.output('stdout'),
         stderr=host.output('stderr'),
@@ -82,27 +80,40 @@ def _cell(answer: dict[str, Json], host: CellHost) -> Cell:
     )
 
 
-def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, limit: float) -> Cell:
-    """The result of a cell whose interpreter has ended."""
+def cell_of_dead_guest(host: CellHost, kind: ErrorKind, cause: Exception, code: str, number: int) -> Cell:
+    """The result of a cell whose interpreter has ended: of the code with this number."""
     host.close()
     message = str(cause)
     if kind == 'exit' and host.exit_code is not None:  # WASI itself knows only success and failure
         message = f'the code ended the interpreter with exit code {host.exit_code}'
-    error = (
-        _limit_error(kind, limit)
-        if kind in _LIMIT_MESSAGES
-        else CellError(kind=kind, type=_TYPES[kind], message=message)
+    return Cell(
+        stdout=host.output('stdout'),
+        stderr=host.output('stderr'),
+        error=_with_place(_error_of(kind, host, message), host.lines, code, number),
+        calls=tuple(host.calls),
+        seconds=host.seconds(),
+        waited=host.waited,
     )
-    out, err = host.output('stdout'), host.output('stderr')
-    return Cell(stdout=out, stderr=err, error=error, calls=tuple(host.calls), seconds=host.seconds())
+
+
+def _with_place(error: CellError, lines: tuple[int, int] | None, code: str, number: int) -> CellError:
+    """The error with the place where the cell was stopped, in the form of a traceback."""
+    source = code.splitlines()
+    first, last = lines or (1, len(source))
+    if not 0 < first <= last <= len(source) or (lines is None and last > 1):  # it has told nothing, or lied
+        return error
+    place = f'line {first}' if first == last else f'lines {first}-{last}'
+    shown = source[first - 1].strip()[:MAX_SHOWN]
+    frame = f'  File "<cell {number}>", {place}, in <module>\n    {shown}\n'
+    return replace(error, traceback=f'Traceback (most recent call last):\n{frame}{error}\n', line=first)
 
 
 def rolled_back_cell(cell: Cell, lost: tuple[str, ...], *, kept: bool) -> Cell:
     """The result of a cell after which the interpreter was replaced, with the variables that were lost."""
     error = cell.error
     if error is not None and not kept:
-        error = replace(error, message=f'{error.message}; its variables are lost (checkpoints=False)')
-    return replace(cell, error=error, lost=lost)
+        error = _with_note(error, 'its variables are lost (checkpoints=False)')
+    return replace(cell, error=error, lost=lost, rolled_back=kept)
 
 
 def describe_undone(paths: Sequence[str]) -> str:
@@ -118,9 +129,20 @@ def cell_with_undone(cell: Cell, paths: Sequence[str]) -> Cell:
     """The result of a cell whose changes of protected files were undone."""
     message = describe_undone(paths)
     error = cell.error or CellError(kind='exception', type='PermissionError', message='')
-    both = f'{error.message}; {message}' if error.message else message
-    trace = f'{error.traceback.rstrip()}\n{message}\n' if error.traceback else ''
-    return replace(cell, error=replace(error, message=both, traceback=trace))
+    return replace(cell, error=_with_note(error, message))
+
+
+def _with_memory_limit(error: CellError, reached: str) -> CellError:
+    """The error with the limit. Python itself raises it without a message."""
+    if error.message or not error.traceback:
+        return _with_note(error, reached)
+    return replace(error, message=reached, traceback=f'{error.traceback.rstrip()}: {reached}\n')
+
+
+def _with_note(error: CellError, note: str) -> CellError:
+    message = f'{error.message}; {note}' if error.message else note
+    trace = f'{error.traceback.rstrip()}\n{note}\n' if error.traceback else ''
+    return replace(error, message=message, traceback=trace)
 
 
 _TYPES: dict[str, str] = {
@@ -128,13 +150,20 @@ _TYPES: dict[str, str] = {
     'stack': 'RecursionError',
     'broken': 'SandboxBroken',
     'memory': 'MemoryError',
+    'time': 'TimeoutError',
+    'cancelled': 'Cancelled',
 }
-_LIMIT_TYPES: dict[str, str] = {'time': 'TimeoutError', 'cancelled': 'Cancelled'}
 
 
-def _limit_error(kind: ErrorKind, limit: float) -> CellError:
-    message = _LIMIT_MESSAGES[kind].format(limit=limit)
-    return CellError(kind=kind, type=_LIMIT_TYPES.get(kind, 'LimitReached'), message=message)
+def _error_of(kind: ErrorKind, host: CellHost, message: str = '') -> CellError:
+    """The error of a cell that was ended: the limit, or this message. That of a backend says more about memory."""
+    reached = _limit_reached(kind, host)
+    text = f'{message}: {reached}' if kind == 'memory' and message else reached or message
+    return CellError(kind=kind, type=_TYPES.get(kind, 'LimitReached'), message=text)
+
+
+def _limit_reached(kind: ErrorKind, host: CellHost) -> str:
+    return limit_text(kind, host.limits, host.seconds_limit)
 
 
 def _parse_error(data: Json) -> CellError | None:

@@ -12,8 +12,9 @@ from habilis.sandbox.contract import Guest, GuestDied, Interrupted, Stream
 from habilis.sandbox.remote import file_sync
 from habilis.sandbox.remote.wire import MAX_WAITING, Kind
 
-TOLD = frozenset('oesk')
-"""Messages whose reply is empty unless the cell must end: output, the start and the end of an asynchronous tool."""
+TOLD = frozenset('oeskl')
+"""Messages whose reply is empty unless the cell must end: output, the start and the end of an asynchronous tool, and
+which lines run."""
 
 
 class ClientSide:

@@ -264,7 +264,7 @@ class HostedMachine:
     def answer(self, message: str) -> str:
         """Take what the machine tells, one at a time."""
         self.check()
-        if message[:1] in ('o', 'e'):  # a warning of Python
+        if message[:1] in ('o', 'e', 'l'):  # a warning of Python, or which lines run
             return ''
         try:
             match parse_message(message[1:]) if message[:1] == 'c' else None:
