@@ -69,6 +69,9 @@ class Message:
     memory: str = ''
     """For `user`: what a memory has for the message. Kept apart from `text`; the agent sends both."""
 
+    situation: str = ''
+    """For `user`: what `text` says of the date and the workspace, so that later turns say only what has changed."""
+
     def __repr__(self) -> str:
         return short_repr(self)
 

@@ -27,14 +27,21 @@ class Conversation:
         self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user))
 
     def add_task(
-        self, text: str, images: tuple[Image, ...] = (), *, memory: str = '', note: str, note_without_stop: str
+        self,
+        text: str,
+        images: tuple[Image, ...] = (),
+        *,
+        memory: str = '',
+        situation: str = '',
+        note: str,
+        note_without_stop: str,
     ) -> str:
         """Append the task with the note of the policy below it, which differs in steps that cannot end the run.
 
         Returns the message as it is sent.
         """
         self._task, self._task_notes = text, (note, note_without_stop)
-        message = Message(role='user', text=_with_note(text, note), images=images, memory=memory)
+        message = Message(role='user', text=_with_note(text, note), images=images, memory=memory, situation=situation)
         self.add(message, by_user=True)
         return with_memory(message).text
 
@@ -83,6 +90,13 @@ class Conversation:
     def forget_steps(self, note: str) -> None:
         """Remove the steps of this run, and add the `note`, if there is one. The variables of the sandbox stay."""
         self._turns = tuple(turn for turn in self._turns if turn.by_user or turn.earlier)
+        if note:
+            self.add(Message(role='user', text=note))
+
+    def forget_reply(self, note: str) -> None:
+        """Remove the last reply and what answered it, and add the `note`, if there is one."""
+        last = max(number for number, turn in enumerate(self._turns) if turn.message.role == 'assistant')
+        self._turns = self._turns[:last]
         if note:
             self.add(Message(role='user', text=note))
 

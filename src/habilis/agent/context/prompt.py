@@ -1,7 +1,7 @@
 """What the model is told: the files of `prompts/`, put together for one run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -63,6 +63,9 @@ class PromptParts:
     talk: bool = False
     """The task is what a person said in a conversation."""
 
+    text: Callable[[str], str] = prompt_file
+    """Finds a prompt by its name: the policy may have its own."""
+
     def without_stop(self) -> 'PromptParts':
         """The same for a step in which there is no `final_answer`."""
         return replace(self, can_stop=False, output=None, talk=False)
@@ -99,11 +102,11 @@ def system_prompt(parts: PromptParts) -> str:
         sections.append(parts.instructions)
     body = '\n\n'.join(sections)
     if not parts.python:
-        return f'{prompt_file("no_python")}\n\n{body}'.strip()
-    text = prompt_file('system_talk' if parts.talk else 'system')
+        return f'{parts.text("no_python")}\n\n{body}'.strip()
+    text = parts.text('system_talk' if parts.talk else 'system')
     for name, value in (
-        ('protocol', prompt_file(f'protocol_{form}')),
-        ('example', prompt_file(f'example_{form}')),
+        ('protocol', parts.text(f'protocol_{form}')),
+        ('example', parts.text(f'example_{form}')),
         ('packages', f'{parts.packages}{_already_imported(parts.imports)}'),
         ('sections', f'\n{body}' if body else ''),
     ):
@@ -134,17 +137,17 @@ def task_message(
     task: str,
     variables: Sequence[str] = (),
     *,
-    workspace: str = '',
+    situation: str = '',
     gone: Sequence[str] | None = (),
     files: Sequence[str] = (),
 ) -> str:
-    """The words of the user, the files and variables that code finds, and variables that it does not find any more.
+    """The words of the user, the date and the workspace, what else code finds, and variables that it finds no more.
 
     `gone` is None if all are gone and their names are not known.
     """
     text = task.strip()
-    if workspace:
-        text += f'\n\n{workspace}'
+    if situation:
+        text += f'\n\n{situation}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'

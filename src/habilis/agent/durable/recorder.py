@@ -292,8 +292,20 @@ class Recorder:
         if self.top:
             await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
         elif entry is None or entry.opened is None:
-            inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
+            inputs = replace(inputs, system=prompt.system, asked=prompt.asked, situation=prompt.situation)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
+
+    async def situation(self) -> str | None:
+        """The `situation` of the prompt in the record; None if the run has none yet."""
+        entry = self.journal.index.find(self.scope.path)
+        if not self.top:
+            opened = None if entry is None else entry.opened
+            return None if opened is None else INPUTS_CODEC.read(await self.journal.value_of(opened)).situation
+        for record in self.journal.loaded:
+            value = await self.journal.value_of(record) if self._is_note(record) else None
+            if isinstance(value, dict) and PROMPT in value:
+                return PROMPT_CODEC.read(value[PROMPT]).situation
+        return None
 
     async def instructions(self, evaluate: Callable[[], Awaitable[str]]) -> str:
         """The instructions of this run: those of its record, or what `evaluate` returns, which is recorded."""

@@ -80,6 +80,7 @@ class Inputs:
     """See `Prompt`. Older versions recorded it here."""
 
     asked: str = ''
+    situation: str = ''
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
@@ -107,11 +108,14 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What the model got, for readers of the record; a resumed run builds its own."""
+    """What the model got, for readers of the record; a resumed run builds its own, with the same `situation`."""
 
     system: str
     asked: str
     """The first message."""
+
+    situation: str = ''
+    """What the first message says of the date and the workspace: both may have changed when the run is resumed."""
 
     imports: tuple[str, ...] = ()
     """Import statements that the sandbox ran before the code of the model."""

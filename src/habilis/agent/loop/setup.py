@@ -3,6 +3,7 @@
 import asyncio
 import functools
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from habilis.agent.agent_tools import delegate_name, needs_sandbox
 from habilis.agent.context.conversation import Conversation
@@ -94,7 +95,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy = load_policy(setup.policy, model.traits)
     history = History(
-        tools=toolbox.signatures(), found_tools=inputs.found_tools, helpers=inputs.helpers, is_talk=setup.talk
+        tools=toolbox.signatures(),
+        is_given=bool(spec.variables or spec.attached or (sandboxes and sandboxes.main.has_workspace)),
+        found_tools=inputs.found_tools,
+        helpers=inputs.helpers,
+        is_talk=setup.talk,
+        has_python=setup.python,
     )
     answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
@@ -114,21 +120,23 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             imports=imports,
             recorder=recorder,
         )
-    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports, policy)
     variables = await code.begin(spec.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
     described = [_describe(variable, spec.variables) for variable in variables]
+    situation = await _situation(inputs, policy, sandboxes if code else None)
     images = tuple(file for file in spec.attached if isinstance(file, Image))
     first_message = conversation.add_task(
         task_message(
             spec.task,
             described,
-            workspace=sandboxes.describe_files() if sandboxes and code else '',
+            situation=situation,
             gone=code.gone if code else (),
             files=await _place(inputs, sandboxes),
         ),
         images,
         memory=spec.memory,
+        situation=situation,
         note=policy.task_note(history, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history, can_stop=False) if setup.python else '',
     )
@@ -166,7 +174,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         events=events,
         start_state=start_state,
         recorder=recorder,
-        prompt=Prompt(system=conversation.system, asked=first_message, imports=import_statements(imports)),
+        prompt=Prompt(
+            system=conversation.system,
+            asked=first_message,
+            situation=situation,
+            imports=import_statements(imports),
+        ),
         spec=spec,
     )
 
@@ -215,6 +228,7 @@ def _prompt(
     toolbox: Toolbox,
     tools: ToolCaller,
     imports: Mapping[str, str],
+    policy: Policy,
 ) -> PromptParts:
     given = bool(inputs.spec.attached or inputs.start.files)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
@@ -228,7 +242,19 @@ def _prompt(
         packages=packages_rule(setup.sandbox_settings, files=has_files),
         imports=tuple(imports),
         talk=setup.talk,
+        text=policy.text,
     )
+
+
+async def _situation(inputs: RunInputs, policy: Policy, sandboxes: Sandboxes | None) -> str:
+    """The date and the workspace: as the record of the run has them, else as they are now if the model knows others."""
+    recorded = None if inputs.recorder is None else await inputs.recorder.situation()
+    if recorded is not None:
+        return recorded
+    today = policy.text('today').replace('{date}', datetime.now().astimezone().date().isoformat())
+    now = ' '.join(filter(None, (today, sandboxes.describe_files() if sandboxes else '')))
+    told = next((message.situation for message in reversed(inputs.start.messages) if message.situation), '')
+    return '' if now == told else now
 
 
 async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:

@@ -152,7 +152,7 @@ class Turns:
                 components.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
         if not components.answer.is_given:
             components.events.emit(ObservationEvent(observation='\n'.join(texts)))
-            if outcome is not None:
+            if outcome is not None and (len(texts) == 1 or outcome.verdict.forget == 'steps'):
                 self._forget(outcome.verdict)
         return Step(
             number=number,
@@ -198,7 +198,8 @@ class Turns:
         """Answer a reply that cannot be used with the sentence of the policy."""
         verdict = await self._judge(seen)
         self._answer_reply(reply, verdict.note, forget=verdict.forget == 'reply')
-        self._forget(verdict)
+        if verdict.forget == 'steps':
+            self._forget(verdict)
         return Step(number=number, reply=reply, observation=verdict.note)
 
     async def _judge(self, seen: SeenReply) -> Verdict:
@@ -219,13 +220,16 @@ class Turns:
         conversation = self._components.conversation
         if reply.text.strip() and not forget:
             conversation.add(reply.message)
-        conversation.add(Message(role='user', text=text))
+        if text:
+            conversation.add(Message(role='user', text=text))
         self._components.events.emit(ObservationEvent(observation=text))
 
     def _forget(self, verdict: Verdict) -> None:
         if verdict.forget == 'steps':
             self._components.conversation.forget_steps(verdict.note)
             self._components.events.emit(CompactedEvent(message='the steps so far were removed for a fresh start'))
+        elif verdict.forget == 'reply':
+            self._components.conversation.forget_reply(verdict.note)
 
 
 def _recorded_seconds(step: Step) -> float:
