@@ -96,12 +96,11 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     policy = load_policy(setup.policy, model.traits)
     history = History(
         tools=toolbox.signatures(),
-        is_given=bool(spec.variables or spec.attached or (sandboxes and sandboxes.main.has_workspace)),
         found_tools=inputs.found_tools,
         helpers=inputs.helpers,
         is_talk=setup.talk,
-        has_python=setup.python,
     )
+    history.expects_code = _expects_code(setup, inputs, sandboxes, history)
     answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
@@ -255,6 +254,16 @@ async def _situation(inputs: RunInputs, policy: Policy, sandboxes: Sandboxes | N
     now = ' '.join(filter(None, (today, sandboxes.describe_files() if sandboxes else '')))
     told = next((message.situation for message in reversed(inputs.start.messages) if message.situation), '')
     return '' if now == told else now
+
+
+def _expects_code(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, history: History) -> bool:
+    """Whether code has something to work on, and this is no turn of a conversation. The model sees images itself."""
+    spec = inputs.spec
+    if not setup.python or setup.talk or spec.session or inputs.start.messages:
+        return False
+    has_files = any(not isinstance(file, Image) for file in spec.attached)
+    has_workspace = sandboxes is not None and sandboxes.main.has_workspace
+    return bool(spec.variables or has_files or has_workspace or history.own_tools)
 
 
 async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:

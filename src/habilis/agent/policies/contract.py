@@ -68,9 +68,6 @@ class History:
     tools: Mapping[str, str] = field(default_factory=dict[str, str])
     """Signatures of the tools that code can call, by name."""
 
-    is_given: bool = False
-    """Whether code has something to work on: variables, files or a workspace."""
-
     found_tools: frozenset[str] = frozenset()
     """Those that were found in the library for the task."""
 
@@ -80,8 +77,8 @@ class History:
     is_talk: bool = False
     """Whether the task is what a person said in a conversation: words are an answer as good as any."""
 
-    has_python: bool = True
-    """Whether the model can run code."""
+    expects_code: bool = False
+    """Whether there is something for code to work on, and no conversation: words before any code are doubtful."""
 
     turns: list[tuple[SeenReply | SeenCell, Verdict]] = field(
         default_factory=list[tuple[SeenReply | SeenCell, Verdict]]

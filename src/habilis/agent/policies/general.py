@@ -44,10 +44,9 @@ class GeneralPolicy:
         return Verdict(note=self.text(f'reply_{reply.form}'), forget=forget)
 
     def _question_words(self, history: History) -> Verdict:
-        """Words before any code may announce the work, where there is something to work on."""
-        has_work = history.is_given or bool(history.own_tools)
+        """Words before any code may announce the work instead of doing it."""
         has_begun = bool(history.cells) or history.has_called_tools or history.has_refused
-        if history.is_talk or not history.has_python or not has_work or has_begun:
+        if has_begun or not history.expects_code:
             return Verdict()
         return Verdict(note=self.text('no_code_run'), refuse=True)
 
