@@ -289,18 +289,14 @@ class Recorder:
     async def open(self, inputs: Inputs, prompt: Prompt) -> None:
         """Record the prompt, and the inputs of a nested run; those of other runs are recorded when they are created."""
         entry = self.journal.index.find(self.scope.path)
-        if self.top:
-            await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
-        elif entry is None or entry.opened is None:
-            inputs = replace(inputs, system=prompt.system, asked=prompt.asked, situation=prompt.situation)
+        if not self.top and (entry is None or entry.opened is None):
+            inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
+        if await self.situation() is None:
+            await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
 
     async def situation(self) -> str | None:
         """The `situation` of the prompt in the record; None if the run has none yet."""
-        entry = self.journal.index.find(self.scope.path)
-        if not self.top:
-            opened = None if entry is None else entry.opened
-            return None if opened is None else INPUTS_CODEC.read(await self.journal.value_of(opened)).situation
         for record in self.journal.loaded:
             value = await self.journal.value_of(record) if self._is_note(record) else None
             if isinstance(value, dict) and PROMPT in value:

@@ -80,7 +80,6 @@ class Inputs:
     """See `Prompt`. Older versions recorded it here."""
 
     asked: str = ''
-    situation: str = ''
     meta: Mapping[str, object] = field(default_factory=dict[str, object])
     """Plain data that the caller keeps with the run."""
 
