@@ -15,7 +15,8 @@ from habilis.core.previews import short_repr
 from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
-Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
+Finish = Literal['stop', 'length', 'calls', 'filter', 'early', 'other']
+"""Why a reply ended; `early`: it was stopped once it had what was needed, and more was to come."""
 
 
 @dataclass(frozen=True, kw_only=True)

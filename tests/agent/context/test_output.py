@@ -295,7 +295,7 @@ def test_words_that_are_no_such_value_are_sent_back(kind: Any, text: str) -> Non
     with pytest.raises(WrongOutput) as refused:
         output.check_text(text)
     assert str(refused.value) == (
-        f'The answer must be {output.name}. Call final_answer(...) with that value in a Python block.'
+        f'The answer must be {output.name}. Call final_answer(...) with that value in Python code.'
     )
 
 

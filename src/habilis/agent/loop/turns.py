@@ -63,7 +63,9 @@ class Turns:
         elif parsed.code is not None and is_cut and not compiles(parsed.code):
             step = await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         elif parsed.code is not None and components.code is not None:
-            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop)
+            is_partial = parsed.is_partial or reply.finish == 'early'
+            note = components.policy.text('reply_partial') if is_partial else ''
+            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop, note=note)
             step = await self._take_outcome(reply, parsed.code, outcome, number)
         elif parsed.prose:
             step = await self._take_words(reply, parsed.prose, number, can_stop)
