@@ -303,7 +303,7 @@ def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 def reply(messages):
-    task = next(m.text for m in reversed(messages) if m.role == 'user' and not m.by_agent).split()[0]
+    task = next(m.text for m in reversed(messages) if m.role == 'user' and not m.by_agent).split()[-1]
     return {
         'first': '```python\\nx = [1]\\nfinal_answer(x)\\n```',
         'second': '```python\\ndef grow(): x.append(2)\\ngrow()\\nfinal_answer(x)\\n```',
@@ -394,7 +394,7 @@ async def test_undo_takes_back_a_turn_with_its_variables_also_for_the_next_proce
         taken = await chat.undo()
         assert taken is not None
         assert (taken.task, taken.meta, taken.files) == ('Change x.', {'turn': 7}, ())
-        assert [message.text.split('\n')[0] for message in chat.messages if message.role == 'user'] == ['Set x.']
+        assert [message.text for message in chat.messages if message.role == 'user'] == ['Set x.']
         assert (await chat.run('What is x?')).output == 1
         assert 'Change x.' not in sent(_model(one), 2)
     async with agent(block('final_answer(x)'), journal=where) as one, one.conversation('talk') as chat:
@@ -447,11 +447,12 @@ async def test_the_date_and_the_workspace_are_said_at_first_and_when_they_have_c
     async with agent(*replies, block('final_answer(4)'), workspace=tmp_path) as one, one.conversation() as chat:
         for task in ('One.', 'Two.', 'Three.', 'Four.'):
             await chat.run(task)
-    asked = [message.text for message in chat.messages if message.role == 'user' and not message.by_agent]
-    today = datetime.now().astimezone().date().isoformat()
-    assert asked[0] == f'One.\n\nToday is {today}. Your code runs in the folder /workspace, which has no files yet.'
+    asked = [request.messages[-1].text for request in _model(one).requests]
+    today = f'Today is {datetime.now().astimezone().date().isoformat()}.'
+    assert asked[0] == f'{today} Your code runs in the folder /workspace, which has no files yet.\n\nOne.'
     assert asked[1:3] == ['Two.', 'Three.']
-    assert asked[3].endswith("which has: 'b' (0 bytes).")
+    assert asked[3] == f"{today} Your code runs in the folder /workspace, which has: 'b' (0 bytes).\n\nFour."
+    assert [message.text for message in chat.messages if message.role == 'user'] == ['One.', 'Two.', 'Three.', 'Four.']
 
 
 @pytest.mark.parametrize('nested', [False, True])

@@ -71,7 +71,7 @@ class Message:
     """For `user`: what a memory has for the message. Kept apart from `text`; the agent sends both."""
 
     situation: str = ''
-    """For `user`: what `text` says of the date and the workspace, so that later turns say only what has changed."""
+    """For `user`: the date and the workspace, if the model does not know them yet. Kept apart from `text`, too."""
 
     def __repr__(self) -> str:
         return short_repr(self)

@@ -307,7 +307,7 @@ async def test_a_text_that_is_not_there_is_answered_with_the_line_most_like_it(b
         await box.call('update_file', 'main.py', 'nothing of the kind', 'x')
     (tmp_path / 'long.txt').write_text('x' * 100_000 + '\n' + 'y\n' * 100_000 + 'needle\n')
     with pytest.raises(WorkspaceError, match=r'most similar is line 1: .{100,120}$'):
-        await box.call('update_file', 'long.txt', 'x' * 100_001, 'z')
+        await box.call('update_file', 'long.txt', 'z' + 'x' * 100_000, 'z')
 
 
 # Races ----------------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
-from habilis.agent.context.prompt import with_memory
+from habilis.agent.context.prompt import as_sent
 from habilis.models.contract import Message
 from habilis.models.files import Image
 
@@ -43,7 +43,7 @@ class Conversation:
         self._task, self._task_notes = text, (note, note_without_stop)
         message = Message(role='user', text=_with_note(text, note), images=images, memory=memory, situation=situation)
         self.add(message, by_user=True)
-        return with_memory(message).text
+        return as_sent(message).text
 
     def change_task_notes(self, *, note: str, note_without_stop: str) -> None:
         """Replace the note below the task."""
@@ -72,7 +72,7 @@ class Conversation:
                 self._without_stop(message) if turn.by_user else message
                 for turn, message in zip(self._turns, turns, strict=True)
             ]
-        turns = [with_memory(message) for message in turns]
+        turns = [as_sent(message) for message in turns]
         if turns:
             turns[-1] = replace(turns[-1], cache=True)
         if extra:

@@ -126,28 +126,27 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def with_memory(message: Message) -> Message:
-    """The message as it is sent: what the memory has for it below its text."""
-    if not message.memory:
+def as_sent(message: Message) -> Message:
+    """The message as it is sent: the situation above its text, and what the memory has for it below."""
+    if not message.situation and not message.memory:
         return message
-    return replace(message, text=f'{message.text}\n\n{MEMORY_HEADING}\n{message.memory}', memory='')
+    memory = f'{MEMORY_HEADING}\n{message.memory}' if message.memory else ''
+    text = '\n\n'.join(filter(None, (message.situation, message.text, memory)))
+    return replace(message, text=text, situation='', memory='')
 
 
 def task_message(
     task: str,
     variables: Sequence[str] = (),
     *,
-    situation: str = '',
     gone: Sequence[str] | None = (),
     files: Sequence[str] = (),
 ) -> str:
-    """The words of the user, the date and the workspace, what else code finds, and variables that it finds no more.
+    """The words of the user, the files and variables that code finds, and variables that it does not find any more.
 
     `gone` is None if all are gone and their names are not known.
     """
     text = task.strip()
-    if situation:
-        text += f'\n\n{situation}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'

@@ -129,7 +129,6 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         task_message(
             spec.task,
             described,
-            situation=situation,
             gone=code.gone if code else (),
             files=await _place(inputs, sandboxes),
         ),
