@@ -106,6 +106,14 @@ async def test_in_a_talk_words_are_an_answer_and_nothing_is_repeated_below_the_t
     assert 'tell the person in words what was found or done.' in model.requests[2].messages[-1].text
 
 
+async def test_what_was_imported_for_the_code_is_not_said_to_be_gone_in_the_next_turn() -> None:
+    model = small(['Hello.', block('x = Counter("aa")\nfinal_answer("Done.")'), 'You are welcome.'])
+    async with Agent(model, talk=True) as agent, agent.conversation() as chat:
+        for text in ('Hi.', 'Count.', 'Thanks.'):
+            await chat.run(text)
+    assert 'gone' not in sent(model, 2)
+
+
 async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
     model = small([block('final_answer(1.5)')])
     async with Agent(model, tools=[Toolset('shop', [price], enabled=False)]) as agent:

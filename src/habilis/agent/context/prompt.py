@@ -97,7 +97,8 @@ def system_prompt(parts: PromptParts) -> str:
         instead = ' instead of writing code' if parts.python else ''
         sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
     if parts.output is not None:
-        sections.append(f'The value given to final_answer must be {parts.output}.')
+        what = 'The value given to final_answer' if parts.python else 'Your answer'
+        sections.append(f'{what} must be {parts.output}.')
     if parts.instructions:
         sections.append(parts.instructions)
     body = '\n\n'.join(sections)

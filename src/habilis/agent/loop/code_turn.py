@@ -86,7 +86,7 @@ class CodeRunner:
             await self._sandbox.set_variables(variables)
         self._variables = await self._describe_variables()
         if start.names:
-            self.gone = [name for name in start.names if name not in self._variables]
+            self.gone = [name for name in start.names if name not in self._variables and name not in self._imported]
         return [variable for name, variable in self._variables.items() if name in variables]
 
     async def _import_names(self) -> None:

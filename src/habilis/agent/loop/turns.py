@@ -22,6 +22,8 @@ MAX_EMPTY_REPLIES = 3
 MAX_REPAIRS = 4
 """Answers of the wrong type that the model may correct."""
 
+CALL_FINAL_ANSWER = 'Call final_answer(...) with that value in Python code.'
+
 
 class Turns:
     """Takes the steps of one run."""
@@ -176,8 +178,9 @@ class Turns:
             await answer.take_text(text)
         except WrongOutput as wrong:
             self.repairs += 1
-            self._answer_reply(reply, str(wrong))
-            return Step(number=number, reply=reply, observation=str(wrong))
+            told = str(wrong) if self._components.code is None else f'{wrong} {CALL_FINAL_ANSWER}'
+            self._answer_reply(reply, told)
+            return Step(number=number, reply=reply, observation=told)
         verdict = await self._judge(SeenReply(form='words', text=text, is_answer=True))
         if verdict.refuse:
             answer.withdraw()
