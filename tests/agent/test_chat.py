@@ -303,7 +303,7 @@ def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 def reply(messages):
-    task = next(m.text for m in reversed(messages) if m.role == 'user' and not m.by_agent).split()[-1]
+    task = next(m.text for m in reversed(messages) if m.role == 'user' and not m.by_agent).split()[0]
     return {
         'first': '```python\\nx = [1]\\nfinal_answer(x)\\n```',
         'second': '```python\\ndef grow(): x.append(2)\\ngrow()\\nfinal_answer(x)\\n```',
@@ -449,9 +449,9 @@ async def test_the_date_and_the_workspace_are_said_at_first_and_when_they_have_c
             await chat.run(task)
     asked = [request.messages[-1].text for request in _model(one).requests]
     today = f'Today is {datetime.now().astimezone().date().isoformat()}.'
-    assert asked[0] == f'{today} Your code runs in the folder /workspace, which has no files yet.\n\nOne.'
+    assert asked[0] == f'One.\n\n{today} Your code runs in the folder /workspace, which has no files yet.'
     assert asked[1:3] == ['Two.', 'Three.']
-    assert asked[3] == f"{today} Your code runs in the folder /workspace, which has: 'b' (0 bytes).\n\nFour."
+    assert asked[3] == f"Four.\n\n{today} Your code runs in the folder /workspace, which has: 'b' (0 bytes)."
     assert [message.text for message in chat.messages if message.role == 'user'] == ['One.', 'Two.', 'Three.', 'Four.']
 
 

@@ -80,8 +80,8 @@ def session(place: Place, memory: Memory) -> Open:
 def sent(session: Session, number: int) -> list[str]:
     """The texts of a request of the session's model, without the system prompt and the date."""
     assert isinstance(session.model, ScriptedModel)
-    today = f'Today is {datetime.now().astimezone().date().isoformat()}.\n\n'
-    return [message.text.removeprefix(today) for message in session.model.requests[number].messages[1:]]
+    today = f'\n\nToday is {datetime.now().astimezone().date().isoformat()}.'
+    return [message.text.replace(today, '') for message in session.model.requests[number].messages[1:]]
 
 
 async def said(memory: Memory, session: str | None = None) -> list[tuple[str, str]]:

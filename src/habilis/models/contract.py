@@ -73,6 +73,9 @@ class Message:
     situation: str = ''
     """For `user`: the date and the workspace, if the model does not know them yet. Kept apart from `text`, too."""
 
+    note: str = ''
+    """For `user`: what a policy adds to the message. Likewise."""
+
     def __repr__(self) -> str:
         return short_repr(self)
 

@@ -41,17 +41,16 @@ class Conversation:
         Returns the message as it is sent.
         """
         self._task, self._task_notes = text, (note, note_without_stop)
-        message = Message(role='user', text=_with_note(text, note), images=images, memory=memory, situation=situation)
+        message = Message(role='user', text=text, images=images, memory=memory, situation=situation, note=note)
         self.add(message, by_user=True)
         return as_sent(message).text
 
     def change_task_notes(self, *, note: str, note_without_stop: str) -> None:
         """Replace the note below the task."""
-        before, after = _with_note(self._task, self._task_notes[0]), _with_note(self._task, note)
-        self._task_notes = (note, note_without_stop)
+        before, self._task_notes = self._task_notes[0], (note, note_without_stop)
         self._turns = tuple(
-            replace(turn, message=replace(turn.message, text=after))
-            if turn.by_user and turn.message.text == before
+            replace(turn, message=replace(turn.message, note=note))
+            if turn.by_user and (turn.message.text, turn.message.note) == (self._task, before)
             else turn
             for turn in self._turns
         )
@@ -81,11 +80,7 @@ class Conversation:
 
     def _without_stop(self, message: Message) -> Message:
         note, other = self._task_notes
-        return (
-            replace(message, text=message.text.removesuffix(note) + other)
-            if note and message.text.endswith(note)
-            else message
-        )
+        return replace(message, note=other) if note and message.note == note else message
 
     def forget_steps(self, note: str) -> None:
         """Remove the steps of this run, and add the `note`, if there is one. The variables of the sandbox stay."""
@@ -106,7 +101,3 @@ class Conversation:
         changed = shorter != self._turns
         self._turns = shorter
         return changed
-
-
-def _with_note(text: str, note: str) -> str:
-    return f'{text}\n\n{note}' if note else text

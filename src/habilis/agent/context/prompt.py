@@ -128,12 +128,12 @@ def _written_calls(functions: Sequence[Function]) -> str:
 
 
 def as_sent(message: Message) -> Message:
-    """The message as it is sent: the situation above its text, and what the memory has for it below."""
-    if not message.situation and not message.memory:
-        return message
+    """The message as it is sent, with all its parts as text."""
     memory = f'{MEMORY_HEADING}\n{message.memory}' if message.memory else ''
-    text = '\n\n'.join(filter(None, (message.situation, message.text, memory)))
-    return replace(message, text=text, situation='', memory='')
+    added = [part for part in (message.situation, message.note, memory) if part]
+    if not added:
+        return message
+    return replace(message, text='\n\n'.join([message.text, *added]), situation='', note='', memory='')
 
 
 def task_message(
