@@ -19,7 +19,7 @@ from habilis.models.contract import Traits
 from habilis.models.fallback import FallbackModel
 from habilis.models.files import File
 from habilis.models.loader import load_model
-from habilis.tools import tool
+from habilis.tools import people_toolset, tool
 from tests.agent.scripts import block, sent
 
 
@@ -99,7 +99,7 @@ async def test_words_before_any_code_are_questioned_once_where_there_is_somethin
 
 
 async def test_words_are_not_questioned_in_a_talk_nor_after_code_nor_where_there_is_nothing_to_work_on() -> None:
-    async with Agent(ScriptedModel(['Paris.']), policy='general') as agent:
+    async with Agent(ScriptedModel(['Paris.']), tools=[people_toolset()]) as agent:
         assert len((await agent.run('The capital of France?')).steps) == 1
     async with Agent(ScriptedModel(['Hello.']), talk=True, workspace=True) as agent:
         assert len((await agent.run('Hello')).steps) == 1

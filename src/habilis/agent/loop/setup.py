@@ -5,7 +5,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from habilis.agent.agent_tools import delegate_name, needs_sandbox
+from habilis.agent.agent_tools import delegate_name, each_tool, needs_sandbox
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
@@ -38,7 +38,7 @@ from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.host.results import pack_variables
-from habilis.tools import Context, Toolbox
+from habilis.tools import Context, Toolbox, Toolset
 
 
 def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -262,7 +262,9 @@ def _expects_code(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | N
         return False
     has_files = any(not isinstance(file, Image) for file in spec.attached)
     has_workspace = sandboxes is not None and sandboxes.main.has_workspace
-    return bool(spec.variables or has_files or has_workspace or history.own_tools)
+    talking = [one for one in setup.tools if isinstance(one, Toolset) and not one.for_subagents]
+    has_tools = bool({*history.own_tools} - {tool.name for tool in each_tool(talking)})
+    return bool(spec.variables) or has_files or has_workspace or has_tools
 
 
 async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:
