@@ -81,11 +81,12 @@ async def _runs(folder: Path) -> dict[str, str]:
         async with Agent(scripted, tools=[price_of], workspace=folder / 'work', journal='off') as agent:
             await agent.run('Add up the sales.', variables={'table': SALES})
         found[f'run_{name}'] = last(scripted)
-    for name, options, replies in (
+    kinds: list[tuple[str, dict[str, Any], list[str]]] = [
         ('output', {'output_type': Offer}, ['Tea is 2.5 euros.', block('final_answer(Offer("tea", 2.5))')]),
         ('library', {'library': folder / 'empty'}, [block('final_answer(1)')]),
         ('no_python', {'python': False, 'output_type': int}, ['Seven.', '7']),
-    ):
+    ]
+    for name, options, replies in kinds:
         scripted = model(
             [*replies, block('final_answer({"item": "tea", "price": 2.5})')], functions=name == 'no_python'
         )

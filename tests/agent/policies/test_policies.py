@@ -84,7 +84,7 @@ async def test_no_policy_can_refuse_an_answer_once_a_tool_was_called() -> None:
 
 @pytest.mark.parametrize('given', ['workspace', 'tools', 'variables', 'files'])
 async def test_words_before_any_code_are_questioned_once_where_there_is_something_to_work_on(given: str) -> None:
-    options: dict[str, Any] = {'workspace': {'workspace': True}, 'tools': {'tools': [tool(len, name='length')]}}
+    options: dict[str, Any] = {'workspace': {'workspace': True}, 'tools': {'tools': [tool(name='length')(len)]}}
     task = ['Add it up.', File(b'1,2', name='a.csv')] if given == 'files' else 'Add it up.'
     variables = {'rows': [1, 2]} if given == 'variables' else None
     announced = "I'll start by inspecting the data."
