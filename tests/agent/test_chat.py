@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +437,43 @@ async def test_a_message_to_a_run_whose_request_failed_is_in_the_next_request() 
     async with agent(journal=store) as one:
         again = await one.resume('failed')
         assert [message.text for message in again.messages][-2:] == ['Go on.', 'Done.']
+
+
+# The date and the workspace -------------------------------------------------------------------------------------------
+
+
+async def test_the_date_and_the_workspace_are_said_at_first_and_when_they_have_changed(tmp_path: Path) -> None:
+    replies = [block('final_answer(1)'), block('final_answer(2)'), block('open("b", "w").close()\nfinal_answer(3)')]
+    async with agent(*replies, block('final_answer(4)'), workspace=tmp_path) as one, one.conversation() as chat:
+        for task in ('One.', 'Two.', 'Three.', 'Four.'):
+            await chat.run(task)
+    asked = [request.messages[-1].text for request in _model(one).requests]
+    today = f'Today is {datetime.now().astimezone().date().isoformat()}.'
+    assert asked[0] == f'One.\n\n{today} Your code runs in the folder /workspace, which has no files yet.'
+    assert asked[1:3] == ['Two.', 'Three.']
+    assert asked[3] == f"Four.\n\n{today} Your code runs in the folder /workspace, which has: 'b' (0 bytes)."
+    assert [message.text for message in chat.messages if message.role == 'user'] == ['One.', 'Two.', 'Three.', 'Four.']
+
+
+@pytest.mark.parametrize('nested', [False, True])
+async def test_a_resumed_run_says_the_date_and_the_files_that_it_started_with(nested: bool, tmp_path: Path) -> None:
+    """Else its prompt would change under the cache, and with it what the replies were an answer to."""
+    store = MemoryStore()
+    replies = [block('open("made.txt", "w").close()'), ModelUnavailable('down'), block('final_answer(1)')]
+    async with agent(*replies, workspace=tmp_path, journal='off' if nested else store) as one:
+
+        @flow(name='dated')
+        async def work() -> Any:
+            return (await one.run('go')).output
+
+        started = (await work.start(journal=store, run_id='r')).result() if nested else one.run('go', run_id='r')
+        with pytest.raises(ModelUnavailable):
+            await started
+        if nested:
+            assert await work.resume('r', journal=store) == 1
+        else:
+            assert (await one.resume('r')).output == 1
+    first = [request.messages[1].text for request in _model(one).requests]
+    assert 'which has no files yet' in first[0]
+    assert len(first) == 3
+    assert len(set(first)) == 1

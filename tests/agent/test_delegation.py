@@ -9,13 +9,18 @@ import pytest
 
 from habilis import Agent, Context, RunLimits, ScriptedModel, tool
 from habilis.agent import Helper
+from habilis.agent.context.prompt import prompt_file
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.events import AgentEvent, AnswerEvent, CodeEvent, RunFailed, RunFinished, RunStarted
+from habilis.agent.memory_tools import memory_tools
 from habilis.core.errors import AgentError, ModelUnavailable, RunNotFound, RunStopped
 from habilis.journal import MemoryStore
 from habilis.journal.runs import read_run
-from habilis.models.contract import Message
+from habilis.memory import Memory
+from habilis.models.contract import FunctionCall, Message, Reply
+from habilis.models.tokens import count_message_tokens
 from habilis.sandbox import Sandbox
+from habilis.tools import Files, people_toolset
 from tests.agent.scripts import block, sent
 
 TWO = """
@@ -181,6 +186,64 @@ async def test_a_subagent_has_the_tools_and_dependencies_of_the_run() -> None:
     model = by_task({'go': 'final_answer(await delegate("ASK"))', 'ASK': 'final_answer(whoami())'})
     async with Agent(model, helpers=True, deps_type=str) as agent:
         assert (await agent.run('go', deps='Ann', tools=[whoami])).output == 'Ann'
+
+
+TRIES = """
+def tries(path, mode):
+    try:
+        open(path, mode).close()
+        return 'done'
+    except OSError as error:
+        return type(error).__name__
+
+final_answer([tries('a.txt', 'r'), tries('a.txt', 'w'), tries('new.txt', 'w'), sorted(globals().keys() & NAMES)])
+"""
+
+
+@pytest.mark.parametrize('python', [True, False])
+@pytest.mark.parametrize('given', ['folder', 'sandbox'])
+async def test_research_can_change_neither_files_nor_anything_else(given: str, python: bool, tmp_path: Path) -> None:
+    (tmp_path / 'a.txt').write_text('kept')
+
+    @tool
+    def send(text: str) -> None:
+        """Send a mail."""
+
+    @tool(read_only=True)
+    def look_up(word: str) -> str:
+        """Look up a word."""
+        return word
+
+    tries = TRIES.replace('NAMES', "{'send', 'look_up', 'write_file', 'make_tool'}")
+    own = Helper('Finds out.', model=ScriptedModel([block(tries)]), files='read_only')
+    call = FunctionCall(id='1', name='delegate', arguments='{"task": "LOOK", "kind": "research"}')
+    asked = block('final_answer(await delegate("LOOK", "research"))') if python else Reply(calls=(call,))
+    sandbox = await Sandbox.create(workspace=tmp_path) if given == 'sandbox' else None
+    place: dict[str, Any] = {'sandbox': sandbox} if sandbox else {'workspace': tmp_path}
+    model = ScriptedModel([asked, 'Done.'], functions=not python)
+    tools = [send, look_up, Files(tmp_path)]
+    async with Agent(model, helpers={'research': own}, tools=tools, python=python, **place) as agent:
+        result = await agent.run('go')
+    found = str(result.output) if python else str(result.steps[0].observation).replace('"', "'")
+    assert found == "['done', 'PermissionError', 'PermissionError', ['look_up']]"
+    assert (tmp_path / 'a.txt').read_text() == 'kept'
+    if sandbox is not None:
+        await sandbox.close()
+
+
+@pytest.mark.parametrize('kind', ['code', 'research'])
+async def test_a_subagent_of_a_talk_has_a_short_prompt_of_its_own(kind: str, tmp_path: Path) -> None:
+    model = by_task({'go': f'final_answer(await delegate("PART", {kind!r}))', 'PART': 'final_answer(1)'})
+    options: dict[str, Any] = {'talk': True, 'instructions': 'Markdown is rendered.', 'workspace': True}
+    async with Memory(tmp_path / 'memory.db') as memory:
+        tools = [memory_tools(memory, 'talk'), people_toolset(), Files()]
+        async with Agent(model, helpers=True, tools=tools, **options) as agent:
+            await agent.run('go')
+    assert all(text in sent(model, 0) for text in ('talk with a person', 'remember', 'Markdown'))
+    prompt = model.requests[1].messages[0].text
+    assert not any(text in prompt for text in ('person', 'remember', 'read_file', 'Markdown'))
+    assert prompt.endswith(prompt_file(f'helper_{kind}'))
+    assert count_message_tokens(model.requests[1].messages) <= 500
 
 
 # Seen and stopped -----------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,10 @@ def session(place: Place, memory: Memory) -> Open:
 
 
 def sent(session: Session, number: int) -> list[str]:
-    """The texts of a request of the session's model, without the system prompt."""
+    """The texts of a request of the session's model, without the system prompt and the date."""
     assert isinstance(session.model, ScriptedModel)
-    return [message.text for message in session.model.requests[number].messages[1:]]
+    today = f'\n\nToday is {datetime.now().astimezone().date().isoformat()}.'
+    return [message.text.replace(today, '') for message in session.model.requests[number].messages[1:]]
 
 
 async def said(memory: Memory, session: str | None = None) -> list[tuple[str, str]]:

@@ -206,7 +206,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         ScriptedModel.from_file(tmp_path / 'nowhere.json')
 
 
-FINISHES: list[Finish] = ['stop', 'length', 'calls', 'filter', 'other']
+FINISHES: list[Finish] = ['stop', 'length', 'calls', 'filter', 'early', 'other']
 CALLS = st.builds(FunctionCall, id=st.text(), name=st.text(), arguments=st.text())
 COUNTS = st.integers(0, 10**12)
 USAGES = st.builds(

@@ -35,6 +35,7 @@ class Decorators:
         timeout: float | None = None,
         retries: int = 0,
         idempotent: bool = True,
+        read_only: bool = False,
         in_memory: bool = False,
         needs_approval: bool = False,
         side: Side = 'code',

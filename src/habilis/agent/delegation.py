@@ -1,11 +1,11 @@
 """Subagents: `delegate`, the tool with which code hands a part of its task to another run, by the kind of work."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from habilis.agent.agent_tools import AgentTool, Runs, answer_of
+from habilis.agent.agent_tools import AgentTool, Runs, answer_of, resolve_tools
 from habilis.agent.context.instructions import parts_of
 from habilis.agent.context.prompt import prompt_file
 from habilis.agent.hooks.dispatch import Hook
@@ -15,7 +15,7 @@ from habilis.agent.run_spec import RunSpec, run_spec
 from habilis.core.errors import AgentError, RunStopped, ToolCallError
 from habilis.models.contract import Model
 from habilis.sandbox.host.deadline import deadline_paused
-from habilis.tools import Context, Tool, logs
+from habilis.tools import Context, Tool, Toolset, logs
 from habilis.tools.contract import ToolOptions
 from habilis.tools.tool import MakesTool, as_tool
 
@@ -34,7 +34,8 @@ def built_in() -> dict[str, Helper]:
         'code': 'does a part of the work with Python, on the same files',
         'research': 'finds something out, names the sources, and changes nothing',
     }
-    return {name: Helper(text, instructions=prompt_file(f'helper_{name}')) for name, text in words.items()}
+    made = {name: Helper(text, instructions=prompt_file(f'helper_{name}')) for name, text in words.items()}
+    return {**made, 'research': replace(made['research'], files='read_only')}
 
 
 def helpers_from(given: Helpers | bool | None) -> Helpers:
@@ -75,7 +76,7 @@ class Delegation:
                     async with free:
                         if not isinstance(helper, Helper):
                             return await _ask_agent(helper, spec, kind)
-                        given = tools if helper.tools is None else helper.tools
+                        given = _inherited_tools(tools, helper) if helper.tools is None else helper.tools
                         runner = self._runner(kind, helper, setup, model)
                         return await _ask_helper(runner, helper, replace(spec, tools=given), kind)
             except RunStopped:
@@ -93,6 +94,21 @@ class Delegation:
         return self.runners[kind]
 
 
+def _inherited_tools(tools: Sequence[AnyTool], helper: Helper) -> list[AnyTool]:
+    """The tools of a run that a subagent of this kind has: without those for talking with a person, and those that work
+    in the sandbox, because its code does that itself."""
+    found: list[AnyTool] = []
+    for one in resolve_tools(tools):
+        toolset = one if isinstance(one, Toolset) else Toolset('', [one])
+        if not toolset.for_subagents or toolset.needs_workspace or toolset.needs_processes:
+            continue
+        if helper.files != 'read_only':
+            found.append(one)
+        elif reading := [tool for tool in toolset.tools if tool.options.read_only]:
+            found.append(Toolset(toolset.name, reading, toolset.enabled))
+    return found
+
+
 async def _ask_agent(agent: MakesTool, spec: RunSpec, kind: str) -> object:
     made = as_tool(agent)
     assert isinstance(made, AgentTool)
@@ -103,7 +119,9 @@ async def _ask_agent(agent: MakesTool, spec: RunSpec, kind: str) -> object:
 
 async def _ask_helper(runner: Runs, helper: Helper, spec: RunSpec, kind: str) -> object:
     """The answer of a subagent, which works in a sandbox like that of the run that called it."""
-    calling = logs.sandbox()
+    given = runner.setup.sandbox
+    given = next(iter(given.values())) if isinstance(given, Mapping) else given
+    calling = logs.sandbox() or (None if isinstance(given, str) else given)
     if calling is None:  # the caller writes no code: each subagent gets its own sandbox from its setup
         return await answer_of(runner, spec, kind)
     sandbox = await calling.sibling(files=helper.files)
@@ -114,7 +132,8 @@ async def _ask_helper(runner: Runs, helper: Helper, spec: RunSpec, kind: str) ->
 
 
 def _setup_of(kind: str, helper: Helper, setup: AgentSetup, model: Model) -> AgentSetup:
-    """The setup of the agent, as a subagent of this kind has it."""
+    """The setup of the agent, as a subagent of this kind has it: without the instructions for talking with a person."""
+    is_read_only = helper.files == 'read_only'
     return replace(
         setup,
         name=kind,
@@ -124,7 +143,10 @@ def _setup_of(kind: str, helper: Helper, setup: AgentSetup, model: Model) -> Age
         output_validators=(),
         tools=(),
         helpers={},
-        instructions=[*parts_of(setup.instructions), *parts_of(helper.instructions)],
+        library=None if is_read_only else setup.library,
+        sandbox_settings={**setup.sandbox_settings, 'read_only': True} if is_read_only else setup.sandbox_settings,
+        talk=False,
+        instructions=[*(() if setup.talk else parts_of(setup.instructions)), *parts_of(helper.instructions)],
         limits=helper.limits or setup.limits,
         summary=None,
         python=True,

@@ -99,7 +99,8 @@ def memory_tools(
         """Delete an entry for good, with what was drawn from it. Returns how many were deleted."""
         return len(await memory.forget(id))
 
-    return Toolset('memory', [remember, recall, recent_conversations, forget, *_task_tools(memory, side)], enabled)
+    tools = [remember, recall, recent_conversations, forget, *_task_tools(memory, side)]
+    return Toolset('memory', tools, enabled, for_subagents=False)
 
 
 def _task_tools(memory: Memory, side: Side) -> list[AnyTool]:

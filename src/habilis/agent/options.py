@@ -25,7 +25,7 @@ from habilis.models.files import File
 from habilis.models.registry import Overrides as ModelSettings
 from habilis.sandbox import Sandbox
 from habilis.sandbox.code_rules import CodeRules
-from habilis.sandbox.options import PathLike, SandboxSettings
+from habilis.sandbox.options import PathLike, SandboxSettings, SiblingFiles
 from habilis.tools import Approve, Gate, ResultGate, Toolset
 from habilis.tools.tool import MakesTool
 from habilis.tools.validation import describe_value
@@ -57,14 +57,15 @@ class Helper:
     """None: that of the agent."""
 
     tools: Sequence[AnyTool] | None = None
-    """None: those of the run that it works for."""
+    """None: those of the run that it works for, without those for talking with a person, and those for files and
+    commands, which its own code does as well. With read-only files, only tools with `read_only=True`."""
 
     limits: RunLimits | None = None
     """None: those of the agent. A limit that the run around it reaches ends it too."""
 
-    files: Literal['shared', 'own'] = 'shared'
-    """Whether it works in the workspace of the run that it works for, or in a temporary one of its own. Its variables
-    are always its own."""
+    files: SiblingFiles = 'shared'
+    """Whether it works in the workspace of the run that it works for, can only read it, or has a temporary one of its
+    own. Its variables are always its own."""
 
 
 Helpers = Mapping[str, Helper | MakesTool]

@@ -15,7 +15,8 @@ from habilis.core.previews import short_repr
 from habilis.models.files import Image
 
 Role = Literal['system', 'user', 'assistant', 'tool']
-Finish = Literal['stop', 'length', 'calls', 'filter', 'other']
+Finish = Literal['stop', 'length', 'calls', 'filter', 'early', 'other']
+"""Why a reply ended; `early`: it was stopped once it had what was needed, and more was to come."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +69,12 @@ class Message:
 
     memory: str = ''
     """For `user`: what a memory has for the message. Kept apart from `text`; the agent sends both."""
+
+    situation: str = ''
+    """For `user`: the date and the workspace, if the model does not know them yet. Kept apart from `text`, too."""
+
+    note: str = ''
+    """For `user`: what a policy adds to the message. Likewise."""
 
     def __repr__(self) -> str:
         return short_repr(self)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import TypedDict, cast
+from typing import Literal, TypedDict, cast
 
 from habilis.core.codec import Json
 from habilis.core.errors import SandboxError
@@ -21,6 +21,9 @@ from habilis.sandbox.host.results import pack_variables
 from habilis.sandbox.network import Network, make_network
 
 PathLike = str | os.PathLike[str]
+SiblingFiles = Literal['shared', 'read_only', 'own']
+"""The workspace of a sandbox that is made beside another: the same, the same without writing, or a temporary one."""
+
 PACKAGES = '/packages'
 logger = logging.getLogger('habilis.sandbox')
 
@@ -144,6 +147,15 @@ class SandboxOptions:
         mounts = [mount for mount in self.mounts if mount.target != WORKSPACE]
         mount = Mount(source=own.folder, target=WORKSPACE, writable=True)
         return replace(replace(self, workspace=None).shared(), workspace=own, mounts=(*mounts, mount))
+
+    def read_only(self) -> 'SandboxOptions':
+        """The options of a sandbox with the same files, none of which it can change."""
+        return replace(
+            replace(self, workspace=None).shared(),
+            workspace=self.workspace.shared(read_only=True) if self.workspace else None,
+            mounts=tuple(replace(mount, writable=False) for mount in self.mounts),
+            folders=(),
+        )
 
     @property
     def writable_folders(self) -> tuple[Workspace, ...]:

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack, get_args
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
@@ -25,6 +25,7 @@ from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.options import (
     SandboxOptions,
     SandboxSettings,
+    SiblingFiles,
     backend_settings,
     choose_backend,
     make_options,
@@ -127,15 +128,16 @@ class Sandbox(FileAccess):
             raise
         return twin
 
-    async def sibling(self, *, files: Literal['shared', 'own'] = 'shared') -> 'Sandbox':
+    async def sibling(self, *, files: SiblingFiles = 'shared') -> 'Sandbox':
         """A new sandbox with the same settings and without variables. Unlike `fork`, a tool may call it.
 
-        Both share the workspace, or the new one gets a temporary one of its own.
+        Both share the workspace, the new one can only read it, or it gets a temporary one of its own.
         """
-        if files not in ('shared', 'own'):
-            msg = f"files must be 'shared' or 'own', not {files!r:.100}"
+        if files not in get_args(SiblingFiles):
+            msg = f"files must be 'shared', 'read_only' or 'own', not {files!r:.100}"
             raise SandboxError(msg)
-        options = self._options.shared() if files == 'shared' else self._options.separate()
+        made_options = {'shared': self._options.shared, 'read_only': self._options.read_only}
+        options = made_options.get(files, self._options.separate)()
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.code_rules = self.code_rules
         return await made._started()

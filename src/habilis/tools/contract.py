@@ -32,6 +32,9 @@ class ToolOptions:
     idempotent: bool = True
     """Whether a second call with the same arguments does no harm."""
 
+    read_only: bool = False
+    """It changes nothing, so a subagent that must not change anything may have it."""
+
     in_memory: bool = False
     """Its effects are only in the memory of this process: a run that is resumed elsewhere repeats its calls."""
 

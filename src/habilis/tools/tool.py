@@ -293,6 +293,7 @@ def tool(
     timeout: float | None = None,
     retries: int = 0,
     idempotent: bool = True,
+    read_only: bool = False,
     in_memory: bool = False,
     needs_approval: bool = False,
     side: Side = 'code',
@@ -306,12 +307,13 @@ def tool(function: Callable[..., Any] | None = None, /, *, name: str | None = No
     Args:
         function: the function; the model sees its type hints and docstring. name: name of the tool (default: the name
         of the function). timeout: timeout of one attempt in seconds, then `ToolTimeout`. retries: number of retries
-        after a failed attempt. idempotent: whether a repeated call with the same arguments does no harm. in_memory: its
-        effects are in the memory of this process only; a run that is resumed elsewhere repeats its calls.
-        needs_approval: a person must approve each call. side: who may call it: the `code`, the `model` itself, or
-        `both`. on_error: `raise` the error in the code, or return `None` there and show the error to the model
-        (`none`). as_sync: code calls this `async def` without `await`. preview: takes the arguments and returns a
-        unified diff of the changes, shown to the person who approves.
+        after a failed attempt. idempotent: whether a repeated call with the same arguments does no harm. read_only: it
+        changes nothing, so subagents that must not change anything may have it. in_memory: its effects are in the
+        memory of this process only; a run that is resumed elsewhere repeats its calls. needs_approval: a person must
+        approve each call. side: who may call it: the `code`, the `model` itself, or `both`. on_error: `raise` the error
+        in the code, or return `None` there and show the error to the model (`none`). as_sync: code calls this `async
+        def` without `await`. preview: takes the arguments and returns a unified diff of the changes, shown to the
+        person who approves.
     """
     make = tool_maker(caller_names(sys._getframe(1)), name, **options)  # pyright: ignore[reportPrivateUsage]
     return make if function is None else make(function)

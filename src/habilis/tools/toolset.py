@@ -11,12 +11,20 @@ class Toolset:
     """Tools that are enabled and disabled together."""
 
     def __init__(
-        self, name: str, tools: 'Iterable[AnyTool | MakesTool | Callable[..., Any]]', enabled: bool = True
+        self,
+        name: str,
+        tools: 'Iterable[AnyTool | MakesTool | Callable[..., Any]]',
+        enabled: bool = True,
+        *,
+        for_subagents: bool = True,
     ) -> None:
         self.name = name
         self.tools: tuple[AnyTool, ...] = tuple(as_tool(tool) for tool in tools)
         self.enabled = enabled
         """Whether its tools are enabled at the start. A toolbox can change that later."""
+
+        self.for_subagents = for_subagents
+        """Whether subagents of the run get its tools too, not only the agent that talks with a person."""
 
         self.needs_workspace = False
         """Whether its tools work on the workspace of the run."""

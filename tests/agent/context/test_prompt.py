@@ -25,12 +25,18 @@ from habilis.agent.context.prompt import (
 from habilis.agent.context.truncation import Bounds
 from habilis.agent.policies import History
 from habilis.agent.policies.small import SmallPolicy
+from habilis.core.folders import cache_folder
 from habilis.models.contract import Function
+from habilis.models.tokens import count_tokens
 from habilis.sandbox.contract import Variable
 from habilis.tools import Toolbox, tool
+from tests.agent.context.sent_prompts import sent_prompts
 from tests.cases import each_case
+from tests.place import Place
 
 FOLDER = Path(__file__).parent / 'prompts'
+TOKENS = 'TOKENS'
+"""The snapshot that has the number of tokens of all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +71,7 @@ ASK = Function(
 )
 FENCE = PromptParts(functions=False)
 CALL = PromptParts(functions=True)
+SMALL = PromptParts(functions=False, text=SmallPolicy().text)
 WITH_TOOLS = replace(FENCE, stubs=TOOLS, output=OutputType(Hit).name, instructions='Answer in English.\n')
 TEA = {'notes.md': 'Tea is green.', 'long.txt': '\n'.join(f'line {number}' for number in range(100))}
 
@@ -76,7 +83,9 @@ SNAPSHOTS = {
     'call': system_prompt(CALL),
     'call_tools': system_prompt(replace(CALL, stubs=TOOLS, model_tools=[ASK])),
     'call_without_stop': system_prompt(CALL.without_stop()),
-    'fence_small': system_prompt(replace(FENCE, imports=tuple(SmallPolicy().imports()))),
+    'fence_small': system_prompt(replace(SMALL, imports=tuple(SmallPolicy().imports()))),
+    'call_small': system_prompt(replace(SMALL, functions=True)),
+    'fence_small_talk': system_prompt(replace(SMALL, talk=True)),
     'fence_talk': system_prompt(replace(FENCE, stubs=TOOLS, talk=True)),
     'call_talk': system_prompt(replace(CALL, talk=True)),
     'no_python': system_prompt(replace(CALL, python=False, instructions='Answer in English.')),
@@ -96,18 +105,28 @@ SNAPSHOTS = {
 }
 
 
-@each_case('name', SNAPSHOTS)
-def test_prompts_equal_their_snapshots(name: str) -> None:
-    file = FOLDER / f'{name}.txt'
-    sent = SNAPSHOTS[name] + '\n'
+@pytest.fixture
+async def snapshots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """All prompts by name, and a table of what each costs."""
+    cache = cache_folder()
+    place = Place(tmp_path, monkeypatch)
+    monkeypatch.setenv('HABILIS_CACHE', str(cache))  # building the interpreter takes long
+    found = {**SNAPSHOTS, **await sent_prompts(place.folder)}
+    lines = [f'{count_tokens(text):>6} {name}' for name, text in sorted(found.items())]
+    return {**found, TOKENS: '\n'.join([f'{"tokens":>6} prompt', *lines])}
+
+
+async def test_prompts_equal_their_snapshots(snapshots: dict[str, str]) -> None:
     if os.environ.get('UPDATE_SNAPSHOTS') == '1':
-        file.write_text(sent, encoding='utf-8')
-    told = file.read_text(encoding='utf-8') if file.exists() else ''
-    assert sent == told, f'{name} changed; if that is meant, run with UPDATE_SNAPSHOTS=1'
-
-
-def test_every_snapshot_belongs_to_a_prompt() -> None:
-    assert {path.stem for path in FOLDER.glob('*.txt')} == set(SNAPSHOTS)
+        for path in FOLDER.glob('*.txt'):
+            path.unlink()
+        for name, text in snapshots.items():
+            (FOLDER / f'{name}.txt').write_text(text + '\n', encoding='utf-8')
+    told = {path.stem: path.read_text(encoding='utf-8') for path in FOLDER.glob('*.txt')}
+    sent = {name: text + '\n' for name, text in snapshots.items()}
+    changed = sorted(name for name in {*told, *sent} - {TOKENS} if told.get(name) != sent.get(name))
+    assert not changed, f'{", ".join(changed)} changed; if that is meant, run with UPDATE_SNAPSHOTS=1'
+    assert told == sent
 
 
 def test_every_prompt_file_can_be_read_and_is_not_empty() -> None:

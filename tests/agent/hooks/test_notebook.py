@@ -94,7 +94,7 @@ def test_the_view_can_be_replaced_and_switched_off_and_does_not_flood_a_loop(tmp
         'kinds = []\nawait agent(hooks=[lambda event: kinds.append(event.kind)]).run("Draw")\nkinds[-1]',
         'async for event in agent().stream("Draw"):\n    pass\nevent.result.ended',
         'import os\nos.environ["HABILIS_NOTEBOOK_VIEW"] = "false"\nagent().run_sync("Draw").ended',
-        'del os.environ["HABILIS_NOTEBOOK_VIEW"]\nfor _ in range(12):\n    await agent(["Done."]).run("Say")',
+        'del os.environ["HABILIS_NOTEBOOK_VIEW"]\nfor _ in range(12):\n    await agent(["Done.", "Done."]).run("Say")',
     )
     assert [output['data'] for output in own] == [{'text/plain': "'run_finished'"}]
     assert [output['data'] for output in (*streamed, *off)] == [{'text/plain': "'answer'"}] * 2

@@ -78,6 +78,51 @@ async def test_a_reply_that_repeats_itself_is_stopped_and_asked_for_again(repeat
     assert 'repeat' in model.requests[1][-1].text
 
 
+TWO = 'First I look.\n```python\nx = 1\nprint(x)\n```\nThen the remainder:\n```python\nfinal_answer(x + 1)\n```\nDone.'
+
+
+class Chunked(Rambling):
+    """Writes a text in its first reply, in chunks that end anywhere, and answers in its second."""
+
+    async def stream(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> AsyncIterator[Delta | Reply]:
+        self.requests.append(messages)
+        text = self.repeated.text if len(self.requests) == 1 else ANSWER
+        for start in range(0, len(text), 20):
+            yield Delta(text=text[start : start + 20])
+        yield Reply(text=text)
+
+
+@pytest.mark.one_protocol
+async def test_a_reply_that_is_stopped_after_its_first_block_ends_there_and_the_model_is_told() -> None:
+    model = Chunked(Delta(text=TWO), traits=Traits(functions=False, local=True))
+    async with Agent(model) as agent:
+        result = await agent.run('go')
+    assert result.output == 42
+    said, seen = model.requests[1][-2:]
+    assert said.text == TWO[: TWO.index('Then')]
+    assert seen.text.startswith('Output:\n1\n')
+    assert seen.text.endswith('Only the first part of your reply was run: send one block at a time.')
+
+
+@pytest.mark.one_protocol
+async def test_all_blocks_of_a_hosted_model_are_run_and_kept_as_they_were_written() -> None:
+    model = Chunked(Delta(text=TWO), traits=Traits(functions=False))
+    async with Agent(model) as agent:
+        result = await agent.run('go')
+    assert result.output == 2
+    assert result.messages[-1].text == TWO
+
+
+@pytest.mark.one_protocol
+async def test_the_model_is_told_that_code_after_output_it_has_invented_was_not_run() -> None:
+    invented = '```python\nx = 1\nprint(x)\n```\nOutput: 7\n```python\nfinal_answer(7)\n```'
+    model = Chunked(Delta(text=invented), traits=Traits(functions=False))
+    async with Agent(model) as agent:
+        result = await agent.run('go')
+    assert result.output == 42
+    assert (result.steps[0].observation or '').endswith('send one block at a time.')
+
+
 def seconds_left(limits: RunLimits, *, local: bool) -> float | None:
     return Meter(limits, local=local).seconds_left()
 

@@ -17,8 +17,9 @@ from habilis.journal import MemoryStore
 from habilis.models import ModelConfig, ScriptedModel
 from habilis.models.contract import Traits
 from habilis.models.fallback import FallbackModel
+from habilis.models.files import File
 from habilis.models.loader import load_model
-from habilis.tools import tool
+from habilis.tools import people_toolset, tool
 from tests.agent.scripts import block, sent
 
 
@@ -81,6 +82,46 @@ async def test_no_policy_can_refuse_an_answer_once_a_tool_was_called() -> None:
     assert 'send("a")' in sent(model, 2), 'nor have it forgotten'
 
 
+@pytest.mark.parametrize('given', ['workspace', 'tools', 'variables', 'files'])
+async def test_words_before_any_code_are_questioned_once_where_there_is_something_to_work_on(given: str) -> None:
+    options: dict[str, Any] = {'workspace': {'workspace': True}, 'tools': {'tools': [tool(name='length')(len)]}}
+    task = ['Add it up.', File(b'1,2', name='a.csv')] if given == 'files' else 'Add it up.'
+    variables = {'rows': [1, 2]} if given == 'variables' else None
+    announced = "I'll start by inspecting the data."
+    model = ScriptedModel([announced, block('final_answer(3)')])
+    async with Agent(model, **options.get(given, {})) as agent:
+        result = await agent.run(task, variables=variables)
+    assert (result.output, len(result.steps)) == (3, 2)
+    assert 'No code was run' in (result.steps[0].observation or '')
+    stubborn = ScriptedModel([announced, 'It is 3.'])
+    async with Agent(stubborn, **options.get(given, {})) as agent:
+        assert (await agent.run(task, variables=variables)).output == 'It is 3.'
+
+
+async def test_words_are_not_questioned_in_a_talk_nor_after_code_nor_where_there_is_nothing_to_work_on() -> None:
+    async with Agent(ScriptedModel(['Paris.']), tools=[people_toolset()]) as agent:
+        assert len((await agent.run('The capital of France?')).steps) == 1
+    async with Agent(ScriptedModel(['Hello.']), talk=True, workspace=True) as agent:
+        assert len((await agent.run('Hello')).steps) == 1
+    chatting = ScriptedModel([block('final_answer(1)'), 'You are welcome.'])
+    async with Agent(chatting, workspace=True) as agent, agent.conversation() as chat:
+        await chat.run('Set it up.')
+        assert len((await chat.run('Thanks.')).steps) == 1
+    async with Agent(ScriptedModel([block('print(1)'), 'It is 1.']), workspace=True) as agent:
+        assert len((await agent.run('Print it.')).steps) == 2
+
+
+async def test_a_run_that_was_questioned_takes_the_same_way_when_it_is_resumed() -> None:
+    journal, replies = MemoryStore(), ["I'll look.", 'It is 3.']
+    async with Agent(ScriptedModel(replies), workspace=True, journal=journal) as agent:
+        stopped = await agent.run('Add.', max_steps=1)
+    again = ScriptedModel(replies)
+    again.skip(1)
+    async with Agent(again, workspace=True, journal=journal) as agent:
+        assert (await agent.resume(stopped.run_id)).output == 'It is 3.'
+    assert len(again.requests) == 1
+
+
 async def test_verdicts_are_recorded_and_replayed_whatever_the_policy_is_then() -> None:
     """A run under one policy is resumed under another, and takes the same way as far as its record goes."""
     replies = ['It is 3.', block('final_answer(4)'), block('final_answer(5)'), block('final_answer(6)')]
@@ -115,6 +156,10 @@ async def test_a_policy_never_gets_the_words_of_the_task() -> None:
 
     class Spy:
         """Keeps everything it is given."""
+
+        def text(self, name: str) -> str:
+            seen.append(name)
+            return name
 
         def imports(self) -> Mapping[str, str]:
             return {}

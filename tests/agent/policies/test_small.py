@@ -7,11 +7,11 @@ import pytest
 
 from habilis.agent import Agent, RunLimits
 from habilis.agent.parsing.repetition import LINES
-from habilis.agent.policies.small.policy import RETRY_TEMPERATURE
+from habilis.agent.policies.small.policy import MAX_TEMPERATURE, RETRY_TEMPERATURE, TEMPERATURE_RISE
 from habilis.core.events import Event
-from habilis.models import ScriptedModel
+from habilis.models import Reply, ScriptedModel
 from habilis.tools import Toolset, tool
-from tests.agent.scripts import block, sent
+from tests.agent.scripts import as_call, block, sent
 
 PRICES = {'tea': 2.5, 'cake': 4.0}
 
@@ -106,6 +106,14 @@ async def test_in_a_talk_words_are_an_answer_and_nothing_is_repeated_below_the_t
     assert 'tell the person in words what was found or done.' in model.requests[2].messages[-1].text
 
 
+async def test_what_was_imported_for_the_code_is_not_said_to_be_gone_in_the_next_turn() -> None:
+    model = small(['Hello.', block('x = Counter("aa")\nfinal_answer("Done.")'), 'You are welcome.'])
+    async with Agent(model, talk=True) as agent, agent.conversation() as chat:
+        for text in ('Hi.', 'Count.', 'Thanks.'):
+            await chat.run(text)
+    assert 'gone' not in sent(model, 2)
+
+
 async def test_a_tool_that_is_switched_off_is_not_asked_for() -> None:
     model = small([block('final_answer(1.5)')])
     async with Agent(model, tools=[Toolset('shop', [price], enabled=False)]) as agent:
@@ -146,6 +154,48 @@ async def test_steps_that_called_a_tool_are_never_forgotten() -> None:
         assert (await agent.run('Send hi.')).output == 'sent'
     assert 'send("hi")' in sent(model, 2)
     assert sent_mails == ['hi']
+
+
+async def test_what_fails_again_word_for_word_is_asked_for_with_a_rising_temperature() -> None:
+    same = block('1 / 0')
+    model = small([*([same] * 6), block('final_answer(1)')])
+    async with Agent(model) as agent:
+        assert (await agent.run('Divide.')).output == 1
+    rising = [RETRY_TEMPERATURE + TEMPERATURE_RISE * more for more in range(3)]
+    assert temperatures(model) == pytest.approx([None, None, *rising, MAX_TEMPERATURE, MAX_TEMPERATURE])
+
+
+@pytest.mark.parametrize('functions', [False, True])
+async def test_a_copy_of_what_failed_is_not_seen_again_even_where_a_tool_was_called(functions: bool) -> None:
+    replies = [block('price("tea")'), *([block('1 / 0')] * 4), block('final_answer(1)')]
+    model = ScriptedModel(
+        [as_call(Reply(text=text), number) if functions else text for number, text in enumerate(replies)],
+        small=True,
+        functions=functions,
+    )
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('Divide.')).output == 1
+    seen = [
+        ' '.join([message.text, *(call.arguments for call in message.calls)]) for message in model.requests[-1].messages
+    ]
+    assert sum('1 / 0' in text and 'Error' not in text for text in seen) == 1
+    assert any('price(' in text for text in seen[2:])
+
+
+async def test_code_that_called_a_tool_is_seen_each_time_it_failed() -> None:
+    code = 'price("tea")\n1 / 0'
+    model = small([*([block(code)] * 3), block('final_answer(1)')])
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('Divide.')).output == 1
+    assert sum(message.text == block(code) for message in model.requests[-1].messages) == 3
+
+
+async def test_an_unusable_reply_is_not_piled_up_after_a_tool_call() -> None:
+    copied = '```python\n1044.0\nNew variables: cost = 1044.0'
+    model = small([block('price("tea")'), copied, copied, copied, block('final_answer(2.5)')])
+    async with Agent(model, tools=[price]) as agent:
+        assert (await agent.run('What does it cost?')).output == 2.5
+    assert sent(model, 4).count(copied) == 1
 
 
 async def test_a_reply_in_circles_is_stopped_and_not_run() -> None:

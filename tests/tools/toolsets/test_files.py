@@ -297,6 +297,19 @@ async def test_errors_of_files_say_what_to_do(box: Toolbox, tmp_path: Path) -> N
         await box.call('update_file', 'src/main.py', 'a\nb\n', 'c')
 
 
+async def test_a_text_that_is_not_there_is_answered_with_the_line_most_like_it(box: Toolbox, tmp_path: Path) -> None:
+    (tmp_path / 'main.py').write_text('import os\n\ndef total(rows):\n    return sum(row.price for row in rows)\n')
+    with pytest.raises(WorkspaceError, match=r"most similar is line 4: '    return sum\(row.price for row in rows\)'"):
+        await box.call('update_file', 'main.py', 'def total(rows):\n    return sum(row.prices for row in rows)', 'x')
+    with pytest.raises(WorkspaceError, match=r"line 1 differs in white space: 'import os'"):
+        await box.call('update_file', 'main.py', 'import  os', 'x')
+    with pytest.raises(WorkspaceError, match=r'or set expected_matches$'):
+        await box.call('update_file', 'main.py', 'nothing of the kind', 'x')
+    (tmp_path / 'long.txt').write_text('x' * 100_000 + '\n' + 'y\n' * 100_000 + 'needle\n')
+    with pytest.raises(WorkspaceError, match=r'most similar is line 1: .{100,120}$'):
+        await box.call('update_file', 'long.txt', 'z' + 'x' * 100_000, 'z')
+
+
 # Races ----------------------------------------------------------------------------------------------------------------
 
 

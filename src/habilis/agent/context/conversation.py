@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
-from habilis.agent.context.prompt import with_memory
+from habilis.agent.context.prompt import as_sent
 from habilis.models.contract import Message
 from habilis.models.files import Image
 
@@ -27,24 +27,30 @@ class Conversation:
         self._turns = (*self._turns, AuthoredMessage(message=message, by_user=by_user))
 
     def add_task(
-        self, text: str, images: tuple[Image, ...] = (), *, memory: str = '', note: str, note_without_stop: str
+        self,
+        text: str,
+        images: tuple[Image, ...] = (),
+        *,
+        memory: str = '',
+        situation: str = '',
+        note: str,
+        note_without_stop: str,
     ) -> str:
         """Append the task with the note of the policy below it, which differs in steps that cannot end the run.
 
         Returns the message as it is sent.
         """
         self._task, self._task_notes = text, (note, note_without_stop)
-        message = Message(role='user', text=_with_note(text, note), images=images, memory=memory)
+        message = Message(role='user', text=text, images=images, memory=memory, situation=situation, note=note)
         self.add(message, by_user=True)
-        return with_memory(message).text
+        return as_sent(message).text
 
     def change_task_notes(self, *, note: str, note_without_stop: str) -> None:
         """Replace the note below the task."""
-        before, after = _with_note(self._task, self._task_notes[0]), _with_note(self._task, note)
-        self._task_notes = (note, note_without_stop)
+        before, self._task_notes = self._task_notes[0], (note, note_without_stop)
         self._turns = tuple(
-            replace(turn, message=replace(turn.message, text=after))
-            if turn.by_user and turn.message.text == before
+            replace(turn, message=replace(turn.message, note=note))
+            if turn.by_user and (turn.message.text, turn.message.note) == (self._task, before)
             else turn
             for turn in self._turns
         )
@@ -65,7 +71,7 @@ class Conversation:
                 self._without_stop(message) if turn.by_user else message
                 for turn, message in zip(self._turns, turns, strict=True)
             ]
-        turns = [with_memory(message) for message in turns]
+        turns = [as_sent(message) for message in turns]
         if turns:
             turns[-1] = replace(turns[-1], cache=True)
         if extra:
@@ -74,15 +80,18 @@ class Conversation:
 
     def _without_stop(self, message: Message) -> Message:
         note, other = self._task_notes
-        return (
-            replace(message, text=message.text.removesuffix(note) + other)
-            if note and message.text.endswith(note)
-            else message
-        )
+        return replace(message, note=other) if note and message.note == note else message
 
     def forget_steps(self, note: str) -> None:
         """Remove the steps of this run, and add the `note`, if there is one. The variables of the sandbox stay."""
         self._turns = tuple(turn for turn in self._turns if turn.by_user or turn.earlier)
+        if note:
+            self.add(Message(role='user', text=note))
+
+    def forget_reply(self, note: str) -> None:
+        """Remove the last reply and what answered it, and add the `note`, if there is one."""
+        last = max(number for number, turn in enumerate(self._turns) if turn.message.role == 'assistant')
+        self._turns = self._turns[:last]
         if note:
             self.add(Message(role='user', text=note))
 
@@ -92,7 +101,3 @@ class Conversation:
         changed = shorter != self._turns
         self._turns = shorter
         return changed
-
-
-def _with_note(text: str, note: str) -> str:
-    return f'{text}\n\n{note}' if note else text

@@ -72,7 +72,7 @@ class OutputType:
                 return self._checked(self._shape, value, word=value is text)
             except WrongOutput:
                 continue
-        msg = f'The answer must be {self.name}. Call final_answer(...) with that value in a Python block.'
+        msg = f'The answer must be {self.name}.'
         raise WrongOutput(msg)
 
 

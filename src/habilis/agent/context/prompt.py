@@ -1,7 +1,7 @@
 """What the model is told: the files of `prompts/`, put together for one run."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -63,6 +63,9 @@ class PromptParts:
     talk: bool = False
     """The task is what a person said in a conversation."""
 
+    text: Callable[[str], str] = prompt_file
+    """Finds a prompt by its name: the policy may have its own."""
+
     def without_stop(self) -> 'PromptParts':
         """The same for a step in which there is no `final_answer`."""
         return replace(self, can_stop=False, output=None, talk=False)
@@ -94,16 +97,17 @@ def system_prompt(parts: PromptParts) -> str:
         instead = ' instead of writing code' if parts.python else ''
         sections.append(f'Functions you may call{instead}{_written_calls(parts.model_tools)}')
     if parts.output is not None:
-        sections.append(f'The value given to final_answer must be {parts.output}.')
+        what = 'The value given to final_answer' if parts.python else 'Your answer'
+        sections.append(f'{what} must be {parts.output}.')
     if parts.instructions:
         sections.append(parts.instructions)
     body = '\n\n'.join(sections)
     if not parts.python:
-        return f'{prompt_file("no_python")}\n\n{body}'.strip()
-    text = prompt_file('system_talk' if parts.talk else 'system')
+        return f'{parts.text("no_python")}\n\n{body}'.strip()
+    text = parts.text('system_talk' if parts.talk else 'system')
     for name, value in (
-        ('protocol', prompt_file(f'protocol_{form}')),
-        ('example', prompt_file(f'example_{form}')),
+        ('protocol', parts.text(f'protocol_{form}')),
+        ('example', parts.text(f'example_{form}')),
         ('packages', f'{parts.packages}{_already_imported(parts.imports)}'),
         ('sections', f'\n{body}' if body else ''),
     ):
@@ -123,18 +127,19 @@ def _written_calls(functions: Sequence[Function]) -> str:
     return f', by replying <tool_call>{{"name": "...", "arguments": {{...}}}}</tool_call>:\n{listed}'
 
 
-def with_memory(message: Message) -> Message:
-    """The message as it is sent: what the memory has for it below its text."""
-    if not message.memory:
+def as_sent(message: Message) -> Message:
+    """The message as it is sent, with all its parts as text."""
+    memory = f'{MEMORY_HEADING}\n{message.memory}' if message.memory else ''
+    added = [part for part in (message.situation, message.note, memory) if part]
+    if not added:
         return message
-    return replace(message, text=f'{message.text}\n\n{MEMORY_HEADING}\n{message.memory}', memory='')
+    return replace(message, text='\n\n'.join([message.text, *added]), situation='', note='', memory='')
 
 
 def task_message(
     task: str,
     variables: Sequence[str] = (),
     *,
-    workspace: str = '',
     gone: Sequence[str] | None = (),
     files: Sequence[str] = (),
 ) -> str:
@@ -143,8 +148,6 @@ def task_message(
     `gone` is None if all are gone and their names are not known.
     """
     text = task.strip()
-    if workspace:
-        text += f'\n\n{workspace}'
     if variables:
         listed = '\n'.join(f'- {variable}' for variable in variables)
         text += f'\n\nThese variables are already defined, with all their data; do not assign them again:\n{listed}'

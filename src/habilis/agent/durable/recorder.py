@@ -289,11 +289,19 @@ class Recorder:
     async def open(self, inputs: Inputs, prompt: Prompt) -> None:
         """Record the prompt, and the inputs of a nested run; those of other runs are recorded when they are created."""
         entry = self.journal.index.find(self.scope.path)
-        if self.top:
-            await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
-        elif entry is None or entry.opened is None:
+        if not self.top and (entry is None or entry.opened is None):
             inputs = replace(inputs, system=prompt.system, asked=prompt.asked)
             await self.journal.write('opened', self.scope.path, value=INPUTS_CODEC.write(inputs))
+        if await self.situation() is None:
+            await self.journal.write('noted', self.scope.path, value={PROMPT: PROMPT_CODEC.write(prompt)})
+
+    async def situation(self) -> str | None:
+        """The `situation` of the prompt in the record; None if the run has none yet."""
+        for record in self.journal.loaded:
+            value = await self.journal.value_of(record) if self._is_note(record) else None
+            if isinstance(value, dict) and PROMPT in value:
+                return PROMPT_CODEC.read(value[PROMPT]).situation
+        return None
 
     async def instructions(self, evaluate: Callable[[], Awaitable[str]]) -> str:
         """The instructions of this run: those of its record, or what `evaluate` returns, which is recorded."""

@@ -107,11 +107,14 @@ class Inputs:
 
 @dataclass(frozen=True, kw_only=True)
 class Prompt:
-    """What the model got, for readers of the record; a resumed run builds its own."""
+    """What the model got, for readers of the record; a resumed run builds its own, with the same `situation`."""
 
     system: str
     asked: str
     """The first message."""
+
+    situation: str = ''
+    """What the first message says of the date and the workspace: both may have changed when the run is resumed."""
 
     imports: tuple[str, ...] = ()
     """Import statements that the sandbox ran before the code of the model."""

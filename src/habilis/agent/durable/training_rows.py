@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import cast
 
-from habilis.agent.context.prompt import PYTHON, with_memory
+from habilis.agent.context.prompt import PYTHON, as_sent
 from habilis.agent.durable.audit import call_as_json
 from habilis.agent.durable.trajectory import RecordedStep, Trajectory, read_trajectories
 from habilis.core.codec import Json
@@ -72,7 +72,7 @@ def _first_messages(trajectory: Trajectory) -> list[Json]:
     """The conversation before the first step."""
     inputs = trajectory.inputs
     system: list[Json] = [{'role': 'system', 'content': inputs.system}] if inputs.system else []
-    history = [_message(with_memory(message)) for message in inputs.history if message.role != 'system']
+    history = [_message(as_sent(message)) for message in inputs.history if message.role != 'system']
     return [*system, *history, {'role': 'user', 'content': inputs.asked or inputs.task}]
 
 

@@ -47,7 +47,7 @@ PROVIDERS = {
 }
 """Names of providers in the conventions, where they differ from ours."""
 
-_FINISH = {'calls': 'tool_calls', 'filter': 'content_filter'}
+_FINISH = {'calls': 'tool_calls', 'filter': 'content_filter', 'early': 'stop'}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_CONTENT = 20_000
 

@@ -82,7 +82,7 @@ class CodeRunner:
             await self._sandbox.set_variables(variables)
         self._variables = await self._describe_variables()
         if start.names:
-            self.gone = [name for name in start.names if name not in self._variables]
+            self.gone = [name for name in start.names if name not in self._variables and name not in self._imported]
         return [variable for name, variable in self._variables.items() if name in variables]
 
     async def _import_names(self) -> None:
@@ -108,9 +108,9 @@ class CodeRunner:
                 except SandboxError as error:
                     logger.warning('the variables of earlier turns were not restored: %s', error)
 
-    async def run(self, code: str, *, number: int, can_stop: bool) -> CellOutcome:
-        """Run one cell, or take its outcome from the record."""
-        live = functools.partial(self._run_live, code, number=number, can_stop=can_stop)
+    async def run(self, code: str, *, number: int, can_stop: bool, note: str = '') -> CellOutcome:
+        """Run one cell, or take its outcome from the record. The observation ends with the `note`."""
+        live = functools.partial(self._run_live, code, number=number, can_stop=can_stop, note=note)
         try:
             if self._recorder is None:
                 outcome = await live()
@@ -128,7 +128,7 @@ class CodeRunner:
         self._history.turns.append((outcome.seen, outcome.verdict))
         return outcome
 
-    async def _run_live(self, code: str, *, number: int, can_stop: bool) -> CellOutcome:
+    async def _run_live(self, code: str, *, number: int, can_stop: bool, note: str) -> CellOutcome:
         self._is_live = True
         await self.restore()
         self._events.go_live()
@@ -166,7 +166,7 @@ class CodeRunner:
                 if variable.name in tools and variable.name not in self._variables
             ],
             calls=cell.calls,
-            note=verdict.note,
+            note='\n'.join(filter(None, (verdict.note, note))),
         )
         if seen.kept:
             await self._sandbox.set_variables(seen.kept)

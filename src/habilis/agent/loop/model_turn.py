@@ -19,7 +19,7 @@ from habilis.agent.events import (
 )
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.reply_reading import read_reply
-from habilis.agent.parsing.replies import code_is_complete
+from habilis.agent.parsing.replies import code_is_complete, through_code
 from habilis.core.errors import ContextOverflow
 from habilis.models.contract import Delta, Message, Model, Options, Reply
 from habilis.models.retry import RetryNotice, listen_for_retries
@@ -96,13 +96,17 @@ class ModelTurn:
         # A model on this machine is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         with listen_for_retries(self._emit_retry):
-            return await read_reply(
+            reply = await read_reply(
                 self._model,
                 messages,
                 options,
                 is_complete=code_is_complete if stop_early else None,
                 on_delta=self._emit_delta if self._events.has_hooks else None,
             )
+        if reply.finish != 'early':
+            return reply
+        kept = through_code(reply.text)  # what follows may end in the middle of a word
+        return replace(reply, text=kept) if len(kept) < len(reply.text.rstrip()) else replace(reply, finish='stop')
 
     def _emit_delta(self, delta: Delta) -> None:
         if delta.progress is not None:

@@ -50,7 +50,7 @@ async def _read(
             if on_delta is not None:
                 on_delta(item)
             if is_complete is not None and '\n' in item.text and is_complete(text):
-                return Reply(text=text, thinking=thinking, model=model.name)
+                return Reply(text=text, thinking=thinking, finish='early', model=model.name)
             written = (item.text, item.thinking, item.arguments)
             if any(detector.feed(new) for detector, new in zip(repeated, written, strict=True) if new):
                 return Reply(text=text or arguments, thinking=thinking, finish='length', model=model.name)

@@ -3,8 +3,9 @@
 import asyncio
 import functools
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from habilis.agent.agent_tools import delegate_name, needs_sandbox
+from habilis.agent.agent_tools import delegate_name, each_tool, needs_sandbox
 from habilis.agent.context.conversation import Conversation
 from habilis.agent.context.observation import describe_variable
 from habilis.agent.context.output import OutputType
@@ -37,7 +38,7 @@ from habilis.models.contract import Model, check_images
 from habilis.models.files import File, Image
 from habilis.sandbox.contract import Variable
 from habilis.sandbox.host.results import pack_variables
-from habilis.tools import Context, Toolbox
+from habilis.tools import Context, Toolbox, Toolset
 
 
 def check_inputs(setup: AgentSetup, variables: Mapping[str, object]) -> None:
@@ -94,8 +95,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     toolbox = _toolbox(setup, inputs, sandboxes, meter=meter, events=events, results=results)
     policy = load_policy(setup.policy, model.traits)
     history = History(
-        tools=toolbox.signatures(), found_tools=inputs.found_tools, helpers=inputs.helpers, is_talk=setup.talk
+        tools=toolbox.signatures(),
+        found_tools=inputs.found_tools,
+        helpers=inputs.helpers,
+        is_talk=setup.talk,
     )
+    history.expects_code = _expects_code(setup, inputs, sandboxes, history)
     answer = FinalAnswer(OutputType(spec.output_type), toolbox.close)
     tools = ToolCaller(toolbox, functions=model.traits.functions, python=setup.python, bounds=setup.observations)
     code = None
@@ -114,21 +119,22 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
             imports=imports,
             recorder=recorder,
         )
-    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports)
+    prompt = functools.partial(_prompt, setup, inputs, sandboxes, toolbox, tools, imports, policy)
     variables = await code.begin(spec.variables, inputs.start) if code else []
     conversation = Conversation(system_prompt(prompt()), inputs.start.messages)
     described = [_describe(variable, spec.variables) for variable in variables]
+    situation = await _situation(inputs, policy, sandboxes if code else None)
     images = tuple(file for file in spec.attached if isinstance(file, Image))
     first_message = conversation.add_task(
         task_message(
             spec.task,
             described,
-            workspace=sandboxes.describe_files() if sandboxes and code else '',
             gone=code.gone if code else (),
             files=await _place(inputs, sandboxes),
         ),
         images,
         memory=spec.memory,
+        situation=situation,
         note=policy.task_note(history, can_stop=True) if setup.python else '',
         note_without_stop=policy.task_note(history, can_stop=False) if setup.python else '',
     )
@@ -166,7 +172,12 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
         events=events,
         start_state=start_state,
         recorder=recorder,
-        prompt=Prompt(system=conversation.system, asked=first_message, imports=import_statements(imports)),
+        prompt=Prompt(
+            system=conversation.system,
+            asked=first_message,
+            situation=situation,
+            imports=import_statements(imports),
+        ),
         spec=spec,
     )
 
@@ -215,6 +226,7 @@ def _prompt(
     toolbox: Toolbox,
     tools: ToolCaller,
     imports: Mapping[str, str],
+    policy: Policy,
 ) -> PromptParts:
     given = bool(inputs.spec.attached or inputs.start.files)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
@@ -228,7 +240,31 @@ def _prompt(
         packages=packages_rule(setup.sandbox_settings, files=has_files),
         imports=tuple(imports),
         talk=setup.talk,
+        text=policy.text,
     )
+
+
+async def _situation(inputs: RunInputs, policy: Policy, sandboxes: Sandboxes | None) -> str:
+    """The date and the workspace: as the record of the run has them, else as they are now if the model knows others."""
+    recorded = None if inputs.recorder is None else await inputs.recorder.situation()
+    if recorded is not None:
+        return recorded
+    today = policy.text('today').replace('{date}', datetime.now().astimezone().date().isoformat())
+    now = ' '.join(filter(None, (today, sandboxes.describe_files() if sandboxes else '')))
+    told = next((message.situation for message in reversed(inputs.start.messages) if message.situation), '')
+    return '' if now == told else now
+
+
+def _expects_code(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | None, history: History) -> bool:
+    """Whether code has something to work on, and this is no turn of a conversation. The model sees images itself."""
+    spec = inputs.spec
+    if not setup.python or setup.talk or spec.session or inputs.start.messages:
+        return False
+    has_files = any(not isinstance(file, Image) for file in spec.attached)
+    has_workspace = sandboxes is not None and sandboxes.main.has_workspace
+    talking = [one for one in setup.tools if isinstance(one, Toolset) and not one.for_subagents]
+    has_tools = bool({*history.own_tools} - {tool.name for tool in each_tool(talking)})
+    return bool(spec.variables) or has_files or has_workspace or has_tools
 
 
 async def _place(inputs: RunInputs, sandboxes: Sandboxes | None) -> list[str]:

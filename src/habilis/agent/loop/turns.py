@@ -22,6 +22,8 @@ MAX_EMPTY_REPLIES = 3
 MAX_REPAIRS = 4
 """Answers of the wrong type that the model may correct."""
 
+CALL_FINAL_ANSWER = 'Call final_answer(...) with that value in Python code.'
+
 
 class Turns:
     """Takes the steps of one run."""
@@ -63,7 +65,9 @@ class Turns:
         elif parsed.code is not None and is_cut and not compiles(parsed.code):
             step = await self._reject(reply, number, SeenReply(form='truncated', text=reply.text))
         elif parsed.code is not None and components.code is not None:
-            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop)
+            is_partial = parsed.is_partial or reply.finish == 'early'
+            note = components.policy.text('reply_partial') if is_partial else ''
+            outcome = await components.code.run(parsed.code, number=number, can_stop=can_stop, note=note)
             step = await self._take_outcome(reply, parsed.code, outcome, number)
         elif parsed.prose:
             step = await self._take_words(reply, parsed.prose, number, can_stop)
@@ -152,7 +156,7 @@ class Turns:
                 components.conversation.add(Message(role=role, text=text, call_id=of, call_name=call.name))
         if not components.answer.is_given:
             components.events.emit(ObservationEvent(observation='\n'.join(texts)))
-            if outcome is not None:
+            if outcome is not None and (len(texts) == 1 or outcome.verdict.forget == 'steps'):
                 self._forget(outcome.verdict)
         return Step(
             number=number,
@@ -174,8 +178,9 @@ class Turns:
             await answer.take_text(text)
         except WrongOutput as wrong:
             self.repairs += 1
-            self._answer_reply(reply, str(wrong))
-            return Step(number=number, reply=reply, observation=str(wrong))
+            told = str(wrong) if self._components.code is None else f'{wrong} {CALL_FINAL_ANSWER}'
+            self._answer_reply(reply, told)
+            return Step(number=number, reply=reply, observation=told)
         verdict = await self._judge(SeenReply(form='words', text=text, is_answer=True))
         if verdict.refuse:
             answer.withdraw()
@@ -198,7 +203,8 @@ class Turns:
         """Answer a reply that cannot be used with the sentence of the policy."""
         verdict = await self._judge(seen)
         self._answer_reply(reply, verdict.note, forget=verdict.forget == 'reply')
-        self._forget(verdict)
+        if verdict.forget == 'steps':
+            self._forget(verdict)
         return Step(number=number, reply=reply, observation=verdict.note)
 
     async def _judge(self, seen: SeenReply) -> Verdict:
@@ -219,13 +225,16 @@ class Turns:
         conversation = self._components.conversation
         if reply.text.strip() and not forget:
             conversation.add(reply.message)
-        conversation.add(Message(role='user', text=text))
+        if text:
+            conversation.add(Message(role='user', text=text))
         self._components.events.emit(ObservationEvent(observation=text))
 
     def _forget(self, verdict: Verdict) -> None:
         if verdict.forget == 'steps':
             self._components.conversation.forget_steps(verdict.note)
             self._components.events.emit(CompactedEvent(message='the steps so far were removed for a fresh start'))
+        elif verdict.forget == 'reply':
+            self._components.conversation.forget_reply(verdict.note)
 
 
 def _recorded_seconds(step: Step) -> float:

@@ -6,7 +6,7 @@ truncated. Parsing removes this framing and never changes the program: what runs
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from habilis.agent.parsing.blocks import NO_LABEL, Block, find_blocks
@@ -47,6 +47,9 @@ class Parsed:
     truncated: bool = False
     """Whether the reply ends inside its code."""
 
+    is_partial: bool = False
+    """Whether there is more code that is not run, after output that the model invented."""
+
 
 def parse_reply(text: str) -> Parsed:
     """Parse a reply. Any text is a valid reply."""
@@ -77,12 +80,23 @@ def code_is_complete(text: str) -> bool:
     """Whether a reply that is still streaming contains a complete block of Python."""
     if text.count('```') + text.count('~~~') < 2:  # called at each line, so fast if there is no complete fence
         return False
-    for block in find_blocks(text.replace('\r\n', '\n')):
+    return _first_complete(text.replace('\r\n', '\n')) is not None
+
+
+def through_code(text: str) -> str:
+    """A reply up to the end of its first complete block of Python; all of it if there is none."""
+    text = text.replace('\r\n', '\n')
+    block = _first_complete(text)
+    return text if block is None else text[: block.end]
+
+
+def _first_complete(text: str) -> Block | None:
+    for block in find_blocks(text):
         if not block.is_final:
-            return False
+            return None
         if block.kind == 'fence' and block.is_python and block.is_closed and not _is_empty_code(block):
-            return True
-    return False
+            return block
+    return None
 
 
 # Blocks ---------------------------------------------------------------------------------------------------------------
@@ -90,14 +104,14 @@ def code_is_complete(text: str) -> bool:
 
 def _from_marked(text: str, blocks: Sequence[Block]) -> Parsed | None:
     """Blocks marked as Python, up to the first output that the model invented."""
+    marked = [block for block in blocks if block.is_python and not _is_empty_code(block)]
     chosen: list[Block] = []
-    for block in blocks:
-        if not block.is_python or _is_empty_code(block):
-            continue
+    for block in marked:
         if chosen and _INVENTED_OUTPUT.search(text, chosen[-1].end, block.start):
             break
         chosen.append(block)
-    return _parsed_blocks(text, chosen, blocks)
+    parsed = _parsed_blocks(text, chosen, blocks)
+    return parsed and replace(parsed, is_partial=len(chosen) < len(marked))
 
 
 def _from_unlabelled(text: str, blocks: Sequence[Block]) -> Parsed | None:

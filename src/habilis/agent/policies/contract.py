@@ -57,7 +57,8 @@ class Verdict:
     """Do not take the answer. Ignored once a tool was called in the run: no effect may happen twice."""
 
     forget: Literal['nothing', 'reply', 'steps'] = 'nothing'
-    """What the model no longer sees: this reply, or all steps of the run. `steps` is ignored once a tool was called."""
+    """What the model no longer sees: this reply and what came of it, or all steps of the run. It sees the note instead,
+    if there is one. `steps` is ignored once a tool was called, and both are if this reply called one."""
 
 
 @dataclass(kw_only=True)
@@ -76,6 +77,9 @@ class History:
     is_talk: bool = False
     """Whether the task is what a person said in a conversation: words are an answer as good as any."""
 
+    expects_code: bool = False
+    """Whether there is something for code to work on, and no conversation: words before any code are doubtful."""
+
     turns: list[tuple[SeenReply | SeenCell, Verdict]] = field(
         default_factory=list[tuple[SeenReply | SeenCell, Verdict]]
     )
@@ -87,6 +91,11 @@ class History:
     def cells(self) -> list[SeenCell]:
         """The cells among the turns."""
         return [seen for seen, _ in self.turns if isinstance(seen, SeenCell)]
+
+    @property
+    def own_tools(self) -> list[str]:
+        """Names of the tools that were given for this task: not those of the library, and not the helpers."""
+        return [name for name in self.tools if name not in self.found_tools | self.helpers]
 
     @property
     def has_called_tools(self) -> bool:
@@ -102,7 +111,8 @@ class History:
         """The verdict without what could make an effect happen twice, given the tool calls of the run and `calls`."""
         if not calls and not self.has_called_tools:
             return verdict
-        return replace(verdict, refuse=False, forget='nothing' if verdict.forget == 'steps' else verdict.forget)
+        is_kept = bool(calls) or verdict.forget == 'steps'
+        return replace(verdict, refuse=False, forget='nothing' if is_kept else verdict.forget)
 
     def failures(self) -> int:
         """Number of failed cells since the last one that succeeded."""
@@ -117,6 +127,10 @@ class History:
 @runtime_checkable
 class Policy(Protocol):
     """Decides around model turns and cells. Keeps no state: everything it needs is in the history."""
+
+    def text(self, name: str) -> str:
+        """A prompt by its name: a file of `agent/context/prompts`, or a text of the policy in its place."""
+        ...
 
     def imports(self) -> Mapping[str, str]:
         """Names that code finds imported when it starts, with their modules; a module has its own name."""

@@ -10,7 +10,11 @@ MEMORY_TOKENS = 800
 
 
 class GeneralPolicy:
-    """Explains unusable replies and failed cells."""
+    """Explains unusable replies and failed cells, and asks once about an answer that no code came before."""
+
+    def text(self, name: str) -> str:
+        """The file itself."""
+        return prompt_file(name)
 
     def imports(self) -> Mapping[str, str]:
         """Nothing: code imports what it uses."""
@@ -35,9 +39,16 @@ class GeneralPolicy:
     def after_reply(self, reply: SeenReply, history: History) -> Verdict:
         """Say what is wrong with a reply that cannot be used. What cannot be used need not be seen again."""
         if reply.is_answer:
-            return Verdict()
+            return self._question_words(history)
         forget = 'reply' if reply.form in ('empty', 'repeating') else 'nothing'
-        return Verdict(note=prompt_file(f'reply_{reply.form}'), forget=forget)
+        return Verdict(note=self.text(f'reply_{reply.form}'), forget=forget)
+
+    def _question_words(self, history: History) -> Verdict:
+        """Words before any code may announce the work instead of doing it."""
+        has_begun = bool(history.cells) or history.has_called_tools or history.has_refused
+        if has_begun or not history.expects_code:
+            return Verdict()
+        return Verdict(note=self.text('no_code_run'), refuse=True)
 
     def after_cell(self, cell: SeenCell, history: History) -> Verdict:
         """Add a hint to what the cell printed."""

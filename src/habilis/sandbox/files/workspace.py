@@ -78,9 +78,9 @@ class Workspace:
         folder, remove = temporary_folder()
         return cls(folder, _Temporary(folder, remove), read_only=read_only)
 
-    def shared(self) -> 'Workspace':
+    def shared(self, *, read_only: bool = False) -> 'Workspace':
         """The same workspace for another sandbox."""
-        return Workspace(self.folder, self._temporary, read_only=self.read_only, protected=self.protected)
+        return Workspace(self.folder, self._temporary, read_only=read_only or self.read_only, protected=self.protected)
 
     @property
     def is_guarded(self) -> bool:

@@ -1,6 +1,7 @@
 """Text files of a workspace: whole, some of their lines, with a part replaced."""
 
 from habilis.core.errors import WorkspaceError
+from habilis.core.similar_names import MAX_LENGTH, similar_names
 from habilis.sandbox.files.workspace import Workspace
 
 MAX_BYTES = 10 << 20
@@ -11,6 +12,9 @@ MAX_SCANNED = 1 << 30
 
 MAX_PLACES = 10
 """Maximum number of places that an error names."""
+
+MIN_SIMILARITY = 0.7
+"""How similar a line must be, from 0 to 1, to be quoted in place of one that was not found."""
 
 
 def read_text(space: Workspace, path: str) -> str:
@@ -123,13 +127,26 @@ def _places(text: str, old: str) -> str:
 
 
 def _almost(text: str, old: str) -> str:
-    """Where `old` occurs with other white space: a frequent mistake."""
+    """Where `old` occurs with other white space, a frequent mistake; else the line most like its first other line."""
     lines = [' '.join(line.split()) for line in text.split('\n')]
     wanted = [' '.join(line.split()) for line in old.strip().split('\n')]
     for at in range(len(lines) - len(wanted) + 1):
         if wanted[0] and lines[at : at + len(wanted)] == wanted:
-            return f' (line {at + 1} differs in white space)'
-    return ''
+            return f' (line {at + 1} differs in white space: {_quoted(text, at)})'
+    return _nearest(text, old)
+
+
+def _nearest(text: str, old: str) -> str:
+    lines = [line[:MAX_LENGTH] for line in text.split('\n')]
+    known = set(lines)
+    wanted = next((line for line in (line[:MAX_LENGTH] for line in old.split('\n')) if line not in known), '')
+    near = similar_names(wanted, lines, cutoff=MIN_SIMILARITY)
+    return f' (the most similar is line {(at := lines.index(near[0])) + 1}: {_quoted(text, at)})' if near else ''
+
+
+def _quoted(text: str, at: int) -> str:
+    line = text.split('\n', at + 1)[at]
+    return repr(line if len(line) <= MAX_LENGTH else f'{line[:MAX_LENGTH]}…')
 
 
 def _with_crlf(text: str) -> str:

@@ -51,7 +51,7 @@ def todo_toolset(*, enabled: bool = True, side: Side = 'code') -> Toolset:
         """The todo list."""
         return [item.copy() for item in todo()]
 
-    return Toolset('todo', [todo_write, todo_read], enabled=enabled)
+    return Toolset('todo', [todo_write, todo_read], enabled=enabled, for_subagents=False)
 
 
 def _problems(items: list[TodoItem]) -> list[str]:

@@ -42,7 +42,7 @@ def people_toolset(ask: AskPerson | None = None, *, enabled: bool = True, side: 
         """Tell the user something, and go on."""
         emit(lambda call: NoticeEvent(call=call, message=text))
 
-    return Toolset('people', [ask_user, notify_user], enabled=enabled)
+    return Toolset('people', [ask_user, notify_user], enabled=enabled, for_subagents=False)
 
 
 async def _answer(ask: AskPerson, question: str) -> str:
