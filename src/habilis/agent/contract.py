@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -13,6 +13,7 @@ from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.documents import DocumentFormat
 from habilis.core.errors import RunStopped
 from habilis.core.previews import short_repr, shorten
+from habilis.core.wrong_names import missing_attribute
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
@@ -193,6 +194,12 @@ class Result(Generic[T_co]):
             return f'decide with agent.answer({run}, True) or `habilis runs approve`, then agent.resume({run})'
         call, option = (f"{run}, 'the answer'", ' --answer TEXT') if self.ended == 'question' else (run, '')
         return f'resume it with agent.resume({call}) or `habilis runs resume {self.run_id}{option}`'
+
+    # Hidden from type checkers, which would otherwise accept any misspelt name.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute('Result', name, dir(type(self)))
 
     # Shown to people --------------------------------------------------------------------------------------------------
 

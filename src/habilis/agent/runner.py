@@ -23,6 +23,7 @@ from habilis.agent.agent_tools import (
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
+from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.delegation import Delegation
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
@@ -81,6 +82,13 @@ class Runner:
         if self._larger is None:
             self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
         return self._larger
+
+    def set_observations(self, bounds: Bounds) -> None:
+        """Change how much the model is shown, in the runs under way too."""
+        check_types('Agent', {'observations': bounds})
+        self.setup = replace(self.setup, observations=bounds)
+        for started in self._open.values():
+            started.run.set_observations(bounds)
 
     def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
         """A conversation whose turns are runs of this agent."""
