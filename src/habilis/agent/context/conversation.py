@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
+from habilis.agent.context.compaction import DEFAULT, AuthoredMessage, Compaction, compact, earlier_turn
 from habilis.agent.context.prompt import with_memory
 from habilis.models.contract import Message
 from habilis.models.files import Image
@@ -86,9 +86,13 @@ class Conversation:
         if note:
             self.add(Message(role='user', text=note))
 
-    def compact(self, keep: int = KEPT_STEPS, earlier_tokens: float | None = None) -> bool:
+    def can_compact(self, how: Compaction = DEFAULT) -> bool:
+        """Whether `compact` would shorten it."""
+        return compact(self._turns, how) != self._turns
+
+    def compact(self, how: Compaction = DEFAULT) -> bool:
         """Shorten the earlier steps, as `compaction.compact` does. False if that was not possible."""
-        shorter = compact(self._turns, keep=keep, earlier_tokens=earlier_tokens)
+        shorter = compact(self._turns, how)
         changed = shorter != self._turns
         self._turns = shorter
         return changed

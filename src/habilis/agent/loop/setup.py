@@ -137,7 +137,15 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     components = Components(
         spec=spec,
         conversation=conversation,
-        model=ModelTurn(model, conversation, events, (inputs.ledger, *ledgers), recorder),
+        model=ModelTurn(
+            model,
+            conversation,
+            events,
+            (inputs.ledger, *ledgers),
+            recorder,
+            variables=(lambda: code.variables) if code is not None else tuple,
+            has_reached=lambda usage: meter.limit_reached(0, usage) or (parent.limit_reached() if parent else None),
+        ),
         code=code,
         tools=tools,
         toolbox=toolbox,
