@@ -1,8 +1,8 @@
 """Row B14: counts match a reference within a stated error, offline.
 
-The reference counts were made once with the real tokenizer of Qwen2.5. It has a token for each digit, where GPT and Llama
-have one for up to three, so the digits are counted in groups of three here. Stated error: 5 % of the sum, 30 % of each
-text.
+The reference counts were made once with the real tokenizer of Qwen2.5. It has a token for each digit, where GPT and
+Llama have one for up to three, so the digits are counted in groups of three here. Stated error: 5 % of the sum, 30 % of
+each text.
 """
 
 import json

@@ -24,7 +24,7 @@ OUTPUT_LENGTH = 200
 """Max characters of the output in the `repr` of a result."""
 
 LOCAL_SECONDS = 600.0
-"""Default time limit of a run with a model on this machine, whose processor it keeps busy: ten minutes are enough for
+"""Default time limit of a run with a model in this process, which keeps the processor busy: ten minutes are enough for
 twenty steps of a small model, and a run that goes in circles ends within a coffee break."""
 
 Ended = Literal[
@@ -55,7 +55,7 @@ class RunLimits:
 
     seconds: float | Literal['default'] | None = 'default'
     """Time in which the run works, without the time that a person takes to approve a call. By default
-    `LOCAL_SECONDS` with a model on this machine, no limit with others."""
+    `LOCAL_SECONDS` with a model in this process, no limit with others."""
 
     requests: int | None = None
     """Maximum number of model requests, repairs and summary included."""

@@ -69,7 +69,7 @@ class Runner:
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat[Any]] = WeakSet()
-        self._is_closed = False
+        self._is_closed = self._is_asked = False
 
     @property
     def model(self) -> Model:
@@ -257,7 +257,10 @@ class Runner:
         return (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
 
     async def _loaded_model(self) -> Model:
-        return self._model or await asyncio.to_thread(lambda: self.model)
+        if not self._is_asked:  # a server may be asked for the traits of its model, which blocks
+            await asyncio.to_thread(lambda: self.model.traits)
+            self._is_asked = True
+        return self.model
 
     # Resume -----------------------------------------------------------------------------------------------------------
 

@@ -2,10 +2,10 @@
 
 The text is split as byte-pair tokenizers pre-split it (a word with the character before it, up to three digits, a run
 of punctuation, a run of spaces), and each piece counts as its average number of tokens, as measured with the tokenizer
-of Qwen2.5. Only digits count in groups of three, as with GPT and Llama, where Qwen has a token for each. On the texts of
-`tests/models/token_reference.json` the total is within 5 % of that count and each text within 30 %; the averages were
-fitted to most of these texts, so the error on others is larger. The worst is Dutch, 27 % too low, because plain Latin
-letters count as English. For Qwen itself, bare numbers count a third to a half of what they are.
+of Qwen2.5. Only digits count in groups of three, as with GPT and Llama, where Qwen has a token for each. On the texts
+of `tests/models/token_reference.json` the total is within 5 % of that count and each text within 30 %; the averages
+were fitted to most of these texts, so the error on others is larger. The worst is Dutch, 27 % too low, because plain
+Latin letters count as English. For Qwen itself, bare numbers count a third to a half of what they are.
 """
 
 import math

@@ -31,7 +31,7 @@ from habilis.agent.events import (
 from habilis.agent.hooks.dispatch import Dispatcher
 from habilis.agent.loop.reply_reading import read_reply
 from habilis.agent.parsing.replies import code_is_complete
-from habilis.core.errors import ContextOverflow, ModelError
+from habilis.core.errors import ContextOverflow, FunctionsRefused, ModelError
 from habilis.models.contract import Delta, Message, Model, Options, Reply, Usage
 from habilis.models.retry import RetryNotice, listen_for_retries
 from habilis.models.tokens import count_message_tokens
@@ -63,6 +63,7 @@ class ModelTurn:
         ledgers: Sequence[Ledger],
         recorder: Recorder | None = None,
         *,
+        use_text: Callable[[], None],
         variables: Callable[[], Iterable[Variable]],
         has_reached: Callable[[Usage], Ended | None],
     ) -> None:
@@ -74,6 +75,7 @@ class ModelTurn:
             events: the events of the run.
             ledgers: where usage is counted; that of the run first.
             recorder: the record of the run.
+            use_text: changes the prompt, because the server takes no functions.
             variables: the variables that are in the sandbox now.
             has_reached: the limit that the run has reached with so much usage.
         """
@@ -82,6 +84,7 @@ class ModelTurn:
         self._events = events
         self._ledgers = ledgers
         self._recorder = recorder
+        self._use_text = use_text
         self._variables = variables
         self._has_reached = has_reached
         self._is_replayed = False
@@ -170,11 +173,23 @@ class ModelTurn:
     ) -> Reply:
         self._is_replayed = False
         self._events.go_live()
+        try:
+            return await self._send(messages, options, code, is_shown)
+        except FunctionsRefused as error:
+            if not options.functions:
+                raise
+            logger.warning('%s; code is asked for in fenced blocks instead, as with functions=False', error)
+        before = self._conversation.system
+        self._use_text()
+        system = replace(messages[0], text=self._conversation.system) if messages[0].text == before else messages[0]
+        return await self._send((system, *messages[1:]), replace(options, functions=()), code, is_shown)
+
+    async def _send(self, messages: tuple[Message, ...], options: Options, code: bool, is_shown: bool) -> Reply:
         messages = self._events.outgoing(messages)
         if not self._model.traits.images:  # those of earlier turns, with another model; code can open them
             messages = tuple(replace(message, images=()) if message.images else message for message in messages)
         self._events.emit(ModelRequested(model=self._model, messages=messages))
-        # A model on this machine is stopped as soon as its code is there: each further token would cost time.
+        # A model in this process is stopped as soon as its code is there: each further token would cost time.
         stop_early = code and self._model.traits.local and not options.functions
         with listen_for_retries(self._emit_retry):
             return await read_reply(
