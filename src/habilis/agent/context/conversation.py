@@ -7,6 +7,7 @@ from habilis.agent.context.compaction import DEFAULT, AuthoredMessage, Compactio
 from habilis.agent.context.prompt import with_memory
 from habilis.models.contract import Message
 from habilis.models.files import Image
+from habilis.models.tokens import count_message_tokens
 
 
 class Conversation:
@@ -86,9 +87,11 @@ class Conversation:
         if note:
             self.add(Message(role='user', text=note))
 
-    def can_compact(self, how: Compaction = DEFAULT) -> bool:
-        """Whether `compact` would shorten it."""
-        return compact(self._turns, how) != self._turns
+    def tokens_to_save(self) -> int:
+        """How many tokens shorter `compact` would make it."""
+        return count_message_tokens(self.messages) - count_message_tokens(
+            [turn.message for turn in compact(self._turns)]
+        )
 
     def compact(self, how: Compaction = DEFAULT) -> bool:
         """Shorten the earlier steps, as `compaction.compact` does. False if that was not possible."""

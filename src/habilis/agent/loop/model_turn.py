@@ -51,6 +51,10 @@ SUMMARY_CONTEXT = 100_000
 """Size of the context from which on the model is asked for a summary: what a smaller one holds is worth less than the
 request, and small models write poor summaries."""
 
+SUMMARIZED_TOKENS = 10_000
+"""Minimum number of tokens that a summary must save: what people wrote may fill a context, and shortening the rest in
+each step is not worth a request each time."""
+
 
 class ModelTurn:
     """Asks one model on behalf of one run."""
@@ -141,7 +145,7 @@ class ModelTurn:
         """Whether a summary is worth a request, and the limits of the run leave one more after it."""
         is_replaying = self._recorder is not None and self._recorder.is_replaying
         is_large = self._model.traits.context_tokens >= SUMMARY_CONTEXT
-        if is_replaying or not is_large or not self._conversation.can_compact():
+        if is_replaying or not is_large or self._conversation.tokens_to_save() < SUMMARIZED_TOKENS:
             return False
         used = Usage(requests=1, input_tokens=count_message_tokens(asked), output_tokens=SUMMARY_TOKENS)
         return self._has_reached(self._ledgers[0].total + used) is None
