@@ -91,7 +91,7 @@ def _missing(name: str) -> Exception:
     from habilis.core.wrong_names import WRONG_NAMES, missing_attribute
 
     # Of an AttributeError, `from habilis import …` keeps nothing, so it gets the hint in an error of its own.
-    is_import = sys._getframe(2).f_code.co_name == '_handle_fromlist'
+    is_import = sys._getframe(2).f_code.co_name == '_handle_fromlist'  # pyright: ignore[reportPrivateUsage]
     if is_import and name in WRONG_NAMES[__name__]:
         return ImportError(f'cannot import name {name!r} from {__name__!r}: {WRONG_NAMES[__name__][name]}', name=name)
     return missing_attribute(__name__, name, __all__)

@@ -28,7 +28,7 @@ def chunks(message: dict[str, Any]) -> bytes:
     delta = {**message, 'role': 'assistant'}
     if calls:
         delta['tool_calls'] = [{**call, 'index': 0} for call in calls]
-    events = [
+    events: list[dict[str, Any]] = [
         {'choices': [{'index': 0, 'delta': delta, 'finish_reason': None}]},
         {'choices': [{'index': 0, 'delta': {}, 'finish_reason': 'tool_calls' if calls else 'stop'}]},
         {'choices': [], 'usage': {'prompt_tokens': 701, 'completion_tokens': 43, 'total_tokens': 744}},

@@ -34,7 +34,7 @@ def ask_capabilities(provider: str, url: str, model: str, key: str | None) -> Ca
     listed: Mapping[str, object] = {}
     if kind is None:
         models = [fields_in(item) for item in items_in(server.ask('/models').get('data'))]
-        listed = next((item for item in models if item.get('id') == model), {})
+        listed = next((item for item in models if item.get('id') == model), listed)
         kind = _KINDS.get(str(listed.get('owned_by')))
     if kind == 'ollama':
         return _from_ollama(server.ask('/api/show', {'model': model}))
@@ -94,5 +94,5 @@ class _Server:
 class _NoRedirect(HTTPRedirectHandler):
     """The key goes only to the server that is configured."""
 
-    def redirect_request(self, *_: object) -> None:
-        return None
+    def redirect_request(self, *_: object, **__: object) -> None:
+        """Follow none."""

@@ -52,8 +52,8 @@ class Watched:
     def __init__(self, reader: Reader, context: int, **options: Any) -> None:
         self.model = ScriptedModel(reader, context_tokens=context)
         self.compacted: list[str] = []
-        bounds = Bounds(tokens=20_000, lines=1000)
-        self.agent = Agent[Any](self.model, observations=bounds, hooks=[self.watch], **{'journal': 'off', **options})
+        given: dict[str, Any] = {'journal': 'off', **options}
+        self.agent = Agent[Any](self.model, observations=Bounds(tokens=20_000), hooks=[self.watch], **given)
 
     def watch(self, event: AgentEvent) -> None:
         self.compacted += [event.text] if isinstance(event, CompactedEvent) else []
