@@ -29,7 +29,7 @@ class Capabilities:
 
 def ask_capabilities(provider: str, url: str, model: str, key: str | None) -> Capabilities:
     """Ask the server. Blocks for a few seconds at most; a server that does not answer says nothing."""
-    server = _Server(url, key)
+    server = _CapabilityClient(url, key)
     kind = _KINDS.get(provider)
     listed: Mapping[str, object] = {}
     if kind is None:
@@ -71,7 +71,7 @@ def _number(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-class _Server:
+class _CapabilityClient:
     def __init__(self, url: str, key: str | None) -> None:
         self._url = url
         self._headers = {'Accept': 'application/json', 'Content-Type': 'application/json'}

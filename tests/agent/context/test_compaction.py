@@ -139,7 +139,7 @@ def test_a_digest_of_very_many_steps_is_bounded_and_says_what_is_missing() -> No
     digest = next(turn.message.text for turn in turns if turn.digest)
     assert count_tokens(digest) < DIGEST_TOKENS + 50
     kept = digest.count('- you: ') + digest.count('- saw: ')
-    assert f'- ({2 * 297 - kept} before these are left out)' in digest
+    assert f'- ({2 * 297 - kept} more are left out)' in digest
     assert 'print(296)' in digest
     small = compact([*turns, *step(300)], Compaction(tokens=200))
     assert count_tokens(next(turn.message.text for turn in small if turn.digest)) < 250

@@ -46,7 +46,7 @@ _NEXT_ENTRY = re.compile(r'\n(?=- )')
 _HEADINGS = ('Goal', 'Decisions', 'Facts', 'Open', 'Variables')
 """Those that `prompts/compaction.md` asks for."""
 
-_LEFT_OUT = re.compile(r'- \((\d+) before these are left out\)')
+_LEFT_OUT = re.compile(r'- \((\d+) more are left out\)')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,24 +140,22 @@ def _digested(old: Sequence[AuthoredMessage], how: Compaction) -> Iterator[Autho
 
 
 def _fitted(entries: list[str], tokens: float) -> list[str]:
-    """The entries within so many tokens: the oldest are shortened first, then left out. A summary stays longest."""
-    counts = [int(found[1]) for entry in entries if (found := _LEFT_OUT.fullmatch(entry))]
+    """The entries within so many tokens: the oldest are shortened first, then left out. Last goes what people wrote."""
+    before = sum(int(found[1]) for entry in entries if (found := _LEFT_OUT.fullmatch(entry)))
     entries = [entry for entry in entries if not _LEFT_OUT.fullmatch(entry)]
-    entries.sort(key=lambda entry: not entry.startswith(_SUMMARY))
     sizes = [count_tokens(entry) + 1 for entry in entries]
-    first = sum(entry.startswith(_SUMMARY) for entry in entries)
-    for number in range(first, len(entries)):
-        if sum(sizes) <= tokens:
-            break
-        entries[number] = clip(entries[number], _SHORT)
-        sizes[number] = count_tokens(entries[number]) + 1
+    order = sorted(range(len(entries)), key=lambda number: entries[number].startswith((_SAID, _SUMMARY)))
+    for number in order:
+        if sum(sizes) > tokens and not entries[number].startswith(_SUMMARY):
+            entries[number] = clip(entries[number], _SHORT)
+            sizes[number] = count_tokens(entries[number]) + 1
     gone = 0
-    while entries and sum(sizes) > tokens:
-        at = min(first, len(entries) - 1)
-        del entries[at], sizes[at]
+    while order and sum(sizes) > tokens:
+        number = order.pop(0)
+        entries[number], sizes[number] = '', 0
         gone += 1
-    gone += sum(counts)
-    return [f'- ({gone} before these are left out)', *entries] if gone else entries
+    gone += before
+    return [*([f'- ({gone} more are left out)'] if gone else []), *filter(None, entries)]
 
 
 def _entries(turn: AuthoredMessage) -> list[str]:

@@ -1,6 +1,6 @@
 """The conversation of one run, and the messages that are sent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from habilis.agent.context.compaction import DEFAULT, AuthoredMessage, Compaction, compact, earlier_turn
@@ -93,12 +93,17 @@ class Conversation:
             [turn.message for turn in compact(self._turns)]
         )
 
-    def compact(self, how: Compaction = DEFAULT) -> bool:
-        """Shorten the earlier steps, as `compaction.compact` does. False if that was not possible."""
-        shorter = compact(self._turns, how)
-        changed = shorter != self._turns
-        self._turns = shorter
-        return changed
+    def compact(self, *ways: Compaction, fits: Callable[[], bool] = lambda: True) -> bool:
+        """Shorten the earlier steps in the first of these ways after which all `fits`, else in the last of them.
+
+        False if none makes it shorter.
+        """
+        before = self._turns
+        for how in ways or (DEFAULT,):
+            self._turns = compact(before, how)
+            if fits():
+                break
+        return self._turns != before
 
 
 def _with_note(text: str, note: str) -> str:

@@ -101,15 +101,14 @@ class ModelTurn:
         if self._is_at_summary or count_message_tokens(outgoing()) > room:
             asked = self._conversation.outgoing(system=system, extra=prompt_file('compaction'))
             how = replace(self._compaction(room), summary=await self._summary(asked, options))
-            self._compact(how)
-            for keep in (KEPT_STEPS, 1):
-                if count_message_tokens(outgoing()) > room:
-                    self._compact(replace(how, keep=keep, drop_earlier=True))
+            ways = [replace(how, keep=keep, drop_earlier=drop) for drop in (False, True) for keep in (KEPT_STEPS, 1)]
+            self._compact(*ways, fits=lambda: count_message_tokens(outgoing()) <= room)
         try:
             return await self._request(outgoing(), options, code)
         except ContextOverflow:
+            how = replace(self._compaction(room / 2), keep=1)  # the estimate was too low
             for drop_earlier in (False, True):
-                if self._compact(replace(self._compaction(room), keep=1, drop_earlier=drop_earlier)):
+                if self._compact(replace(how, drop_earlier=drop_earlier)):
                     with contextlib.suppress(ContextOverflow):
                         return await self._request(outgoing(), options, code)
             raise
@@ -124,10 +123,10 @@ class ModelTurn:
         variables = [describe_variable(variable) for variable in self._variables()]
         return Compaction(tokens=min(DIGEST_TOKENS, room * DIGEST_SHARE), variables=variables)
 
-    def _compact(self, how: Compaction) -> bool:
-        is_shorter = self._conversation.compact(how)
+    def _compact(self, *ways: Compaction, fits: Callable[[], bool] = lambda: True) -> bool:
+        is_shorter = self._conversation.compact(*ways, fits=fits)
         if is_shorter:
-            verb = 'summarized' if how.summary else 'shortened'
+            verb = 'summarized' if ways[0].summary else 'shortened'
             self._events.emit(CompactedEvent(message=f'earlier steps were {verb} to make room'))
         return is_shorter
 
