@@ -3,7 +3,6 @@
 The package root is lazy: `import habilis` loads no dependency, and each name below is imported when it is first used.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 from habilis._version import __version__
@@ -88,6 +87,8 @@ if not TYPE_CHECKING:
 
 
 def _missing(name: str) -> Exception:
+    import sys
+
     from habilis.core.wrong_names import WRONG_NAMES, missing_attribute
 
     # Of an AttributeError, `from habilis import …` keeps nothing, so it gets the hint in an error of its own.
