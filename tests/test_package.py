@@ -17,7 +17,7 @@ def test_the_root_lists_its_lazy_names() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="module 'habilis' has no attribute 'Sandpit'"):
+    with pytest.raises(AttributeError, match="habilis has no attribute 'Sandpit'"):
         _ = getattr(habilis, 'Sandpit')  # noqa: B009 - the type checker would refuse the plain form
 
 

@@ -78,13 +78,24 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         home = _HOMES.get(name)
         if home is None:
-            msg = f'module {__name__!r} has no attribute {name!r}'
-            raise AttributeError(msg)
+            raise _missing(name)
         from importlib import import_module
 
         value = getattr(import_module(home), name)
         globals()[name] = value
         return value
+
+
+def _missing(name: str) -> Exception:
+    import sys
+
+    from habilis.core.wrong_names import WRONG_NAMES, missing_attribute
+
+    # Of an AttributeError, `from habilis import …` keeps nothing, so it gets the hint in an error of its own.
+    is_import = sys._getframe(2).f_code.co_name == '_handle_fromlist'  # pyright: ignore[reportPrivateUsage]
+    if is_import and name in WRONG_NAMES[__name__]:
+        return ImportError(f'cannot import name {name!r} from {__name__!r}: {WRONG_NAMES[__name__][name]}', name=name)
+    return missing_attribute(__name__, name, __all__)
 
 
 def __dir__() -> list[str]:

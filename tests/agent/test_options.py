@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from habilis.agent import Agent, RunLimits
+import habilis
+from habilis.agent import Agent, Bounds, Result, RunLimits
 from habilis.agent.run_spec import RUN_OPTIONS
 from habilis.agent.team import plan_and_implement
+from habilis.core.wrong_names import WRONG_NAMES
 from habilis.models import ScriptedModel
 from habilis.tools import Toolset
 from tests.agent.scripts import block
@@ -124,19 +126,85 @@ def test_what_an_agent_cannot_be_made_of_is_refused(model: Any, options: dict[st
         Agent(model, **options)
 
 
-@pytest.mark.parametrize(
-    ('name', 'message'),
+OWNERS: dict[str, object] = {
+    'habilis': habilis,
+    'Agent': Agent(ScriptedModel([])),
+    'Result': Result[Any](output=1, ended='answer', run_id='r'),
+}
+
+
+@each_case(
+    ('owner', 'name', 'hint'),
     [
-        ('run_stream', r'async for event in agent\.stream\(task\)'),
-        ('invoke', r'agent\.run_sync\(task\)'),
-        ('run_synk', "did you mean 'run_sync'"),
-        ('zzz', "Agent has no attribute 'zzz'$"),
+        *((owner, name, hint) for owner, names in WRONG_NAMES.items() for name, hint in names.items()),
+        ('Agent', 'limits', 'pass Agent(limits=…)'),
+        ('Agent', 'run_synk', "did you mean 'run_sync'?"),
+        ('Agent', 'instruction', 'did you mean Agent(instructions=…)?'),
+        ('Result', 'mesages', "did you mean 'messages'?"),
+        ('habilis', 'Agents', "did you mean 'Agent'?"),
+        ('Agent', 'zzz', "Agent has no attribute 'zzz'"),
     ],
 )
-def test_a_method_of_another_library_is_answered_with_ours(name: str, message: str) -> None:
-    with pytest.raises(AttributeError, match=message):
-        getattr(Agent(ScriptedModel([])), name)
-    assert not hasattr(Agent(ScriptedModel([])), name)
+def test_a_name_of_another_library_is_answered_with_ours_and_not_listed(owner: str, name: str, hint: str) -> None:
+    thing = OWNERS[owner]
+    with pytest.raises(AttributeError) as caught:
+        getattr(thing, name)
+    assert str(caught.value).endswith(hint)
+    assert name not in dir(thing)
+    assert not hasattr(thing, name)
+
+
+def test_an_import_of_a_name_of_another_library_is_answered_with_ours() -> None:
+    with pytest.raises(ImportError, match=r"cannot import name 'CodeAgent' from 'habilis': use `habilis\.Agent`"):
+        exec('from habilis import CodeAgent')
+
+
+@each_case('name', ['user_prompt', 'input', 'prompt'])
+def test_the_task_has_no_name(name: str) -> None:
+    options: dict[str, Any] = {name: 'go'}
+    with pytest.raises(TypeError, match=f"a run has no option '{name}': the task comes first, without a name"):
+        Agent(ScriptedModel([])).run_sync(**options)
+
+
+def test_an_agent_is_not_called_and_its_tool_is_named_like_any_other() -> None:
+    agent: Any = Agent(ScriptedModel([]))
+    with pytest.raises(TypeError, match=r'agent\.run_sync'):
+        agent('go')
+    with pytest.raises(TypeError, match=r"as_tool has no option 'tool_name': pass name=…"):
+        agent.as_tool(tool_name='other')
+    with pytest.raises(TypeError, match='gates must be a list of functions'):
+        Agent(ScriptedModel([]), gates=[agent])
+
+
+def test_an_attribute_that_an_agent_does_not_have_is_not_set() -> None:
+    agent: Any = Agent(ScriptedModel([]))
+    with pytest.raises(AttributeError, match=r"no attribute 'instruction'; did you mean Agent\(instructions=…\)"):
+        agent.instruction = 'x'
+    with pytest.raises(AttributeError, match='no setter'):
+        agent.model = ScriptedModel([])
+
+
+@each_case('kind', [{'a': int}, {'type': 'object', 'properties': {}}, [int], 5, 'int', lambda: 1])
+def test_an_output_type_that_is_no_type_is_refused_before_anything_starts(kind: Any) -> None:
+    with pytest.raises(TypeError, match='Agent: output_type must be a type such as'):
+        Agent(ScriptedModel([]), output_type=kind)
+    with pytest.raises(TypeError, match='a run: output_type must be a type'):
+        Agent(ScriptedModel([])).run_sync('go', output_type=kind)
+
+
+async def test_how_much_the_model_is_shown_can_change_between_steps_and_runs() -> None:
+    model = ScriptedModel([block('print("a" * 300 + " end")')] * 2 + [block('final_answer(1)')] * 2)
+    async with Agent(model, observations=Bounds(lines=5)) as agent:
+        run = await agent.start('go')
+        await run.step()
+        agent.observations = Bounds(tokens=20)
+        await run.step()
+        await run.step()
+        assert [len(step.observation or '') > 300 for step in run.steps] == [True, False, False]
+        assert agent.observations == Bounds(tokens=20)
+        wrong: Any = 20
+        with pytest.raises(TypeError, match='observations must be'):
+            agent.observations = wrong
 
 
 async def test_limits_of_another_kind_are_refused_by_resume_too() -> None:

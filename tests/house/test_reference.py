@@ -71,7 +71,7 @@ def provider_row(provider: Provider) -> list[str]:
         ' or '.join(f'`{key}`' for key in provider.keys),
         ', '.join(f'`{variable}`' for variable in provider.urls) or '–',
         f'`{provider.install}`' if provider.install else '–',
-        'a function call' if provider.functions else 'a fenced block',
+        'as the server says' if provider.own_server else 'a function call',
         f'{provider.context_tokens:,}',
     ]
 

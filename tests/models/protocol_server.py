@@ -164,8 +164,15 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     server: '_Server'  # pyright: ignore[reportIncompatibleVariableOverride]
 
+    def do_GET(self) -> None:
+        fact = self.server.owner.facts.get(self.path)
+        self._send(answer_json(fact) if fact is not None else answer_json({}, status=404))
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get('content-length') or 0))
+        if self.path in self.server.owner.facts or self.path.endswith('/api/show'):
+            self.do_GET()
+            return
         asked = Asked(path=self.path, headers={n.lower(): v for n, v in self.headers.items()}, body=body)
         owner = self.server.owner
         answer = owner.next_answer(asked)
@@ -228,6 +235,9 @@ class ProtocolServer:
         self.requests: list[Asked] = []
         self.hung_up = threading.Event()
         """Set when a client closed its connection while it was being answered."""
+
+        self.facts: dict[str, object] = {}
+        """What it says of itself and its models, by path. These requests are not recorded."""
 
         self.stopping = threading.Event()
         self._answers: list[Answer] = []

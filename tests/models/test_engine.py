@@ -180,11 +180,10 @@ def test_traits_come_from_the_table_and_the_settings_win() -> None:
     assert EngineModel(ModelConfig(model='anthropic:x')).traits == Traits(
         functions=True, context_tokens=200_000, images=True
     )
-    assert EngineModel(ModelConfig(model='ollama:x')).traits == Traits(
-        functions=False, context_tokens=4_096, local=True
-    )
-    config = ModelConfig(model='vllm:x', base_url='http://box:8000', functions=True, context_tokens=999)
-    assert EngineModel(config).traits == Traits(functions=True, context_tokens=999, local=False)
+    silent = 'http://127.0.0.1:1/v1'
+    assert EngineModel(ModelConfig(model='ollama:x', base_url=silent)).traits == Traits(context_tokens=4_096)
+    config = ModelConfig(model='vllm:x', base_url=silent, functions=False, context_tokens=999, images=True)
+    assert EngineModel(config).traits == Traits(functions=False, context_tokens=999, images=True)
 
 
 @pytest.mark.usefixtures('no_keys')

@@ -70,6 +70,8 @@ class TestMakers:
         assert isinstance(load_model('local', retries=0), LocalModel)
         assert isinstance(load_model('ollama:x', retries=0), EngineModel)
         assert isinstance(load_model('x', base_url='http://127.0.0.1:1/v1', retries=0), EngineModel)
+        on_a_server = ModelConfig(model='hf:org/name', base_url='http://127.0.0.1:1/v1', retries=0)
+        assert isinstance(load_model(on_a_server), EngineModel)
 
     def test_hugging_face_is_loaded_or_says_what_to_install(self, place: Place) -> None:
         from importlib.util import find_spec

@@ -37,6 +37,12 @@ def test_with_a_url_a_name_that_looks_like_hugging_face_is_the_name_on_that_serv
     assert parse_name(text, base_url=URL) == ModelName(provider='openai-compatible', model=text)
 
 
+def test_with_a_url_the_hub_says_only_where_the_weights_come_from() -> None:
+    assert parse_name('hf:Qwen/Qwen2.5-7B', base_url=URL, more=['hf']) == ModelName(
+        provider='openai-compatible', model='Qwen/Qwen2.5-7B'
+    )
+
+
 @pytest.mark.parametrize('text', ['vllm/Qwen/Qwen2.5-7B', 'vllm:Qwen/Qwen2.5-7B'])
 def test_with_a_url_a_provider_that_one_runs_oneself_is_still_a_provider(text: str) -> None:
     assert parse_name(text, base_url=URL) == ModelName(provider='vllm', model='Qwen/Qwen2.5-7B')

@@ -167,10 +167,10 @@ async def test_a_reply_that_speaks_of_the_mark_does_not_end_with_it(server: Prot
 
 
 @pytest.mark.parametrize(('provider', 'is_bounded'), [('ollama', True), ('openai', False)])
-async def test_a_reply_of_a_server_on_this_machine_is_bounded_unless_its_length_is_set(
+async def test_a_reply_of_ollama_is_bounded_unless_its_length_is_set(
     provider: str, is_bounded: bool, server: ProtocolServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('habilis.models.engine.LOCAL_REPLY_TOKENS', 1)
+    monkeypatch.setattr('habilis.models.engine.OLLAMA_REPLY_TOKENS', 1)
     config = replace(config_for(server, provider, exchange(provider, 'stream').model), max_tokens=None)
     for chosen, bounded in ((config, is_bounded), (replace(config, max_tokens=4096), False)):
         server.will_answer(exchange(provider, 'stream').answer())

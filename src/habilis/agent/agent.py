@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, cast, overload
 from typing_extensions import TypeVar, Unpack
 
 from habilis.agent.chat import Chat
+from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result
 from habilis.agent.decorators import Decorators
 from habilis.agent.delegation import helpers_from
@@ -42,10 +43,11 @@ from habilis.agent.run_spec import (
 )
 from habilis.agent.runner import Runner
 from habilis.agent.signatures import with_options
-from habilis.agent.wrong_guesses import check_names, missing_attribute
+from habilis.agent.wrong_guesses import check_names
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
 from habilis.core.settings import load_settings
+from habilis.core.wrong_names import missing_attribute
 from habilis.models.contract import Model
 from habilis.models.usage import Ledger
 
@@ -117,6 +119,15 @@ class Agent(Decorators, Closing, Generic[T]):
         return self._runner.model
 
     @property
+    def observations(self) -> Bounds:
+        """How much of its output the model is shown. A change counts from the next step on."""
+        return self._runner.setup.observations
+
+    @observations.setter
+    def observations(self, bounds: Bounds) -> None:
+        self._runner.set_observations(bounds)
+
+    @property
     def ledger(self) -> Ledger:
         """Usage of all runs of this agent."""
         return self._runner.ledger
@@ -132,7 +143,16 @@ class Agent(Decorators, Closing, Generic[T]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> object:
-            raise missing_attribute('Agent', name, dir(type(self)))
+            raise missing_attribute('Agent', name, dir(type(self)), AGENT_OPTIONS)
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if type(self) is Agent and not (name.startswith('_') or hasattr(Agent, name)):
+                raise missing_attribute('Agent', name, dir(Agent), AGENT_OPTIONS)
+            super().__setattr__(name, value)
+
+        def __call__(self, *_: object, **__: object) -> None:
+            msg = "an Agent is not called: use agent.run_sync('…') or await agent.run('…')"
+            raise TypeError(msg)
 
     def conversation(self, session: str | None = None, *, user: str | None = None) -> Chat[T]:
         """A conversation whose turns share messages and variables. Another process continues it by its `session`."""
@@ -150,7 +170,7 @@ class Agent(Decorators, Closing, Generic[T]):
     async def run(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     @with_options(RunOptions, RunSpec)
-    async def run(self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
+    async def run(self, task: Task = '', *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
         """Do a task, to its end or to a limit. Inside a flow or a tool of another run it is recorded as part of that.
 
         Args:
@@ -182,7 +202,7 @@ class Agent(Decorators, Closing, Generic[T]):
     def run_sync(self, task: Task, *, output_type: UnionType, **options: Unpack[RunOptions]) -> Result[Any]: ...
 
     @with_options(RunOptions, RunSpec, like=run)
-    def run_sync(self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
+    def run_sync(self, task: Task = '', *, output_type: Any = None, **options: Unpack[RunOptions]) -> Result[Any]:
         """`run` without `await`; works inside a running event loop too (Jupyter)."""
         spec, setup = run_spec(task, {'output_type': output_type, **options}), self._runner.setup
         with status_hooks(setup.settings, setup.hooks, spec.hooks) as shown:
@@ -205,7 +225,7 @@ class Agent(Decorators, Closing, Generic[T]):
 
     @with_options(RunOptions, RunSpec, like=run)
     def stream(
-        self, task: Task, *, output_type: Any = None, **options: Unpack[RunOptions]
+        self, task: Task = '', *, output_type: Any = None, **options: Unpack[RunOptions]
     ) -> AsyncGenerator[StreamEvent[Any], None]:
         """Do a task and yield its events as they happen; the last is `RunFinished`, with the `Result`."""
         spec = run_spec(task, {'output_type': output_type, **options})
@@ -278,7 +298,7 @@ _SANDBOX_OPTIONS = ('workspace', 'packages', 'network', 'code_rules')
 def _setup(model: ModelChoice | None, output_type: Any, options: AgentOptions) -> AgentSetup:
     """The options of an agent, checked and complete. None counts as absent."""
     check_names('Agent', options, AGENT_OPTIONS, {'run(…)': {*RUN_OPTIONS} - {'max_steps'}})
-    check_types('Agent', {'model': model, **options})
+    check_types('Agent', {'model': model, 'output_type': output_type, **options})
     check_model_settings(model, options.get('model_settings'))
     given: Mapping[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings = given.get('settings') or load_settings()

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Generic, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast, overload
 
 from typing_extensions import TypeVar
 
@@ -13,6 +13,7 @@ from habilis.core.dataclass_codec import DataclassCodec
 from habilis.core.documents import DocumentFormat
 from habilis.core.errors import RunStopped
 from habilis.core.previews import short_repr, shorten
+from habilis.core.wrong_names import missing_attribute
 from habilis.models.contract import Message, Reply, Usage
 from habilis.sandbox import ToolCall
 from habilis.sandbox.contract import Cell
@@ -23,7 +24,7 @@ OUTPUT_LENGTH = 200
 """Max characters of the output in the `repr` of a result."""
 
 LOCAL_SECONDS = 600.0
-"""Default time limit of a run with a model on this machine, whose processor it keeps busy: ten minutes are enough for
+"""Default time limit of a run with a model in this process, which keeps the processor busy: ten minutes are enough for
 twenty steps of a small model, and a run that goes in circles ends within a coffee break."""
 
 Ended = Literal[
@@ -54,7 +55,7 @@ class RunLimits:
 
     seconds: float | Literal['default'] | None = 'default'
     """Time in which the run works, without the time that a person takes to approve a call. By default
-    `LOCAL_SECONDS` with a model on this machine, no limit with others."""
+    `LOCAL_SECONDS` with a model in this process, no limit with others."""
 
     requests: int | None = None
     """Maximum number of model requests, repairs and summary included."""
@@ -193,6 +194,12 @@ class Result(Generic[T_co]):
             return f'decide with agent.answer({run}, True) or `habilis runs approve`, then agent.resume({run})'
         call, option = (f"{run}, 'the answer'", ' --answer TEXT') if self.ended == 'question' else (run, '')
         return f'resume it with agent.resume({call}) or `habilis runs resume {self.run_id}{option}`'
+
+    # Hidden from type checkers, which would otherwise accept any misspelt name.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            raise missing_attribute('Result', name, dir(type(self)))
 
     # Shown to people --------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Never, TypeVar, cast, overload
 
 from habilis.agent.agent_tools import AgentTool, check_cycles, each_tool
 from habilis.agent.loop.output_validators import OutputValidator
 from habilis.agent.options import AnyTool, check_types
 from habilis.agent.runner import Runner
+from habilis.agent.wrong_guesses import check_names
 from habilis.core.errors import RunNotFound
 from habilis.sandbox.contract import Side
 from habilis.tools import Tool, Toolset
@@ -92,6 +93,7 @@ class Decorators:
         description: str | None = None,
         needs_approval: bool = False,
         as_sync: bool = True,
+        **unknown: Never,
     ) -> Tool[..., Any]:
         """This agent as a tool of another: a function of a task, which returns the answer.
 
@@ -104,6 +106,7 @@ class Decorators:
             needs_approval: a person must approve each call.
             as_sync: False to let code `await` the call, so that it can make several at the same time.
         """
+        check_names('as_tool', unknown, ('name', 'description', 'needs_approval', 'as_sync'), {})
         return AgentTool(
             self._runner, name=name, description=description, needs_approval=needs_approval, as_sync=as_sync
         )

@@ -217,7 +217,7 @@ def _are_tools(value: object) -> bool:
 
 
 def _are_functions(value: object) -> bool:
-    return all(callable(item) for item in _items(value))
+    return all(callable(item) and not isinstance(item, MakesTool) for item in _items(value))
 
 
 def _items(value: object) -> Iterable[object]:
@@ -227,6 +227,11 @@ def _items(value: object) -> Iterable[object]:
 
 def _is_type(value: object) -> bool:
     return isinstance(value, type) or value is Any or get_origin(value) is not None
+
+
+def _is_output_type(value: object) -> bool:
+    """Whether it has the form of a type. The first run looks into it: a class may be incomplete until then."""
+    return _is_type(value) or type(value).__module__ in {'typing', 'typing_extensions'}
 
 
 def _is_messages(value: object) -> bool:
@@ -275,6 +280,10 @@ _CHECKS: Mapping[str, tuple[_Check, str]] = {
     'name': _TEXT,
     'observations': ((Bounds,), '`Bounds(…)`'),
     'on_disagreement': (lambda value: value in ('first', 'ask'), "'first' or 'ask'"),
+    'output_type': (
+        _is_output_type,
+        'a type such as `int`, `list[str]`, a dataclass, a TypedDict or a pydantic model, not a dict or a JSON schema',
+    ),
     'output_validators': _FUNCTIONS,
     'policy': ((str, Policy), "'general', 'small', or an object with the methods of `habilis.agent.Policy`"),
     'run_id': _TEXT,

@@ -23,6 +23,7 @@ from habilis.agent.agent_tools import (
 from habilis.agent.chat import Chat
 from habilis.agent.context.instructions import evaluate, is_static
 from habilis.agent.context.output import OutputType
+from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Result, RunLimits
 from habilis.agent.delegation import Delegation
 from habilis.agent.durable.attached_files import attachments, data_of, to_records, with_data
@@ -68,7 +69,7 @@ class Runner:
         self._library = None if setup.library is None else open_library(setup.library, setup.settings.library)
         self._delegation = Delegation(lambda setup: Runner(setup, setup)) if setup.helpers else None
         self._chats: WeakSet[Chat[Any]] = WeakSet()
-        self._is_closed = False
+        self._is_closed = self._is_asked = False
 
     @property
     def model(self) -> Model:
@@ -81,6 +82,13 @@ class Runner:
         if self._larger is None:
             self._larger = load_model(self.setup.escalate, settings=self.setup.settings)
         return self._larger
+
+    def set_observations(self, bounds: Bounds) -> None:
+        """Change how much the model is shown, in the runs under way too."""
+        check_types('Agent', {'observations': bounds})
+        self.setup = replace(self.setup, observations=bounds)
+        for started in self._open.values():
+            started.run.set_observations(bounds)
 
     def conversation(self, session: str | None, user: str | None) -> Chat[Any]:
         """A conversation whose turns are runs of this agent."""
@@ -249,7 +257,10 @@ class Runner:
         return (*self.setup.hooks, *spec.hooks) or tuple(automatic_hooks(self.setup.settings))
 
     async def _loaded_model(self) -> Model:
-        return self._model or await asyncio.to_thread(lambda: self.model)
+        if not self._is_asked:  # a server may be asked for the traits of its model, which blocks
+            await asyncio.to_thread(lambda: self.model.traits)
+            self._is_asked = True
+        return self.model
 
     # Resume -----------------------------------------------------------------------------------------------------------
 

@@ -17,7 +17,12 @@ def with_options(options: type, defaults: type, *, like: Callable[..., Any] | No
 
     def show(method: F) -> F:
         plain = signature(method)
-        named = [parameter for parameter in plain.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+        named = [
+            # A task is needed: it has a default only so that a wrong name for it gets our message, not Python's.
+            parameter.replace(default=Parameter.empty) if parameter.name == 'task' else parameter
+            for parameter in plain.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         more = [
             Parameter(name, Parameter.KEYWORD_ONLY, default=known.get(name), annotation=kind)
             for name, kind in options.__annotations__.items()

@@ -46,7 +46,7 @@ _OPTIONS: Mapping[str, str] = {
     'message_history': 'pass history=…',
     'messages': 'pass history=…',
     'context': 'pass deps=… to run(…)',
-    'memory': 'pass session=… to run(…)',
+    'memory': 'pass session=… to run(…) to continue a conversation; `habilis.assistant.Session` keeps facts too',
     'session_id': 'pass session=…',
     'thread_id': 'pass session=…',
     'executor': 'pass sandbox=…',
@@ -61,28 +61,13 @@ _OPTIONS: Mapping[str, str] = {
     'verbose': _SHOWN,
     'verbosity_level': _SHOWN,
     'id': 'pass run_id=… to run(…)',
+    'tool_name': 'pass name=…',
+    'tool_description': 'pass description=…',
 }
 """What to pass instead, by the name that people know."""
 
-_METHODS: Mapping[str, str] = {
-    'run_stream': 'use `async for event in agent.stream(task)`',
-    'stream_text': 'use `async for event in agent.stream(task)`',
-    'run_streamed': 'use `async for event in agent.stream(task)`',
-    'iter': 'use `await agent.start(task)`, then `await run.step()`',
-    'chat': 'use `async with agent.conversation() as chat`',
-    'session': 'use `async with agent.conversation() as chat`',
-    'invoke': 'use `agent.run_sync(task)`',
-    'ainvoke': 'use `await agent.run(task)`',
-    'arun': 'use `await agent.run(task)`',
-    'execute': 'use `agent.run_sync(task)`',
-    'query': 'use `agent.run_sync(task)`',
-    'kickoff': 'use `agent.run_sync(task)`',
-    'tool_plain': 'use `@agent.tool`',
-    'add_tool': 'use `@agent.tool`',
-    'result_validator': 'use `@agent.output_validator`',
-    'system_prompt': 'pass Agent(instructions=…), a text or a function',
-}
-"""What to use instead, by the name of the method that people know."""
+_TASKS = frozenset({'user_prompt', 'prompt', 'input', 'query', 'question', 'message'})
+"""What the task of a run is called elsewhere."""
 
 
 def check_names(where: str, given: Iterable[str], known: Iterable[str], elsewhere: Mapping[str, Iterable[str]]) -> None:
@@ -100,6 +85,8 @@ def check_names(where: str, given: Iterable[str], known: Iterable[str], elsewher
 def _hint(name: str, known: list[str], elsewhere: Mapping[str, Iterable[str]]) -> str:
     if (home := next((other for other, names in elsewhere.items() if name in names), None)) is not None:
         return f': it is an option of {home}'
+    if name in _TASKS and 'history' in known:
+        return ': the task comes first, without a name: run(task)'
     if name in _OPTIONS:
         return f': {_OPTIONS[name]}'
     if name in ModelSettings.__annotations__:
@@ -109,13 +96,3 @@ def _hint(name: str, known: list[str], elsewhere: Mapping[str, Iterable[str]]) -
     if near := similar_names(name, known, n=1, cutoff=0.5):
         return f'; did you mean {near[0]!r}?'
     return f'; it has {", ".join(known)}'
-
-
-def missing_attribute(owner: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a method that is not there, with the right one."""
-    hint = ''
-    if name in _METHODS:
-        hint = f': {_METHODS[name]}'
-    elif near := similar_names(name, [one for one in known if not one.startswith('_')], n=1):
-        hint = f'; did you mean {near[0]!r}?'
-    return AttributeError(f'{owner} has no attribute {name!r}{hint}', name=name)

@@ -74,6 +74,10 @@ class ModelRefused(ModelError):
     """The provider refused the request: an invalid parameter, or filtered content."""
 
 
+class FunctionsRefused(ModelRefused):
+    """The server refuses requests that offer functions. An agent asks for code in fenced blocks instead."""
+
+
 class ModelUnavailable(ModelError):
     """The provider is unreachable or overloaded, failed, or timed out."""
 

@@ -166,7 +166,7 @@ class Settings(BaseModel):
     """Limits of one run, like the next four settings; None: no limit."""
 
     max_seconds: RunSeconds | Literal['off'] | None = None
-    """None: ten minutes with a model on this machine, no limit with others."""
+    """None: ten minutes with a model in this process, no limit with others."""
 
     max_run_tokens: Count | None = None
     max_cost: Dollars | None = None

@@ -42,16 +42,17 @@ class ModelConfig:
 
     api_key: str | None = field(default=None, repr=False)
     functions: bool | None = None
-    """Whether the model sends code as a function call (True) or in a fenced block (False); None: by provider."""
+    """Whether the model sends code as a function call (True) or in a fenced block (False); None: as its server says,
+    else a function call."""
 
     context_tokens: int | None = None
-    """Size of the context window; None: the default of the provider."""
+    """Size of the context window; None: as its server says, else the default of the provider."""
 
     small: bool | None = None
     """Whether the agent uses the small-model policy; None: as the catalogue of embedded models says, else False."""
 
     images: bool | None = None
-    """Whether the model sees images; None: by its name and provider."""
+    """Whether the model sees images; None: as its server says, else by its name and provider."""
 
     retries: int = 4
     """Maximum number of retries after a transient error."""

@@ -203,7 +203,7 @@ class Traits:
     """Replies come from a script; the user interface says so."""
 
     local: bool = False
-    """Runs on this machine, so tokens cost time and no money."""
+    """Runs in this process: tokens cost time and no money, and a reply is stopped as soon as it is complete."""
 
     small: bool = False
     """A small model: gets the small-model policy."""

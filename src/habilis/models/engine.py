@@ -7,15 +7,17 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from habilis.core.errors import ModelError
+from habilis.core.errors import FunctionsRefused, ModelError
 from habilis.models import provider_errors
 from habilis.models.config import ModelConfig
 from habilis.models.contract import NO_OPTIONS, Delta, Message, Options, Reply, Traits, Usage, check_images, images_in
 from habilis.models.model_names import parse_name
 from habilis.models.provider_errors import Endpoint
-from habilis.models.providers import PROVIDERS, is_local, key_of, sees_images, url_of
+from habilis.models.providers import PROVIDERS, key_of, sees_images, url_of
+from habilis.models.server_capabilities import Capabilities, ask_capabilities
 from habilis.models.stop_sequences import StopFilter
 
 if TYPE_CHECKING:
@@ -28,8 +30,8 @@ if TYPE_CHECKING:
 _GRACE = 5.0
 """Seconds that the timeout of the SDK is longer than ours, so that ours always ends the call."""
 
-LOCAL_REPLY_TOKENS = 8192
-"""Maximum length of a reply of a server on this machine, if none is set: most would write until their context is full.
+OLLAMA_REPLY_TOKENS = 8192
+"""Maximum length of a reply of Ollama, if none is set: it has no limit of its own, not even that of the context.
 Each part of a stream counts as one token. More than for the embedded model, because many of these models reason."""
 
 _importing = threading.Lock()
@@ -53,6 +55,7 @@ class EngineModel:
         )
         self._connections: dict[asyncio.AbstractEventLoop, ProviderConnection] = {}
         self._opening: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+        self._refuses_functions = False
 
     @property
     def name(self) -> str:
@@ -61,15 +64,27 @@ class EngineModel:
 
     @property
     def traits(self) -> Traits:
-        """Those of the provider; the settings take precedence."""
-        provider, config = self._endpoint.provider, self.config
+        """Those of the settings, else what the server says, else those of the provider.
+
+        A server that users run themselves is asked once, which blocks. If it has refused functions, none are offered.
+        """
+        provider, config, said = self._endpoint.provider, self.config, self._said
+        functions = said.functions is not False and not config.small
+        images = sees_images(provider, config.model_name) if said.images is None else said.images
         return Traits(
-            functions=provider.functions if config.functions is None else config.functions,
-            context_tokens=config.context_tokens or provider.context_tokens,
-            local=provider.own_server and is_local(self._endpoint.url),
+            functions=(functions if config.functions is None else config.functions) and not self._refuses_functions,
+            context_tokens=config.context_tokens or said.context_tokens or provider.context_tokens,
             small=bool(config.small),
-            images=sees_images(provider, config.model_name) if config.images is None else config.images,
+            images=images if config.images is None else config.images,
         )
+
+    @cached_property
+    def _said(self) -> Capabilities:
+        endpoint, config = self._endpoint, self.config
+        is_known = None not in (config.functions, config.context_tokens, config.images)
+        if is_known or not endpoint.provider.own_server or endpoint.url is None:
+            return Capabilities()
+        return ask_capabilities(endpoint.provider.name, endpoint.url, endpoint.name.model, endpoint.key)
 
     async def request(self, messages: Sequence[Message], options: Options = NO_OPTIONS) -> Reply:
         """Return the reply. Raises `ModelError`."""
@@ -135,7 +150,7 @@ class EngineModel:
     def _most_deltas(self, options: Options) -> float:
         """Maximum length of a reply. Not sent: a server refuses a number that does not fit into its context."""
         has_limit = options.max_tokens is not None or self.config.max_tokens is not None
-        return math.inf if has_limit or not self.traits.local else LOCAL_REPLY_TOKENS
+        return math.inf if has_limit or self._endpoint.provider.name != 'ollama' else OLLAMA_REPLY_TOKENS
 
     async def _deltas(self, streamed: 'StreamedResponse', stops: StopFilter) -> AsyncGenerator[Delta]:
         from habilis.models.conversion import delta_from
@@ -210,7 +225,9 @@ class EngineModel:
     def _error(self, error: Exception, prepared: 'PreparedRequest', *, reply_started: bool = False) -> ModelError:
         if isinstance(error, TimeoutError):
             return provider_errors.timed_out(self._endpoint, reply_started=reply_started)
-        return provider_errors.translate(error, self._endpoint, prepared.response)
+        translated = provider_errors.translate(error, self._endpoint, prepared.response)
+        self._refuses_functions = self._refuses_functions or isinstance(translated, FunctionsRefused)
+        return translated
 
     def _reply(self, response: 'ModelResponse', options: Options, started: float) -> Reply:
         from habilis.models.conversion import reply_from

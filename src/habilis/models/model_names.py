@@ -18,6 +18,7 @@ _FAMILIES = (
 )
 """How the names of well-known models start, and how they are written with a provider."""
 
+_HUB = 'hf'
 _ON_A_HUB = ('hf:{}', 'openrouter:{}')
 """How a name with an owner, as on Hugging Face, is written with a provider."""
 
@@ -41,13 +42,16 @@ def parse_name(text: str, *, base_url: str | None = None, more: Iterable[str] = 
     """Parse `ollama:llama3`, `ollama/llama3`, or, with a `base_url`, any name.
 
     With a `base_url` a slash is part of the model's own name (`openai/gpt-oss-20b` is one on Hugging Face), except
-    after a provider that users run themselves. `more` are providers beside those of the engine.
+    after a provider that users run themselves; and `hf:` says only where the weights come from. `more` are providers
+    beside those of the engine.
     Raises `ModelNotFound` with a suggestion.
     """
     text = text.strip()
     known = {*PROVIDERS, *more}
     before, colon, after = text.partition(':')
     if colon and (provider := before.strip().lower()) in known:
+        if base_url and provider == _HUB:  # a server has the model, and nothing is loaded here
+            provider = OPENAI_COMPATIBLE
         return _name(provider, after)
     before, slash, after = text.partition('/')
     if slash and before in known and (not base_url or _is_own_server(before)):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from habilis.core.errors import (
     ContextOverflow,
+    FunctionsRefused,
     ModelAccessDenied,
     ModelError,
     ModelNotFound,
@@ -40,6 +41,14 @@ _TOO_LONG = re.compile(
     r'|exceeds? the (?:available )?context|reduce the length of the (?:messages|prompt)|exceed_context_size',
     re.IGNORECASE,
 )
+_NO_FUNCTIONS = re.compile(
+    r"(?:not|n't|un)[ -]?support\w*[^.]{0,40}\b(?:tool|function)s?\b"
+    r'|\b(?:tool|function)s?\b[^.]{0,60}(?:not (?:fully )?supported|not enabled|requires? --)'
+    r'|no endpoints found that support tool',
+    re.IGNORECASE,
+)
+"""How servers say that they, or this model, take no functions."""
+
 _REFUSED = re.compile(r'connection refused|all connection attempts failed|could not connect|errno 111', re.IGNORECASE)
 _UNKNOWN_HOST = re.compile(
     r'name or service not known|nodename nor servname|temporary failure in name resolution|getaddrinfo'
@@ -184,6 +193,9 @@ def _from_status(error: object, detail: str, endpoint: Endpoint) -> ModelError:
         status in {400, 413, 422} and _TOO_LONG.search(f'{failure.provider_error_code} {detail}')
     ):
         return _overflow(endpoint, detail, status)
+    if status in {400, 404, 422, 500, 501} and _NO_FUNCTIONS.search(detail):
+        msg = _line(endpoint, f'refuses function calls ({status})', detail)
+        return FunctionsRefused(msg, status=status)
     if isinstance(failure, vendor.ModelQuotaExceededError):
         msg = _line(endpoint, f'reports no credit left for this key ({status})', detail)
         return ModelAccessDenied(msg, status=status, retry_after=wait)

@@ -39,9 +39,6 @@ class Provider:
     versioned: bool = False
     """Whether `/v1` is appended to a URL without a path."""
 
-    functions: bool = True
-    """Whether its models call functions reliably."""
-
     context_tokens: int = 128_000
     cache_roles: frozenset[Role] = frozenset()
     """Roles of messages that may carry a prompt-cache point, beside the instructions. Empty: no cache points."""
@@ -133,7 +130,6 @@ PROVIDERS: Mapping[str, Provider] = _table(
         url='http://localhost:11434/v1',
         urls=('OLLAMA_BASE_URL', 'OLLAMA_HOST'),
         versioned=True,
-        functions=False,
         context_tokens=4_096,  # Ollama's default; it silently truncates longer input
         own_server=True,
     ),
@@ -144,7 +140,6 @@ PROVIDERS: Mapping[str, Provider] = _table(
         url='http://localhost:8000/v1',
         urls=('VLLM_BASE_URL',),
         versioned=True,
-        functions=False,
         context_tokens=32_768,
         own_server=True,
     ),
@@ -155,7 +150,6 @@ PROVIDERS: Mapping[str, Provider] = _table(
         url='http://localhost:8080/v1',
         urls=('LLAMACPP_BASE_URL',),
         versioned=True,
-        functions=False,
         context_tokens=8_192,
         own_server=True,
     ),
@@ -164,7 +158,6 @@ PROVIDERS: Mapping[str, Provider] = _table(
         needs_key=False,
         urls=('OPENAI_COMPATIBLE_BASE_URL',),
         keys=('OPENAI_COMPATIBLE_API_KEY',),
-        functions=False,
         context_tokens=32_768,
         own_server=True,
     ),

@@ -190,7 +190,8 @@ def resolve_name(config: ModelConfig) -> ModelName:
 def _is_compatible(config: ModelConfig, base_url: str) -> bool:
     """Whether the name is one of an OpenAI-compatible server: without a provider, or `openai-compatible:…`."""
     try:
-        return resolve_name(config.with_changes(base_url=base_url)).provider == OPENAI_COMPATIBLE
+        name = resolve_name(config.with_changes(base_url=base_url))
+        return name.provider == OPENAI_COMPATIBLE and config.provider not in OTHER_PROVIDERS
     except ModelNotFound:  # reported by who uses the name
         return False
 

@@ -1,14 +1,24 @@
 """A conversation that grew too long gets shorter; what people wrote never goes."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn, is_too_long
+from habilis.agent.context.compaction import (
+    DIGEST_TOKENS,
+    KEPT_STEPS,
+    AuthoredMessage,
+    Compaction,
+    compact,
+    earlier_turn,
+    room_for,
+    summary_in,
+)
 from habilis.models.contract import FunctionCall, Message
-from habilis.models.tokens import count_message_tokens
+from habilis.models.tokens import count_message_tokens, count_tokens
 
 TASK = AuthoredMessage(message=Message(role='user', text='Add up the sales of 2024. ' * 20), by_user=True)
 
@@ -45,26 +55,26 @@ def by_user(turns: list[AuthoredMessage] | tuple[AuthoredMessage, ...]) -> list[
     return [turn.message.text for turn in turns if turn.by_user]
 
 
-def test_the_last_steps_stay_and_earlier_ones_become_a_line_each() -> None:
+def test_the_last_steps_stay_and_earlier_ones_become_an_entry_each() -> None:
     full = history(10)
-    short = compact(full)
+    short = compact(full, Compaction(variables=['rows (list, 30 items)', 'total = 7']))
     assert short[0] == TASK
     assert short[1].digest
     assert short[1].message.role == 'user'
     assert list(short[2:]) == full[-2 * KEPT_STEPS :]
     lines = short[1].message.text.split('\n')
-    assert lines[0] == 'Earlier steps, shortened (their variables are still there):'
-    assert lines[1] == '- you: ```python print(0) ```'
-    assert lines[2].startswith('- saw: Output: 0 x x')
-    assert lines[2].endswith('…')
-    assert len(lines) == 1 + 2 * (10 - KEPT_STEPS)
+    assert lines[:3] == ['Earlier steps, shortened:', '- you: print(0)', '- saw: Output:']
+    assert lines[3].startswith('  0 x x')
+    assert ' […] ' in lines[3]
+    assert sum(line.startswith('- ') for line in lines) == 2 * (10 - KEPT_STEPS) + 1
+    assert lines[-1] == '- variables that are there: rows (list, 30 items), total = 7'
 
 
 def test_it_gets_shorter_and_a_second_time_changes_nothing() -> None:
-    full = history(10)
-    short = compact(full)
+    full, how = history(10), Compaction(tokens=500)
+    short = compact(full, how)
     assert size(short) < size(full) / 2
-    assert compact(short) == short
+    assert compact(short, how) == short
 
 
 def test_later_steps_join_the_digest() -> None:
@@ -76,13 +86,48 @@ def test_later_steps_join_the_digest() -> None:
     assert [f'print({number})' in digest for number in range(14)] == [True] * 11 + [False] * 3
 
 
+def test_of_a_long_step_the_words_and_both_ends_of_code_and_output_stay() -> None:
+    words = 'The key is in the footer, so I read to the end. ' + 'Then I go on. ' * 20
+    code = 'def load(path):\n' + '    path = path.strip()\n' * 100 + "totals = load('a.csv')"
+    page = 'A page about pears.\n' + 'Nothing of note here.\n' * 200 + 'The code of the vault is 4711.'
+    call = FunctionCall(id='c', name='python', arguments=json.dumps({'code': code}))
+    for said in (
+        Message(role='assistant', text=f'{words}\n```python\n{code}\n```'),
+        Message(role='assistant', text=words, calls=(call,)),
+    ):
+        turns = [AuthoredMessage(message=said), AuthoredMessage(message=Message(role='user', text=f'Output:\n{page}'))]
+        digest = compact([TASK, *turns, *history(4)[1:]])[1].message.text
+        assert words.strip() in digest
+        for kept in (
+            'def load(path):',
+            "totals = load('a.csv')",
+            'A page about pears.',
+            'The code of the vault is 4711.',
+        ):
+            assert kept in digest
+        assert '```' not in digest
+        assert len(digest) < 2200
+
+
+def test_a_summary_stands_for_the_steps_and_not_for_what_people_wrote() -> None:
+    text = 'Goal: add up\nDecisions: none\nFacts: berth 47 (page 1)\nOpen: the sum\nVariables: rows'
+    before = [earlier_turn(Message(role='user', text='The boat is blue. ' * 50)), *step(0)]
+    short = compact([*before, *history(8)], Compaction(summary=summary_in(text), drop_earlier=True))
+    earlier, own = (turn.message.text for turn in short if turn.digest)
+    assert earlier.split('\n')[1].startswith('- user: The boat is blue.')
+    assert own == 'Earlier steps, shortened:\n- summary: ' + text.replace('\n', '\n  ')
+    again = compact([*short, *history(90)[1:]], Compaction(tokens=300))
+    assert 'berth 47 (page 1)' in again[-2 * KEPT_STEPS - 1].message.text, 'it outlives the entries of later steps'
+    assert [summary_in('```python\nprint(1)\n```'), summary_in('')] == ['', '']
+
+
 def test_steps_from_before_this_run_are_not_said_to_have_left_variables() -> None:
     before = [earlier_turn(replace(turn.message, by_agent=not turn.by_user)) for turn in history(4)]
-    short = compact([*before, *history(8)])
+    short = compact([*before, *history(8)], Compaction(variables=['x = 1']))
     earlier, own = (turn for turn in short if turn.digest)
     assert (earlier.earlier, own.earlier) == (True, False)
     assert 'variables' not in earlier.message.text
-    assert 'variables are still there' in own.message.text
+    assert 'variables that are there: x = 1' in own.message.text
     later = earlier_turn(own.message)  # in the run after this one
     assert (later.digest, 'variables' in later.message.text) == (True, False)
 
@@ -92,15 +137,18 @@ def test_a_digest_of_very_many_steps_is_bounded_and_says_what_is_missing() -> No
     for number in range(4, 300):
         turns = compact((*turns, *step(number)))
     digest = next(turn.message.text for turn in turns if turn.digest)
-    assert len(digest) < 12_000
-    assert '- (534 before these are left out)' in digest  # of 297 steps with two lines each, 60 lines stay
+    assert count_tokens(digest) < DIGEST_TOKENS + 50
+    kept = digest.count('- you: ') + digest.count('- saw: ')
+    assert f'- ({2 * 297 - kept} more are left out)' in digest
     assert 'print(296)' in digest
+    small = compact([*turns, *step(300)], Compaction(tokens=200))
+    assert count_tokens(next(turn.message.text for turn in small if turn.digest)) < 250
 
 
 def test_calls_and_their_answers_stay_together() -> None:
     turns = [TASK, *(turn for number in range(8) for turn in call_step(number))]
     for keep in range(5):
-        short = compact(turns, keep=keep)
+        short = compact(turns, Compaction(keep=keep))
         asked = [call.id for turn in short for call in turn.message.calls]
         answered = [turn.message.call_id for turn in short if turn.message.role == 'tool']
         assert asked == answered
@@ -122,27 +170,27 @@ def test_what_is_short_already_is_left_alone() -> None:
 
 def test_a_single_huge_observation_is_cut_when_nothing_else_helps() -> None:
     huge = [TASK, *step(1, size=20_000)]
-    short = compact(huge, keep=1)
+    short = compact(huge, Compaction(keep=1))
     assert size(short) < size(huge) / 10
     assert short[2].message.text.startswith('Output:\n1 x x')
     assert '38,510 characters truncated' in short[2].message.text
-    assert compact(short, keep=1) == short
+    assert compact(short, Compaction(keep=1)) == short
 
 
 def test_a_huge_last_observation_is_cut_together_with_the_steps_before_it() -> None:
-    short = compact([*history(5), *step(6, size=20_000)], keep=1)
-    assert size(short) < 3_000
+    short = compact([*history(5), *step(6, size=20_000)], Compaction(keep=1))
+    assert size(short) < 4_000
 
 
 def test_a_huge_message_of_a_person_is_not_cut() -> None:
     long = replace(TASK, message=Message(role='user', text='data ' * 20_000))
-    assert by_user(compact([long, *step(1, size=20_000)], keep=1)) == [long.message.text]
+    assert by_user(compact([long, *step(1, size=20_000)], Compaction(keep=1))) == [long.message.text]
 
 
 @pytest.mark.parametrize(('context', 'reply', 'too'), [(4096, 1024, False), (1024, 200, True), (1300, 600, True)])
 def test_too_long_leaves_room_for_the_reply(context: int, reply: int, too: bool) -> None:
     messages = [Message(role='user', text='word ' * 900)]
-    assert is_too_long(messages, context, reply) is too
+    assert (count_message_tokens(messages) > room_for(context, reply)) is too
 
 
 messages = st.one_of(
@@ -168,7 +216,7 @@ turns = st.lists(st.builds(turn_of, messages, st.booleans()), max_size=25)
 def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(
     full: list[AuthoredMessage], keep: int
 ) -> None:
-    short = compact(full, keep=keep)
+    short = compact(full, Compaction(keep=keep))
     assert by_user(short) == by_user(full)
     assert short == tuple(full) or size(short) < size(full)
     assert sum(turn.digest for turn in short) <= 1
@@ -178,9 +226,9 @@ def test_of_any_history_nothing_a_person_wrote_is_lost_and_nothing_grows(
 
 @given(turns, st.integers(0, 5))
 def test_doing_it_twice_is_doing_it_once(full: list[AuthoredMessage], keep: int) -> None:
-    once = compact(full, keep=keep)
+    once = compact(full, Compaction(keep=keep))
     if once != tuple(full):
-        assert compact(once, keep=keep) == once
+        assert compact(once, Compaction(keep=keep)) == once
 
 
 def test_what_people_wrote_before_this_run_joins_the_digest_only_where_it_must() -> None:
@@ -194,11 +242,11 @@ def test_what_people_wrote_before_this_run_joins_the_digest_only_where_it_must()
     ]
     full = [*map(earlier_turn, said), TASK]
     assert by_user(compact(full)) == by_user(full)
-    short = compact(full, earlier_tokens=300)
+    short = compact(full, Compaction(drop_earlier=True, tokens=300))
     assert by_user(short) == [*by_user(full)[38:40], TASK.message.text], 'those of the last steps stay as they are'
     digest = next(turn.message.text for turn in short if turn.digest)
     assert count_message_tokens([Message(role='user', text=digest)]) < 350
     assert '- user: question 36 about the pears' in digest
     assert 'question 1 ' not in digest
-    again = compact([*(earlier_turn(turn.message) for turn in short), TASK], earlier_tokens=300)
+    again = compact([*(earlier_turn(turn.message) for turn in short), TASK], Compaction(drop_earlier=True, tokens=300))
     assert [turn.digest for turn in again].count(True) == 1

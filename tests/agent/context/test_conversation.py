@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from habilis.agent.context.compaction import Compaction
 from habilis.agent.context.conversation import Conversation
 from habilis.models.contract import Message, Role
 
@@ -104,7 +105,7 @@ def test_compacting_harder_goes_further() -> None:
     conversation = talk(12)
     conversation.compact()
     size = len(conversation.messages)
-    assert conversation.compact(keep=1) is True
+    assert conversation.compact(Compaction(keep=1)) is True
     assert len(conversation.messages) < size
 
 
@@ -113,14 +114,14 @@ def test_what_people_wrote_earlier_is_never_shortened() -> None:
     conversation = Conversation(
         'system', [item for text in said for item in (text, Message(role='assistant', text='ok ' * 200))]
     )
-    assert conversation.compact(keep=1) is True
+    assert conversation.compact(Compaction(keep=1)) is True
     assert [message for message in conversation.messages if message in said] == said
 
 
 def test_the_observations_of_an_earlier_run_are_shortened_and_what_its_user_wrote_is_not() -> None:
     before = talk(6)
     conversation = Conversation('system', before.messages)
-    assert conversation.compact(keep=1) is True
+    assert conversation.compact(Compaction(keep=1, tokens=200)) is True
     texts = [message.text for message in conversation.messages]
     assert texts[0] == 'Do it.'
     assert sum(map(len, texts)) < sum(len(message.text) for message in before.messages) / 2

@@ -126,7 +126,9 @@ def _done(records: Sequence[Record]) -> _Done:
     kept = [name for name in names if '(' in name and not name.startswith(('todo', 'approve', 'notify', 'ask_user'))]
     denied = [record for record in ended if isinstance(record.value, dict) and record.value.get('type') == 'ToolDenied']
     return _Done(
-        asks=names.count('ask'), cells=names.count('cell'), calls=len(kept) - len(denied) + names.count('validated')
+        asks=names.count('ask') + names.count('compaction'),
+        cells=names.count('cell'),
+        calls=len(kept) - len(denied) + names.count('validated'),
     )
 
 

@@ -220,6 +220,15 @@ SCENARIOS = {
         options=lambda effects: dict[str, Any](observations=Bounds(tokens=700)),
         replies=[*(code(f"z{n} = {n}\nprint('word {n} ' * 300)") for n in range(9)), code('final_answer(z0 + z8)')],
     ),
+    'summarized before it is too long': Scenario(
+        context_tokens=100_000,
+        options=lambda effects: dict[str, Any](observations=Bounds(tokens=30_000)),
+        replies=[
+            *(code(f"z{n} = {n}\nprint('word ' * 15_000)") for n in range(6)),
+            'Goal: a sum\nDecisions: none\nFacts: none\nOpen: the sum\nVariables: z0 to z5',
+            code('final_answer(z0 + z5)'),
+        ],
+    ),
     'shortened when it was too long': Scenario(
         replies=[
             *(code(f"z{n} = {n}\nprint('word {n} ' * 300)") for n in range(5)),

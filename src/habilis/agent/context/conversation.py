@@ -1,12 +1,13 @@
 """The conversation of one run, and the messages that are sent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from habilis.agent.context.compaction import KEPT_STEPS, AuthoredMessage, compact, earlier_turn
+from habilis.agent.context.compaction import DEFAULT, AuthoredMessage, Compaction, compact, earlier_turn
 from habilis.agent.context.prompt import as_sent
 from habilis.models.contract import Message
 from habilis.models.files import Image
+from habilis.models.tokens import count_message_tokens
 
 
 class Conversation:
@@ -95,9 +96,24 @@ class Conversation:
         if note:
             self.add(Message(role='user', text=note))
 
-    def compact(self, keep: int = KEPT_STEPS, earlier_tokens: float | None = None) -> bool:
-        """Shorten the earlier steps, as `compaction.compact` does. False if that was not possible."""
-        shorter = compact(self._turns, keep=keep, earlier_tokens=earlier_tokens)
-        changed = shorter != self._turns
-        self._turns = shorter
-        return changed
+    def tokens_to_save(self) -> int:
+        """How many tokens shorter `compact` would make it."""
+        return count_message_tokens(self.messages) - count_message_tokens(
+            [turn.message for turn in compact(self._turns)]
+        )
+
+    def compact(self, *ways: Compaction, fits: Callable[[], bool] = lambda: True) -> bool:
+        """Shorten the earlier steps in the first of these ways after which all `fits`, else in the last of them.
+
+        False if none makes it shorter.
+        """
+        before = self._turns
+        for how in ways or (DEFAULT,):
+            self._turns = compact(before, how)
+            if fits():
+                break
+        return self._turns != before
+
+
+def _with_note(text: str, note: str) -> str:
+    return f'{text}\n\n{note}' if note else text

@@ -18,6 +18,7 @@ from habilis.agent.durable.records import (
     CELL,
     CHECKPOINT_CODEC,
     CODE,
+    COMPACTION,
     FILES,
     INPUTS_CODEC,
     INSTRUCTIONS,
@@ -144,6 +145,16 @@ class Recorder:
         self._turns.append(RecordedTurn(path=paths[0], reply=reply))
         return reply
 
+    @property
+    def is_at_summary(self) -> bool:
+        """Whether the next step of the record is a summary of the steps before it."""
+        path = self.journal.index.first_unreplayed(self.scope.path)
+        return path is not None and name_of(path) == COMPACTION
+
+    async def summary(self, work: Work[Reply]) -> Reply:
+        """The summary that the model wrote of earlier steps."""
+        return await self.scope.step(COMPACTION, work, key=self._key, codec=REPLY_CODEC)
+
     async def _refuse_reply(self) -> None:
         """Void the last reply: a resumed run asks the model again."""
         await self.journal.write('voided', self.scope.path, value=[f'{self._turns[-1].path}/'])
@@ -217,7 +228,7 @@ class Recorder:
         """Replies of nested runs that are finished, which a replay does not repeat."""
         replies: list[Reply] = []
         for path, entry in self.journal.index.inside(self.scope.path):
-            if name_of(path) != ASK or entry.end is None or entry.end.kind != 'done':
+            if name_of(path) not in {ASK, COMPACTION} or entry.end is None or entry.end.kind != 'done':
                 continue
             if self._is_in_finished_step(path):
                 with contextlib.suppress(NotDurable):  # a step of a flow with the same name

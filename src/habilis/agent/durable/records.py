@@ -19,6 +19,9 @@ CODE = 'code'
 MAX_CODE_LENGTH = 10_000
 """Maximum characters of code in that record. The outcome of the cell has all of it."""
 
+COMPACTION = 'compaction'
+"""Name of a step that asks the model for a summary of the earlier steps."""
+
 VERDICT = 'verdict'
 VALIDATED = 'validated'
 """Name of a step that calls the output validators."""

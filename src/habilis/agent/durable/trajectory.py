@@ -13,6 +13,7 @@ from habilis.agent.durable.cells import CELL_CODEC, CellOutcome, RecordedCell
 from habilis.agent.durable.records import (
     ASK,
     CELL,
+    COMPACTION,
     INPUTS_CODEC,
     PROMPT,
     PROMPT_CODEC,
@@ -242,7 +243,8 @@ class _AgentReader:
         """The entries of each step: the request to the model, then its cells, verdicts and tool calls."""
         entries: list[tuple[str, PathRecords]] = []
         for path, entry in self._entries:
-            if not path.startswith(f'{self._path}/') or path.startswith(self._inner):
+            inside = path.startswith(f'{self._path}/') and not path.startswith(self._inner)
+            if not inside or self._is_step(path, COMPACTION):
                 continue
             if self._is_step(path, ASK):
                 if entries and not _is_retried(entries):

@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from habilis.agent.context.observation import DEFINED_TYPES, describe_hidden_tool, observe
@@ -70,6 +70,11 @@ class CodeRunner:
 
         self._is_live = False
         """Whether the last cell was run, not answered from the record."""
+
+    @property
+    def variables(self) -> Iterable[Variable]:
+        """The variables that are there now, described."""
+        return self._variables.values()
 
     async def begin(self, variables: Mapping[str, object], start: SessionState) -> list[Variable]:
         """Restore the variables of earlier turns, set the user's, and describe those."""

@@ -38,9 +38,7 @@ class OfferedTools:
         if now == before:
             return ''
         self._names = now
-        prompt = self._prompt()
-        self._conversation.system = system_prompt(prompt)
-        self.system_without_stop = system_prompt(prompt.without_stop())
+        prompt = self._describe()
         self._history.tools = self._toolbox.signatures()
         if prompt.python:
             self._conversation.change_task_notes(
@@ -56,6 +54,17 @@ class OfferedTools:
             gone=[name for name in before if name not in now],
             functions=prompt.functions,
         )
+
+    def use_text(self) -> None:
+        """Ask for code and calls in the text of replies, because the server takes no functions."""
+        self._tools.use_text()
+        self._describe()
+
+    def _describe(self) -> PromptParts:
+        prompt = self._prompt()
+        self._conversation.system = system_prompt(prompt)
+        self.system_without_stop = system_prompt(prompt.without_stop())
+        return prompt
 
     def _enabled(self) -> list[str]:
         return list(dict.fromkeys([*self._toolbox.names('code'), *self._toolbox.names('model')]))

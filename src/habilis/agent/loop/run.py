@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from dataclasses import replace
 from typing import Self
 
+from habilis.agent.context.truncation import Bounds
 from habilis.agent.contract import Ended, Result, RunLimits, Step
 from habilis.agent.events import RunFailed, StepFinished, StepStarted
 from habilis.agent.loop.components import Components, calling_run, parent_ledgers
@@ -237,6 +238,13 @@ class Run:
         self._components.answer.withdraw()
         self.result, self._turns.repairs = None, 0
         self._components.conversation.add(Message(role='user', text=text), by_user=True)
+
+    def set_observations(self, bounds: Bounds) -> None:
+        """Change how much of its output the model is shown, from the next step on."""
+        components = self._components
+        components.tools.bounds = bounds
+        if components.code is not None:
+            components.code.bounds = bounds
 
     def limit_after_replay(self, limits: RunLimits | None) -> None:
         """Set the limits of what follows the record."""

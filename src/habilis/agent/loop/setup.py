@@ -140,14 +140,24 @@ async def _build(setup: AgentSetup, inputs: RunInputs, sandboxes: Sandboxes | No
     )
     start_state = None if results is None else await save_start(setup, inputs, sandboxes)
     ledgers = parent_ledgers.get()
+    offered = OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history)
     components = Components(
         spec=spec,
         conversation=conversation,
-        model=ModelTurn(model, conversation, events, (inputs.ledger, *ledgers), recorder),
+        model=ModelTurn(
+            model,
+            conversation,
+            events,
+            (inputs.ledger, *ledgers),
+            recorder,
+            use_text=offered.use_text,
+            variables=(lambda: code.variables) if code is not None else tuple,
+            has_reached=lambda usage: meter.limit_reached(0, usage) or (parent.limit_reached() if parent else None),
+        ),
         code=code,
         tools=tools,
         toolbox=toolbox,
-        offered=OfferedTools(toolbox, tools, conversation=conversation, prompt=prompt, policy=policy, history=history),
+        offered=offered,
         answer=answer,
         validators=OutputValidators(
             setup.output_validators, output=answer.output, toolbox=toolbox, events=events, recorder=recorder
@@ -231,7 +241,7 @@ def _prompt(
     given = bool(inputs.spec.attached or inputs.start.files)
     has_files = sandboxes is not None and (sandboxes.main.has_workspace or given)
     return PromptParts(
-        functions=inputs.model.traits.functions,
+        functions=tools.are_functions,
         python=setup.python,
         stubs=toolbox.stubs(),
         model_tools=tools.model_tools,

@@ -34,6 +34,15 @@ class ToolCaller:
         self.bounds = bounds
 
     @property
+    def are_functions(self) -> bool:
+        """Whether the model calls functions; if not, calls and code are in the text of its replies."""
+        return self._functions
+
+    def use_text(self) -> None:
+        """Offer no functions from now on."""
+        self._functions = False
+
+    @property
     def functions(self) -> tuple[Function, ...]:
         """The functions offered to a model that calls functions."""
         if not self._functions:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from difflib import unified_diff
 
 from habilis.agent.durable.cells import CELL_CODEC
-from habilis.agent.durable.records import ASK, CELL, REPLY_CODEC, code_of
+from habilis.agent.durable.records import ASK, CELL, COMPACTION, REPLY_CODEC, code_of
 from habilis.agent.durable.trajectory import Trajectory, read_trajectories
 from habilis.agent.hooks.tokens import format_cost
 from habilis.cli.printing import Page, print_table
@@ -78,7 +78,7 @@ async def _text(reading: RunView, path: str, entry: PathRecords | None) -> str |
         fields = value if isinstance(value, dict) else {}
         return f'{task}failed: {fields.get("type")}: {fields.get("text")}'
     try:
-        if name_of(path) == ASK:
+        if name_of(path) in {ASK, COMPACTION}:
             reply = REPLY_CODEC.read(value)
             return '\n'.join([reply.text, *(f'{call.name}({call.arguments})' for call in reply.calls)])
         if name_of(path) == CELL:

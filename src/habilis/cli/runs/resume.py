@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import typer
 
 from habilis.agent.agent import Agent
-from habilis.agent.durable.records import ASK, Inputs
+from habilis.agent.durable.records import ASK, COMPACTION, Inputs
 from habilis.agent.durable.trajectory import read_trajectories
 from habilis.agent.hooks.sanitize import escape_controls
 from habilis.agent.run_spec import RunSpec, resume_spec
@@ -189,7 +189,7 @@ def read_recorded_run(options: ResumeOptions) -> RecordedRun:
             RecordedRun(
                 reading=reading,
                 inputs=inputs,
-                replies=sum(name_of(path) == ASK for path in done),
+                replies=sum(name_of(path) in {ASK, COMPACTION} for path in done),
                 question=question if isinstance(question, str) else None,
                 app=_app_option(options, reading, inputs),
                 command=lambda name, more: access.command(

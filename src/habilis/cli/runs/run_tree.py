@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from habilis.agent.durable.records import ASK, CELL, VERDICT
+from habilis.agent.durable.records import ASK, CELL, COMPACTION, VERDICT
 from habilis.agent.durable.trajectory import RecordedStep, Trajectory
 from habilis.agent.hooks.questions import is_question
 from habilis.agent.hooks.sanitize import one_line
@@ -26,7 +26,7 @@ MAX_VALUE_CHARS = 300
 """Max characters of the arguments and the result of a call or of a flow's step; `--step` shows all."""
 
 BRANCH = '~'
-_OWN_STEPS = frozenset({ASK, CELL, VERDICT})
+_OWN_STEPS = frozenset({ASK, CELL, COMPACTION, VERDICT})
 """Steps of an agent that its turns show."""
 
 
