@@ -142,7 +142,8 @@ class Chat(Closing, Generic[T]):
         """What the turn under way starts with. Called by the agent."""
         self._has_started = True
         if self._sandboxes is None and self._setup.python:
-            self._sandboxes = await open_sandboxes(self._setup.sandbox, self._setup.sandbox_settings, files=True)
+            setup = self._setup
+            self._sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, files=True)
         return self._state, self._sandboxes and replace(self._sandboxes, is_owned=False)
 
     async def _refresh(self) -> None:

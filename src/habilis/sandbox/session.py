@@ -5,11 +5,11 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Literal, Self, TypeVar, Unpack
+from typing import Self, TypeVar, Unpack
 
 from habilis.core.background_loop import run_blocking
 from habilis.core.codec import Json
-from habilis.core.errors import SandboxError, WorkspaceError
+from habilis.core.errors import WorkspaceError
 from habilis.sandbox import snapshot
 from habilis.sandbox.arguments import check, check_cell
 from habilis.sandbox.backends import backend
@@ -25,6 +25,7 @@ from habilis.sandbox.host.workers import WORKERS
 from habilis.sandbox.options import (
     SandboxOptions,
     SandboxSettings,
+    SiblingFiles,
     backend_settings,
     choose_backend,
     make_options,
@@ -65,7 +66,8 @@ class Sandbox(FileAccess):
             tools: functions of the host that code inside may call, `def` or `async def`.
             variables: plain data to start with.
             workspace: host folder to mount at `/workspace`, the current folder inside; `True` for a temporary one.
-            read_only: mount the workspace read-only.
+            read_only: mount the workspace read-only. With a text, code can change no file of the workspace and the
+                mounts, and gets the text as advice if it tries; the host can change them.
             protect: keep `.git/config`, git hooks and the start files of shells and editors as they are, in a shared
                 workspace and writable mounts: changes are undone after each cell.
             mounts: more host folders: a mapping of paths inside to folders, read-only; or a list of `Mount`.
@@ -127,15 +129,13 @@ class Sandbox(FileAccess):
             raise
         return twin
 
-    async def sibling(self, *, files: Literal['shared', 'own'] = 'shared') -> 'Sandbox':
+    async def sibling(self, *, files: SiblingFiles = 'shared') -> 'Sandbox':
         """A new sandbox with the same settings and without variables. Unlike `fork`, a tool may call it.
 
-        Both share the workspace, or the new one gets a temporary one of its own.
+        Both share the workspace, or the new one gets a temporary `own` one. One with `writable` files shares the
+        workspace and may change it, also if code of this one may not.
         """
-        if files not in ('shared', 'own'):
-            msg = f"files must be 'shared' or 'own', not {files!r:.100}"
-            raise SandboxError(msg)
-        options = self._options.shared() if files == 'shared' else self._options.separate()
+        options = self._options.of_sibling(files)
         made = Sandbox(Interpreter(self._interpreter.backend, options), options)
         made.code_rules = self.code_rules
         return await made._started()

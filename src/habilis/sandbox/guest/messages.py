@@ -22,6 +22,7 @@ class Setup(TypedDict, total=False):
     paths: list[str]
     cwd: str
     network: bool
+    write_advice: str
     tools: list[ToolDescription]
     variables: dict[str, Json]
 
