@@ -158,6 +158,7 @@ class Runner:
             history=without_data(start.messages),
             files=(*to_records(start.files, is_earlier=True), *to_records(spec.attached, is_earlier=False)),
             names=start.names,
+            approved=tuple(start.grants.lasting),
             limits=spec.limits_or(self.setup.limits),
             own_tools=names_of_tools(spec.tools),
             library=self._find_tools(spec, tools),

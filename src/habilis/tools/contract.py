@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from habilis.core.approval import Approval
 from habilis.core.codec import Json
 from habilis.core.errors import HabilisError
 from habilis.sandbox.contract import Side
@@ -114,9 +115,12 @@ class ApprovalRequest:
     diff: str = ''
     """What would change, as a unified diff; empty if the tool has no preview."""
 
+    code: str = ''
+    """The code of the cell that makes the call; empty for a call of the model."""
 
-Approve = Callable[[ApprovalRequest], 'bool | Deny | Awaitable[bool | Deny]']
-"""Asks a person. Only `True` approves; `Deny` has a reason. A plain function may block: it runs on a thread."""
+
+Approve = Callable[[ApprovalRequest], 'bool | Approval | Awaitable[bool | Approval]']
+"""Asks a person. Only `True` and an `Approval` approve. A plain function may block: it runs on a thread."""
 
 PREVIEW = 'preview '
 """Prefix of the name under which a journal records the preview that a person was shown."""
@@ -129,9 +133,7 @@ class CallJournal(Protocol):
         """The result of a call, from its record or by doing the work. `once`: it must never be started again."""
         ...
 
-    async def approve(
-        self, request: ApprovalRequest, person: Callable[[], Awaitable[bool | Deny]] | None
-    ) -> bool | Deny:
+    async def approve(self, request: ApprovalRequest, person: Callable[[], Awaitable[Approval]] | None) -> Approval:
         """The answer of a person, from the record or now. Without a person, the run waits for an answer."""
         ...
 

@@ -119,12 +119,12 @@ async def test_a_folder_that_code_does_not_share_leaves_the_workspace_writable(t
 
 async def test_a_sandbox_whose_code_can_write_is_refused(tmp_path: Path) -> None:
     tools = [Files(needs_approval=True)]
-    async with await Sandbox.create(workspace=tmp_path) as sandbox:
-        async with Agent(ScriptedModel([]), tools=tools, sandbox=sandbox, journal='off') as agent:
-            with pytest.raises(
-                AgentError, match='code in this sandbox can change them without: create it with read_only'
-            ):
-                await agent.run('go')
+    async with (
+        await Sandbox.create(workspace=tmp_path) as sandbox,
+        Agent(ScriptedModel([]), tools=tools, sandbox=sandbox, journal='off') as agent,
+    ):
+        with pytest.raises(AgentError, match='in this sandbox can change them without: create it with read_only'):
+            await agent.run('go')
     async with await Sandbox.create(workspace=tmp_path, read_only='ask first') as sandbox:
         script = code("try:\n    open('x', 'w')\nexcept OSError:\n    final_answer('no')")
         async with Agent(ScriptedModel([script]), tools=tools, sandbox=sandbox, journal='off') as agent:

@@ -197,8 +197,11 @@ def _toolbox(
         code=setup.python,
         context=Context(inputs.spec.deps, run_id=inputs.spec.run_id),
         sandbox=sandboxes.main if sandboxes else None,
+        grants=inputs.start.grants,
         look_up=inputs.library.tool if inputs.library is not None else None,
     )
+    if inputs.recorder is not None:
+        inputs.recorder.grants = inputs.start.grants
     toolbox.bind(asyncio.get_running_loop())
     check_variables(inputs.spec.variables, {function.name for function in toolbox.functions()})
     return toolbox
