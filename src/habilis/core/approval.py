@@ -7,7 +7,14 @@ from habilis.core.codec import Json
 
 ApprovalScope = Literal['once', 'cell', 'always', 'session']
 DEFAULT_CALLS = 50
-WORDS = 'yes, cell [NUMBER], always [PREFIX], session, no [REASON]'
+CHOICES = 'y/N/cell/always/session'
+WORDS = f"""\
+yes             this call
+cell [NUMBER]   so many calls of this tool in this cell (default: {DEFAULT_CALLS})
+always          all calls of this tool in this conversation
+always PREFIX   those whose path or command starts so, such as: always src/
+session         all calls of any tool in this conversation
+no [REASON]     the model is told the reason"""
 """What a person can answer; see `Approval.parse`."""
 
 
@@ -39,7 +46,7 @@ class Approval:
         """What a person has typed; None if it is none of `WORDS`."""
         word, _, rest = words.strip().partition(' ')
         rest = rest.strip()
-        match word.lower():
+        match word.lower().rstrip(',:'):
             case 'y' | 'yes' if not rest:
                 return cls()
             case '' | 'n' | 'no':

@@ -310,7 +310,7 @@ class Calls:
             id=call.id,
             tool=call.tool.name,
             arguments=copy_arguments(call.arguments),
-            question='\n'.join(questions) or f'May {call.tool.name} be called?',
+            question='\n'.join(questions) or _usual_question(call.tool),
             diff=await self._preview(call, bound),
             code=self._code if call.side == 'code' else '',
         )
@@ -392,6 +392,11 @@ def _raise_now(error: Exception) -> inspect.BoundArguments:
 async def _raise(error: Exception) -> object:
     """Raise the error, as the work of a call that was denied."""
     raise error
+
+
+def _usual_question(tool: CallableTool) -> str:
+    more = ' It may delete or overwrite something.' if tool.options.destructive else ''
+    return f'May {tool.name} be called?{more}'
 
 
 async def _preview(call: _Call, bound: inspect.BoundArguments) -> str:

@@ -30,6 +30,12 @@ class ToolOptions:
     retries: int = 0
     """Number of retries after a failed attempt."""
 
+    read_only: bool = False
+    """Whether it changes nothing outside of its run. Such a tool may also be called where nothing may be changed."""
+
+    destructive: bool = False
+    """Whether it may delete or overwrite something. A person who is asked about a call is told so."""
+
     idempotent: bool = True
     """Whether a second call with the same arguments does no harm."""
 

@@ -55,7 +55,7 @@ class Files(Toolset):
         if isinstance(workspace, str | Path):
             workspace = Workspace.at(Path(workspace), must_exist=True, protected=protect)
         self._own = workspace
-        reads = tool(side=side)
+        reads = tool(side=side, read_only=True)
         changes = functools.partial(tool, needs_approval=needs_approval, side=side)
         tools = [
             reads(self.read_file),
