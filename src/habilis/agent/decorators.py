@@ -34,6 +34,8 @@ class Decorators:
         name: str | None = None,
         timeout: float | None = None,
         retries: int = 0,
+        read_only: bool = False,
+        destructive: bool = False,
         idempotent: bool = True,
         in_memory: bool = False,
         needs_approval: bool = False,

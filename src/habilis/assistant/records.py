@@ -45,6 +45,9 @@ class TurnNote:
     earlier: Sequence[str] = ()
     """Ids of the last turns of the conversations that this one is a copy of, the oldest first."""
 
+    mode: str = ''
+    """The permission mode; empty for the usual one."""
+
     @classmethod
     def from_meta(cls, meta: Mapping[str, object]) -> 'TurnNote':
         """The note of a run; an empty one if it has none."""
@@ -57,6 +60,7 @@ class TurnNote:
             said=str(note.get('said') or ''),
             given=_ids(note.get('given')),
             earlier=_ids(note.get('earlier')),
+            mode=str(note.get('mode') or ''),
         )
 
 
