@@ -18,11 +18,8 @@ from tests.requirements import require_namespaces
 
 def attempts(*lines: str) -> str:
     """A cell that tries each line, and answers with `done` or the error of each."""
-    tried = ''.join(
-        f'try:\n    {line}\n    seen.append("done")\nexcept Exception as e:\n    seen.append(str(e))\n'
-        for line in lines
-    )
-    return block(f'seen = []\n{tried}final_answer(seen)')
+    one = 'try:\n    {}\n    seen.append("done")\nexcept Exception as e:\n    seen.append(str(e))\n'
+    return block(f'seen = []\n{"".join(map(one.format, lines))}final_answer(seen)')
 
 
 ALL = attempts("open('a', 'w').close()", "write_file('b', '')", "bash('touch c')", "import os; os.system('touch d')")

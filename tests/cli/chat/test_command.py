@@ -28,7 +28,7 @@ def test_a_chat_that_was_killed_in_a_turn_continues_with_its_facts_tasks_and_var
     (place.folder / 'work').mkdir()
     notes = "x = 41\nremember('The boat is called Nordlicht')\ncreate_task('Paint the boat')\nfinal_answer('noted')"
     model = script(place.folder, code(notes), code(WAITS_ONCE))
-    with on_terminal('chat', '--model', model, '--workspace', 'work') as terminal:
+    with on_terminal('chat', '--model', model, '--workspace', 'work', '--mode', 'all') as terminal:
         terminal.wait_for('>')
         terminal.type('My boat is called Nordlicht.\r')
         terminal.wait_for('noted')

@@ -172,8 +172,8 @@ async def test_a_plan_is_asked_for_changed_and_carried_out(
     (place.folder / 'work').mkdir()
     await chats.chat(person, ['1. Write a.', '1. Write a.\n2. Write b.', write], workspace='work')
     assert person.questions == ['\nCarry out this plan? [y/N, or what to change] '] * 2
-    assert chats.sent(1)[-1] == 'And b.'
-    assert chats.sent(2)[-1] == 'Carry out this plan:\n\n1. Write a.\n2. Write b.'
+    assert chats.sent(1)[-1].startswith('And b.')
+    assert chats.sent(2)[-1].startswith('Carry out this plan:\n\n1. Write a.\n2. Write b.')
     assert (place.folder / 'work' / 'b').exists()
     shown = capsys.readouterr().out
     assert 'plan: nothing can be changed' in shown

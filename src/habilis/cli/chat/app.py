@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from habilis.agent.contract import Result
+from habilis.assistant import Mode
 from habilis.assistant.records import Recorded
 from habilis.cli.chat.attachments import attach
 from habilis.cli.chat.commands import Commands
@@ -36,8 +37,11 @@ _CUT_SHORT = {'interrupted': 'was interrupted; finishing it', 'approval': 'waits
 class ChatApp:
     """The chat of one user, until they leave."""
 
-    def __init__(self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None) -> None:
+    def __init__(
+        self, front: FrontEnd, request: CommandRequest, *, resume: str | None = None, mode: Mode | None = None
+    ) -> None:
         self._front = front
+        self._mode: Mode | None = mode
         self._request = request
         self._resume = resume
         """The conversation to resume; empty for the newest one of this folder."""
@@ -80,7 +84,9 @@ class ChatApp:
                     request = with_recorded_options(request, recorded)
                     settings = request.load_settings()
                 tools = load_tools(request.tools.names, folder=request.tools.folder) if request.tools else ()
-                chat = ChatSession(self._front, request, settings, memory=memory, store=store, tools=tools)
+                chat = ChatSession(
+                    self._front, request, settings, memory=memory, store=store, tools=tools, mode=self._mode
+                )
                 with self._front.working('starting'):
                     await chat.open(self._say)
                 self._front.describe(chat.place)
