@@ -86,12 +86,12 @@ class ApprovalAnswered(Event):
 
     kind: ClassVar[Literal['approval_answered']] = 'approval_answered'
     request: ApprovalRequest
-    answer: Approval
+    approval: Approval
 
     @property
     def text(self) -> str:
         """`yes` or `no`."""
-        return 'yes' if self.answer.approved else 'no'
+        return 'yes' if self.approval.approved else 'no'
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -170,7 +170,7 @@ class Approvals:
                 LOGGER.error('%s', text, exc_info=error)
                 self._emit(HookFailed(error=error, message=text))
                 raise ToolDenied(_denied(request, 'asking for approval failed')) from error
-            self._emit(ApprovalAnswered(request=request, answer=answer))
+            self._emit(ApprovalAnswered(request=request, approval=answer))
             self.grants.add(request.tool, answer)
         return answer
 

@@ -77,7 +77,7 @@ SAMPLES: dict[str, Callable[[str], AgentEvent]] = {
     'tool_logged': lambda text: ToolLogged(call=call(text), line=text),
     'tool_progress': lambda text: ToolProgress(call=call(text), done=3, total=9, message=text),
     'approval_asked': lambda text: ApprovalAsked(request=request(text)),
-    'approval_answered': lambda text: ApprovalAnswered(request=request(text), answer=Approval()),
+    'approval_answered': lambda text: ApprovalAnswered(request=request(text), approval=Approval()),
     'question': lambda text: QuestionEvent(call=call(text), question=text),
     'notice': lambda text: NoticeEvent(call=call(text), message=text),
     'tool_returned': lambda text: ToolReturned(call=ToolCall(id=1, tool=text, arguments={}, ok=True, result=text)),
