@@ -58,7 +58,7 @@ async def test_a_shared_folder_is_asked_about_unless_the_session_says_otherwise(
     page = Page(Approval(approved=False, reason='not yet'))
     async with session([script, script], view=page, workspace=folder) as chat:
         assert chat.mode == 'ask'
-        said = (await chat.send('Go.')).output
+        said = (await chat.send('Go.')).unwrap()
         assert 'not permitted' in said[0]
         assert said[1].endswith('write_file was not called: the user said no: not yet')
         await chat.set_mode('edits')  # without commands, code may change files like the tools
@@ -84,12 +84,12 @@ async def test_a_plan_is_made_without_changes_changed_by_the_user_and_carried_ou
     page = Page(True)
     async with session(replies, view=page, workspace=folder, tools=[dye]) as chat:
         await chat.set_mode('plan')
-        said = (await chat.send('Look around.')).output
+        said = (await chat.send('Look around.')).unwrap()
         assert [text.partition(': it may change something')[0] for text in said[:3]] == [
             f'ToolDenied: {name} was not called' for name in ('write_file', 'remember', 'dye')
         ]
         assert (said[3:], dyed, await memory.facts(), list(folder.iterdir())) == (['done'] * 2, [], [], [])
-        plan = (await chat.send('Plan it.')).output
+        plan = (await chat.send('Plan it.')).unwrap()
         assert isinstance(chat.model, ScriptedModel)
         assert 'plan mode' in chat.model.requests[1].messages[0].text
         result = await chat.carry_out(plan.replace('a', 'b'))

@@ -28,7 +28,7 @@ class Kept:
     def __init__(self) -> None:
         self.results: dict[str, object] = {}
         self.once: list[tuple[str, bool]] = []
-        self.answers: dict[str, bool | Deny] = {}
+        self.answers: dict[str, Approval] = {}
         self.people: list[bool] = []
 
     async def around_call(self, call: GateCall, once: bool, work: Callable[[], Awaitable[object]]) -> object:

@@ -29,10 +29,11 @@ from habilis.assistant.contract import (
 )
 from habilis.assistant.modes import Mode, check_mode, default_mode
 from habilis.assistant.recall import Recall
-from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session
+from habilis.assistant.records import META_KEY, Recorded, TurnNote, find_recorded, new_session, turns_of
+from habilis.core.approval import Approval
 from habilis.core.closing import Closing
 from habilis.core.codec import Json
-from habilis.core.errors import AgentError, JournalError, RememberError, RunBusy, RunNotFound
+from habilis.core.errors import AgentError, JournalError, RunBusy, RunNotFound
 from habilis.core.integers import safe_repr
 from habilis.core.settings import load_settings
 from habilis.journal.copies import new_run_id
@@ -280,7 +281,7 @@ class Session(Closing):
                 raise AgentError(msg)
             return await self._finish(self.unfinished)
 
-    async def answer(self, run: str, answer: Json, *, path: str | None = None) -> Result[Any]:
+    async def answer(self, run: str, answer: Json | Approval, *, path: str | None = None) -> Result[Any]:
         """Decide what a turn waits for (`Result.waiting`), and finish it. Takes the arguments of `Agent.answer`."""
         await self.open()
         with self._turn():
@@ -429,13 +430,7 @@ class Session(Closing):
 
     async def turns(self) -> list[Turn]:
         """All turns of the conversation; of a copy, also those from before it was made."""
-        found: list[Turn] = []
-        for id in self._earlier:
-            with contextlib.suppress(RememberError):  # forgotten meanwhile
-                last = await self.memory.get(id)
-                assert isinstance(last, Turn)
-                found += [turn for turn in await self.memory.turns(last.session) if turn.position <= last.position]
-        return [*found, *await self.memory.turns(self.id)]
+        return await turns_of(self.memory, self.id, self._earlier)
 
     async def runs(self) -> list[ListedRun]:
         """The recorded turns of the conversation, newest first."""

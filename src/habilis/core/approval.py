@@ -1,12 +1,14 @@
 """The answer of a person who was asked whether a tool may be called: the same for programs, terminals and records."""
 
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from habilis.core.codec import Json
 
 ApprovalScope = Literal['once', 'cell', 'always', 'session']
 DEFAULT_CALLS = 50
+_TYPES: Mapping[str, type] = {'approved': bool, 'reason': str, 'scope': str, 'calls': int, 'prefix': str}
 CHOICES = 'y/N/cell/always/session'
 WORDS = f"""\
 yes             this call
@@ -68,11 +70,10 @@ class Approval:
         if not isinstance(written, dict) or not isinstance(written.get('approved'), bool):
             msg = 'answer True or False, or an object with `approved`'
             raise ValueError(msg)
-        types = {field.name: type(getattr(cls(), field.name)) for field in fields(cls)}
-        wrong = [name for name, value in written.items() if not isinstance(value, types.get(name, ()))]
+        wrong = [name for name, value in written.items() if not isinstance(value, _TYPES.get(name, ()))]
         if wrong or written.get('scope', 'once') not in get_args(ApprovalScope):
             name = wrong[0] if wrong else 'scope'
-            msg = f'{name} is wrong: an answer has {", ".join(types)}; scope is {", ".join(get_args(ApprovalScope))}'
+            msg = f'{name} is wrong: an answer has {", ".join(_TYPES)}; scope is {", ".join(get_args(ApprovalScope))}'
             raise ValueError(msg)
         return cls(**written)  # pyright: ignore[reportArgumentType]
 

@@ -12,7 +12,7 @@ _OTHER_COMMANDS = re.compile(r'[;&|<>$`(){}\\\n]|\.\.')
 
 
 @dataclass(frozen=True, kw_only=True)
-class Grant:
+class CallGrant:
     """Calls that a person has approved for the rest of a conversation."""
 
     tool: str = ''
@@ -28,7 +28,7 @@ class Grant:
 class Grants:
     """The grants of a conversation, and those of the cell under way."""
 
-    def __init__(self, lasting: Iterable[Grant] = ()) -> None:
+    def __init__(self, lasting: Iterable[CallGrant] = ()) -> None:
         self.lasting = list(lasting)
         self._in_cell: dict[str, int] = {}
         """How many more calls of a tool this cell may make."""
@@ -44,7 +44,7 @@ class Grants:
         if answer.scope == 'cell':
             self._in_cell[tool] = answer.calls - 1
         elif answer.scope != 'once':
-            grant = Grant(tool=tool if answer.scope == 'always' else '', prefix=answer.prefix)
+            grant = CallGrant(tool=tool if answer.scope == 'always' else '', prefix=answer.prefix)
             self.lasting += [] if grant in self.lasting else [grant]
 
     def take(self, request: ApprovalRequest) -> bool:

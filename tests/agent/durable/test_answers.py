@@ -121,7 +121,7 @@ async def test_a_run_that_nobody_watches_takes_the_same_answers_later() -> None:
     desk = Desk(store, LOOP)
     async with desk.agent as agent:
         result = await agent.run('go', run_id='run-1')
-        await agent.answer('run-1', Approval(scope='always', prefix='src/').to_json())
+        await agent.answer('run-1', Approval(scope='always', prefix='src/'))
     assert (result.ended, desk.put) == ('approval', [])
     again = Desk(store)
     async with again.agent as agent:

@@ -123,7 +123,7 @@ async def test_a_sandbox_whose_code_can_write_is_refused(tmp_path: Path) -> None
         await Sandbox.create(workspace=tmp_path) as sandbox,
         Agent(ScriptedModel([]), tools=tools, sandbox=sandbox, journal='off') as agent,
     ):
-        with pytest.raises(AgentError, match='in this sandbox can change them without: create it with read_only'):
+        with pytest.raises(AgentError, match="in the sandbox 'main' can change them without: create it with read_only"):
             await agent.run('go')
     async with await Sandbox.create(workspace=tmp_path, read_only='ask first') as sandbox:
         script = code("try:\n    open('x', 'w')\nexcept OSError:\n    final_answer('no')")
@@ -135,3 +135,24 @@ async def test_a_turn_with_such_a_toolset_is_refused_where_code_of_the_conversat
     async with Agent(ScriptedModel([]), workspace=tmp_path, journal='off') as agent, agent.conversation() as chat:
         with pytest.raises(AgentError, match='pass the toolset to the agent'):
             await chat.run('go', tools=[Files(needs_approval=True)])
+
+
+async def test_no_other_sandbox_and_no_subagent_is_a_way_around(tmp_path: Path) -> None:
+    tools = [Files(needs_approval=True)]
+    async with (
+        await Sandbox.create(workspace=tmp_path, read_only='ask first') as main,
+        await Sandbox.create(workspace=tmp_path) as other,
+        await Sandbox.create(workspace=True) as own,
+    ):
+        async with Agent(ScriptedModel([]), tools=tools, sandbox={'a': main, 'b': other}, journal='off') as agent:
+            with pytest.raises(AgentError, match="in the sandbox 'b' can change them"):
+                await agent.run('go')
+        copies = "run_in('b', 'open(\\'x\\', \\'w\\')')\ntry:\n    copy_file('x', 'b', 'a')\nexcept Exception as e:\n"
+        script = code(f'{copies}    final_answer(str(e))')
+        async with Agent(ScriptedModel([script]), tools=tools, sandbox={'a': main, 'b': own}, journal='off') as agent:
+            assert (await agent.run('go')).unwrap().endswith('x was not copied: ask first')
+    delegated = [code("final_answer(await delegate('write'))"), code("open('x', 'w')"), code("final_answer('no')")]
+    options: dict[str, Any] = {'workspace': tmp_path, 'helpers': True, 'journal': 'off'}
+    async with Agent(ScriptedModel(delegated), tools=tools, **options) as agent:
+        assert (await agent.run('go')).output == 'no'
+    assert list(tmp_path.iterdir()) == []

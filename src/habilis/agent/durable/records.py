@@ -8,7 +8,7 @@ from habilis.agent.durable.codecs import DataCodec
 from habilis.agent.policies.contract import Verdict
 from habilis.journal.index import Index, PathRecords, parent_of
 from habilis.models.contract import Message, Reply
-from habilis.tools.grants import Grant
+from habilis.tools.grants import CallGrant
 
 ASK = 'ask'
 """Name of a step that asks the model."""
@@ -102,7 +102,7 @@ class Inputs:
     deps_name: str = ''
     """Name of the type of the dependencies of the run, which are not recorded; likewise."""
 
-    approved: tuple[Grant, ...] = ()
+    approved: tuple[CallGrant, ...] = ()
     """What a person has approved for the rest of the conversation, before this run."""
 
     program: str = ''

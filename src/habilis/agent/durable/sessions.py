@@ -21,7 +21,7 @@ from habilis.journal.lookup import value_of
 from habilis.journal.runs import is_import_note
 from habilis.models.contract import Message
 from habilis.models.files import File
-from habilis.tools.grants import Grant, Grants
+from habilis.tools.grants import CallGrant, Grants
 
 logger = logging.getLogger('habilis.agent')
 
@@ -116,7 +116,7 @@ async def _messages(store: Store, run: str, records: list[Record], index: Index)
 
 async def _start(
     store: Store, run: str, opened: Record
-) -> tuple[tuple[str, ...], tuple[FileRecord, ...], tuple[Grant, ...]]:
+) -> tuple[tuple[str, ...], tuple[FileRecord, ...], tuple[CallGrant, ...]]:
     """Names of the variables, the files, and what was approved before, of the start of a run."""
     with contextlib.suppress(JournalError):  # damaged: the snapshots may still be readable
         inputs = INPUTS_CODEC.read(await value_of(store, run, opened))
@@ -124,7 +124,7 @@ async def _start(
     return (), (), ()
 
 
-async def _grants(store: Store, run: str, index: Index, path: str, before: tuple[Grant, ...]) -> Grants:
+async def _grants(store: Store, run: str, index: Index, path: str, before: tuple[CallGrant, ...]) -> Grants:
     """What was approved before a run, and in it."""
     grants = Grants(before)
     cells = [inside for inside, _ in index.inside(path) if parent_of(inside) == path and name_of(inside) == CELL]

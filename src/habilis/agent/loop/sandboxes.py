@@ -130,9 +130,13 @@ async def open_sandboxes(
     return Sandboxes(main=main, main_name=name, others=dict(others))
 
 
-def write_advice(tools: Iterable[object], folders: Sequence[Path]) -> str:
-    """What code is told that tries to change files in these folders; empty if no tool asks before it does so."""
-    asking = [one for one in tools if isinstance(one, Toolset) and one.asks_to_change and _is_in(one.folder, folders)]
+def write_advice(tools: Iterable[object], folders: Sequence[Path], workspace: Path | None = None) -> str:
+    """What code is told that tries to change files in these folders; empty if no tool asks before it does so.
+
+    `workspace` is that of the run, if it is known; else the first of these folders is taken for it.
+    """
+    asking = [one for one in tools if isinstance(one, Toolset) and one.asks_to_change]
+    asking = [one for one in asking if _is_in(one.folder or workspace, folders)]
     names = [name for toolset in asking for name in toolset.asks_to_change]
     if not names:
         return ''
@@ -153,15 +157,18 @@ def _shared_folders(settings: SandboxSettings) -> list[Path]:
     return [Path(folder).expanduser().resolve() for folder in named]
 
 
-def check_read_only(sandbox: Sandbox, tools: Iterable[object]) -> None:
-    """Refuse a sandbox whose code can change files past a tool that asks before it does. Raises `AgentError`."""
-    folders = sandbox.shared_folders
-    if folders and not sandbox.write_advice and (advice := write_advice(tools, folders)):
-        msg = (
-            'a tool asks before it changes files, and code in this sandbox can change them without: create it with '
-            f'read_only={advice!r}, or pass the toolset to the agent, not to the run'
-        )
-        raise AgentError(msg)
+def check_read_only(sandboxes: Sandboxes, tools: Iterable[object]) -> None:
+    """Refuse sandboxes whose code can change files past a tool that asks before it does. Raises `AgentError`."""
+    tools, main = list(tools), sandboxes.main
+    workspace = main.workspace.folder if main.has_workspace else None
+    for name, sandbox in sandboxes.by_name.items():
+        folders = sandbox.shared_folders
+        if folders and not sandbox.write_advice and (advice := write_advice(tools, folders, workspace)):
+            msg = (
+                f'a tool asks before it changes files, and code in the sandbox {name!r} can change them without: '
+                f'create it with read_only={advice!r}, or pass the toolset to the agent, not to the run'
+            )
+            raise AgentError(msg)
 
 
 def _sandbox_tools(sandboxes: Sandboxes, bounds: Bounds) -> Sequence[Callable[..., object]]:

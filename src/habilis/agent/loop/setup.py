@@ -68,7 +68,7 @@ async def start_run(setup: AgentSetup, inputs: RunInputs) -> StartedRun:
         sandboxes = await open_sandboxes(setup.sandbox, setup.sandbox_settings, setup.tools, has_files)
     try:
         if sandboxes is not None and setup.python:
-            check_read_only(sandboxes.main, setup.tools)
+            check_read_only(sandboxes, setup.tools)
         started = await _build(setup, inputs, sandboxes)
     except BaseException:
         if sandboxes is not None:

@@ -76,11 +76,12 @@ async def _in_words(access: JournalAccess, run: str, path: str | None, answer: J
     if not isinstance(answer, str):
         return answer
     known = [each for each in await open_questions(access.store, run, user=access.user) if path in {None, each[0]}]
-    kinds = {request.get('kind') for _, request in known if isinstance(request, dict)}
-    approval = Approval.parse(answer) if kinds == {'approval'} and answer else None
-    if kinds == {'approval'} and approval is None:
+    if not known or any(not isinstance(request, dict) or request.get('kind') != 'approval' for _, request in known):
+        return answer
+    approval = Approval.parse(answer) if answer else None
+    if approval is None:
         raise typer.BadParameter(f'answer with one of these:\n{WORDS}', param_hint='ANSWER')
-    return answer if approval is None else approval.to_json()
+    return approval.to_json()
 
 
 async def _is_confirmed(access: JournalAccess, run: str, path: str | None) -> bool:
