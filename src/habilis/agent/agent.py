@@ -261,7 +261,8 @@ class Agent(Decorators, Closing, Generic[T]):
 
         Args:
             run_id: the run.
-            answer: True, False or an `Approval` for approvals; `{'again': True}` or `{'value': …}` for a step that may have been done.
+            answer: True, False or an `Approval` for approvals; `{'again': True}` or `{'value': …}` for a step that may
+                have been done.
             path: which question, if there are several.
             user: whose run it must be.
         """

@@ -84,7 +84,8 @@ def _file_tools(options: WorkOptions, mode: Mode) -> list[Toolset]:
         return []
     own = {toolset.name for toolset in _own(options)}
     made: list[Toolset] = [Files(needs_approval=mode == 'ask')]
-    sandbox = options.get('sandbox') or (options.get('settings') or load_settings()).sandbox
+    given = options.get('sandbox')
+    sandbox = given if isinstance(given, str) else (options.get('settings') or load_settings()).sandbox
     if not why_no_processes_in(sandbox, options.get('sandbox_settings') or {}):
         made.append(Shell(needs_approval=mode in ('ask', 'edits')))
     return [toolset for toolset in made if toolset.name not in own]
